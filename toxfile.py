@@ -2,10 +2,11 @@
 
 There is one environment for each member. It installs the member with its extra `tests`, the other members that these
 require, and the test tools, and nothing else: a requirement that a member does not declare is missing there. CI runs
-the tests of most members together instead, in `members`, because installing and importing the same packages 33 times
-takes longer than the tests; `wheels` shows that each member works with only what it declares, and a release runs all
-tests this way. Members are installed with `-e`, because a plain path would install a copy, which becomes outdated and
-still passes. Additional settings of single environments, and environments without a member, are in `tox.ini`.
+the tests of most members in three environments instead (`PARTS`), because installing and importing the same packages
+33 times takes longer than the tests; `wheels` shows that each member works with only what it declares, and a release
+runs all tests this way. Members are installed with `-e`, because a plain path would install a copy, which becomes
+outdated and still passes. Additional settings of single environments, and environments without a member, are in
+`tox.ini`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-CI = ("all", "members", "local", "wheels", "ray", "py313", "lint", "docs", "embedding", "py312")
+ADAPTERS = ("claude_agent_sdk", "claude_tool", "langchain", "manual", "mcp", "openai", "sandbox", "testing")
+FILES = ("benchmark", "calibration", "drafting", "importing", "jury", "report", "scaffold")
+PARTS = {
+    "members-adapters": ADAPTERS,
+    "members-files": (*FILES, "cli", "pytest", "selftest", "terminal"),
+    "members-stages": (),
+}
+"""The members that CI tests together, in one process each that takes as long as the others; the last has all others."""
+CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embedding", "py312")
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
@@ -83,17 +92,15 @@ def together(
     """Return an environment that runs the tests of several members.
 
     `version` is a Python version if it differs from tox's own; property tests then have few examples, because they
-    have many with the usual version. With `release`, tests marked `release` and more examples are run too. The tests
-    of many members run in two processes, although each process imports and collects everything.
+    have many with the usual version. With `release`, tests marked `release` and more examples are run too.
     """
     folders = [f"{member}/tests" for member in members]
-    processes = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"] if len(folders) > 10 else []
     files = [file for folder in folders for file in sorted(ROOT.glob(f"{folder}/test_*.py"))]
     forking = [file.relative_to(ROOT).as_posix() for file in files if "mark.forks" in file.read_text("utf-8")]
     profile, without = ("thorough", "") if release else ("few" if version else "", " and not release")
     options = [f"--hypothesis-profile={profile}"] if profile else []
-    beside = [*processes, "-m", f"not forks{without}", *folders]
-    apart = ["-m", f"forks{without}", *forking]  # the processes of xdist have threads
+    beside = ["-m", f"not forks{without}", *folders]
+    apart = ["-m", f"forks{without}", *forking]  # libraries that other tests import start threads
     commands = [["pytest", *options, *some] for some in ([beside, apart] if forking else [beside])]
     settings: dict[str, Any] = {
         "description": description,
@@ -111,7 +118,7 @@ def together(
 def tox_extend_envs() -> Iterable[str]:
     """Return the names of the members' environments: those of single members, and those of several."""
     versions = [version.replace(".", "") for version in QUICK]
-    several = ["members", *(f"{name}py{version}" for version in versions for name in ("", "members-"))]
+    several = [*PARTS, *(f"{name}py{version}" for version in versions for name in ("", "members-"))]
     return [*(environment(member) for member in projects()), *several]
 
 
@@ -131,7 +138,10 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
                 commands=[Command(["pytest", *without, *given, f"{member}/tests"])],
             )
         )
-    seeds["members"].append(together("the tests of most members, in one environment", shared, given))
+    others = {environment(member) for member in shared}.difference(*PARTS.values())
+    for part, names in PARTS.items():
+        chosen = [member for member in shared if environment(member) in (names or others)]
+        seeds[part].append(together("the tests of a third of the members, in one environment", chosen, given))
     for version, names in QUICK.items():
         name, quick = f"py{version.replace('.', '')}", [members[member][0] for member in names]
         seeds[name].append(together(f"the tests of some members with Python {version}", quick, given, version))

@@ -20,7 +20,6 @@ import argparse
 import asyncio
 import hashlib
 import json
-import os
 import random
 import shlex
 import sqlite3
@@ -28,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import closing
@@ -36,6 +34,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import own_state  # noqa: F401 - sets it
+from killing import environment, kill_at_random
 
 from karenina_core.models.ports import ToolCall, Usage
 from karenina_testing.server import Request, Say, ScriptedServer
@@ -129,30 +128,14 @@ def command(server: Server, output: str, *more: str) -> list[str]:
     return [*tool, "run", "talks.yaml", *models, *others, "-o", output, *settings, *more]
 
 
-def environment(run: int) -> dict[str, str]:
-    """Return the environment of a run, including an API key by which the server identifies the run's requests."""
-    return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
-
-
 def kill(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> float | None:
     """Start the command and kill it at a random moment. Returns the time, or None if the command had already ended."""
     server.left = draw.randint(1, MOST_REPLIES)
     server.enough.clear()
-    process = subprocess.Popen(
-        given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    if draw.random() < 0.2:
-        time.sleep(2 * draw.random())
-    else:
-        server.enough.wait(120)
-        time.sleep(0.2 * draw.random())
-    ended = process.poll() is not None
-    process.kill()
-    at = time.monotonic()
-    _, said = process.communicate()
-    if ended and process.returncode != 0:
-        raise SystemExit(f"the run failed ({process.returncode}): {said.decode()}")
-    return None if ended else at
+    problems = folder / "problems"
+    with problems.open("wb") as errors:
+        process = subprocess.Popen(given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=errors)
+    return kill_at_random(process, problems, draw, server.enough, longest=120, pause=0.2)
 
 
 def stored(journal: Path) -> frozenset[int]:

@@ -31,25 +31,24 @@ import argparse
 import asyncio
 import json
 import math
-import os
 import random
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import own_state  # noqa: F401 - sets it
 from fake_server import CODE, code, is_judge, item_of
 from faulty_replies import WIRES
 from faulty_replies import main as check_replies
+from killing import environment, kill_at_random
 
 from karenina_engine.results.result_set import read_results
 from karenina_testing.server import Entry, Fault, Request, ScriptedServer, Side, faults
@@ -61,6 +60,8 @@ FAULTS: Final = {
     faults.close: 0.02,
     faults.cut_json: 0.02,
 }
+TOOL: Final = (sys.executable, "-c", "from karenina_cli import main; main()")
+"""The command line that starts `karenina`."""
 RESULT: Final = ("outcome", "template", "vetoes")
 
 ENDED: Final = 0
@@ -160,38 +161,36 @@ def write_benchmark(file: Path, count: int) -> None:
 
 
 def command(file: Path, server: Server, output: str, *more: str) -> list[str]:
-    """Return the `karenina run` command that is repeated."""
+    """Return the arguments of `karenina` for the run that is repeated."""
     model = f"openai:fake@{server.url}"
-    run = [*_tool(), "run", str(file), "-a", model, "-j", model, "-o", output]
+    run = ["run", str(file), "-a", model, "-j", model, "-o", output]
     return [*run, "--set", "request_timeout=2", "--quiet", *more]
 
 
-def environment(run: int) -> dict[str, str]:
-    """Return the environment of a run, including an API key by which the server identifies the run's requests."""
-    return {**os.environ, "OPENAI_API_KEY": f"run-{run}"}
+def start(
+    given: Sequence[str], *, folder: Path, environment: Mapping[str, str], errors: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start `karenina` with these arguments; write its standard error to a file."""
+    return subprocess.Popen([*TOOL, *given], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+
+
+def finish(
+    given: Sequence[str], *, folder: Path, environment: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run `karenina` with these arguments to its end."""
+    return subprocess.run(
+        [*TOOL, *given], cwd=folder, env=environment, timeout=timeout, capture_output=True, text=True, check=False
+    )
 
 
 def killed(given: list[str], folder: Path, server: Server, draw: random.Random, run: int) -> Kill | None:
-    """Start the command and kill it at a random moment. Returns the kill, or None if the command had already ended.
-
-    Raises `SystemExit` if the command failed on its own.
-    """
+    """Start the command and kill it at a random moment. Returns the kill, or None if the command had already ended."""
     server.asked.clear()
-    process = subprocess.Popen(
-        given, cwd=folder, env=environment(run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    if draw.random() < 0.2:
-        time.sleep(2 * draw.random())
-    else:
-        server.asked.wait(20)
-        time.sleep(1.2 * draw.random())
-    ended = process.poll() is not None
-    process.kill()
-    at = time.monotonic()
-    _, said = process.communicate()
-    if ended and process.returncode != 0:
-        raise SystemExit(f"the run failed ({process.returncode}): {said.decode()}")
-    return None if ended else looked_into(folder / "out.journal", at)
+    problems = folder / "problems"
+    with problems.open("wb") as errors:
+        process = start(given, folder=folder, environment=environment(run), errors=errors)
+    at = kill_at_random(process, problems, draw, server.asked, longest=20, pause=1.2)
+    return None if at is None else looked_into(folder / "out.journal", at)
 
 
 def looked_into(journal: Path, at: float) -> Kill:
@@ -208,7 +207,7 @@ def looked_into(journal: Path, at: float) -> Kill:
 
 def finished(given: list[str], folder: Path) -> str:
     """Run the command to its end and return its output. Raises `SystemExit` if it fails."""
-    done = subprocess.run(given, cwd=folder, env=environment(ENDED), capture_output=True, text=True, check=False)
+    done = finish(given, folder=folder, environment=environment(ENDED), timeout=1200)
     if done.returncode != 0:
         raise SystemExit(f"the run failed ({done.returncode}): {done.stderr}")
     return done.stdout + done.stderr
@@ -252,7 +251,7 @@ def used(asked: Asked, reply: Reply, kill: Kill, came: Mapping[Asked, set[int]])
     return id in kill.ended or (not of_judge and reply.run in came.get((id, True), ()))
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Kill and repeat the run, print the findings as JSON, and exit with 1 if a condition is not met."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
@@ -261,7 +260,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--replies", action="store_true", help="send bad replies instead of killing the run")
     parser.add_argument("--wire", action="append", choices=list(WIRES), help="for --replies; may be repeated")
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(arguments)
     if chosen.replies:
         check_replies(chosen.questions or 2000, chosen.wire or list(WIRES))
         return
@@ -281,7 +280,7 @@ def main() -> None:
             kills[run] = kill
         for _ in range(10):  # an item whose call failed in all its tries runs again
             finished(given, folder)
-            status = json.loads(finished([*_tool(), "status", "out.journal", "--json"], folder))
+            status = json.loads(finished(["status", "out.journal", "--json"], folder))
             if not status["again"]:
                 break
         seen = len(server.log)
@@ -311,11 +310,6 @@ def main() -> None:
     holds = ("same as undisturbed", "again without a call", "replay is the same to the byte")
     if wrongly or not whole or not all(report[name] for name in holds):
         raise SystemExit(1)
-
-
-def _tool() -> list[str]:
-    """Return the command line that starts `karenina`."""
-    return [sys.executable, "-c", "from karenina_cli import main; main()"]
 
 
 if __name__ == "__main__":

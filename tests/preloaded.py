@@ -2,8 +2,9 @@
 
 Most of the processor time of a short command goes into imports, and most of the rest into finding the plugins. Here
 each command is a process of its own too, with the folder, environment and streams that were given, and does what the
-installed script does; only its modules and the models of pydantic are there already. Where its environment installs no
-other plugins and selects none, it is a fork of a second process, which has also found the plugins.
+installed script does; only its modules, the models of pydantic and the patterns are there already. Where its
+environment installs no other plugins and selects none, it is a fork of a second process, which has also found the
+plugins and built their commands.
 
 With `script=True` the script is started: for tests of the process itself, for packages that may take the place of
 imported ones, and once or more for each promise. `scripts` is for what looks for the command on its path.
@@ -99,8 +100,15 @@ class StartedCommand:
         with self._waiting:
             if self.returncode is None:
                 self._connection.settimeout(timeout)
-                with self._connection:
-                    self.returncode = os.waitstatus_to_exitcode(int(self._connection.recv(40).split()[0]))
+                ended = self._connection.recv(40)
+                self._connection.close()
+                self.returncode = os.waitstatus_to_exitcode(int(ended.split()[0]))
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the command runs."""
+        with suppress(BlockingIOError):
+            self.wait(0)
         return self.returncode
 
 
@@ -307,7 +315,7 @@ def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], 
 def serve(listening: socket.socket) -> None:
     """Fork for each command of the tests, and of the program in `scripts`, until no test is left."""
     _import_all()
-    _build_models()
+    _prepare_first_uses()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepared, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     _freeze()
@@ -407,9 +415,13 @@ def _import_all() -> None:
                     import_module(module.name)
 
 
-def _build_models() -> None:
-    """Build the models whose building waits for their first use."""
+def _prepare_first_uses() -> None:
+    """Build the models, compile the patterns, and read the prices that wait for their first use."""
+    from genai_prices.data_snapshot import get_snapshot
     from pydantic import BaseModel
+
+    from karenina_toolkit.fences import break_special_tokens
+    from karenina_toolkit.lazy_patterns import lazy_pattern
 
     waiting: list[type[BaseModel]] = [BaseModel]
     while waiting:
@@ -417,23 +429,28 @@ def _build_models() -> None:
         waiting += model.__subclasses__()
         if model.__module__.startswith("karenina") and not model.__pydantic_complete__:
             model.model_rebuild()
+    kind = type(lazy_pattern(""))
+    for found in [one for one in gc.get_objects() if type(one) is kind]:
+        found.match("")
+    break_special_tokens("")
+    get_snapshot()
 
 
 def _find_plugins() -> None:
-    """Find the installed plugins, and build the command with theirs, and the options of each."""
-    import typer
-
-    from karenina_cli.app import build_app
+    """Find the installed plugins, and build the command with theirs, and the options of each, for all forks."""
+    from karenina_cli import app
     from karenina_core.plugins import active_plugins
 
     active_plugins()
-    group: Any = typer.main.get_command(build_app())
+    group: Any = app.build_command()
     for name, command in group.commands.items():
         command.make_context(name, [], resilient_parsing=True)
+    app.build_command = lambda: group  # building it takes a quarter of the time of a short run
 
 
 def _run_command(request: bytes, streams: list[int]) -> NoReturn:
-    """Be the command."""
+    """Be the command, in a session of its own, so that a test can kill all that it started."""
+    os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     words, folder, environment, memory, program = json.loads(request)
     for number, stream in enumerate(streams):

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
-from conftest import SCRIPTS
 from servers import RecordingServer, recording_server
 
 PAUSE = """
@@ -68,19 +68,29 @@ def write_task(folder: Path, when: str) -> list[str]:
     return command
 
 
-def run_command(folder: Path, server: RecordingServer) -> list[str]:
-    command = [str(SCRIPTS / "karenina"), "run", "tasks.yaml", "-a", f"openai:m@{server.url}", "--trust-all"]
-    return [*command, "--sandbox", "none"]
+def run_command(server: RecordingServer) -> list[str]:
+    return ["run", "tasks.yaml", "-a", f"openai:m@{server.url}", "--trust-all", "--sandbox", "none"]
+
+
+def start(command: list[str], folder: Path) -> preloaded.StartedCommand | subprocess.Popen[bytes]:
+    with (folder / "problems").open("wb") as errors:
+        return preloaded.start(command, folder=folder, environment=os.environ, errors=errors)
+
+
+def finish(command: list[str], folder: Path, timeout: float = 60) -> preloaded.CompletedCommand:
+    done = preloaded.run(command, folder=folder, environment=os.environ, timeout=timeout)
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 def kill_when(reached: Path, command: list[str], folder: Path) -> None:
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-        end = time.monotonic() + 60
-        while not reached.exists():
-            assert process.poll() is None
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGKILL)
+    process = start(command, folder)
+    end = time.monotonic() + 60
+    while not reached.exists():
+        assert time.monotonic() < end, (folder / "problems").read_text("utf-8")
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait(60)
 
 
 def outcome(folder: Path) -> str:
@@ -92,19 +102,18 @@ def outcome(folder: Path) -> str:
 def test_a_killed_check_judges_the_stored_work(point: str, tmp_path: Path) -> None:
     write_task(tmp_path, point.split()[0])
     with recording_server(Agent(["true"])) as server:
-        kill_when(tmp_path / "check.reached", run_command(tmp_path, server), tmp_path)
+        kill_when(tmp_path / "check.reached", run_command(server), tmp_path)
         (tmp_path / "check.released").touch()
         before = len(server.seen)
-        subprocess.run(run_command(tmp_path, server), cwd=tmp_path, capture_output=True, timeout=60, check=True)
+        finish(run_command(server), tmp_path)
         assert len(server.seen) == before  # the reply and the work come from the journal
 
         assert outcome(tmp_path) == "correct"
         assert [one.name for one in (tmp_path / "root").iterdir()] == ["task"]
         runs = (tmp_path / "check.count").read_text()
-        replay = [*run_command(tmp_path, server), "--replay", "--output", "replay.results.jsonl"]
+        replay = [*run_command(server), "--replay", "--output", "replay.results.jsonl"]
         replay += ["--journal", "tasks.journal"]
-        done = subprocess.run(replay, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+        finish(replay, tmp_path)
     assert (tmp_path / "check.count").read_text() == runs
     kept, again = (
         [line for line in (tmp_path / name).read_text("utf-8").splitlines() if '"outcome"' in line]
@@ -117,9 +126,9 @@ def test_a_killed_agent_works_again_in_a_new_folder(tmp_path: Path) -> None:
     write_task(tmp_path, "never")
     tool = ["python", str(tmp_path / "pause.py"), str(tmp_path / "tool"), "answer"]
     with recording_server(Agent(tool)) as server:
-        kill_when(tmp_path / "tool.reached", run_command(tmp_path, server), tmp_path)
+        kill_when(tmp_path / "tool.reached", run_command(server), tmp_path)
         (tmp_path / "tool.released").touch()
-        subprocess.run(run_command(tmp_path, server), cwd=tmp_path, capture_output=True, timeout=60, check=True)
+        finish(run_command(server), tmp_path)
         assert len(server.seen) == 3  # the turns come from the journal, the tools work again
 
     assert outcome(tmp_path) == "correct"
@@ -151,16 +160,17 @@ def test_a_run_that_is_killed_ten_times_repeats_only_what_was_lost(number: int, 
     (tmp_path / "tasks.yaml").write_text(json.dumps(benchmark), "utf-8")
     kills, workers, drawn = 10, 2, random.Random(number)
     with recording_server(Agent(["true"])) as server:
-        command = [*run_command(tmp_path, server), "--set", f"max_concurrency={workers}"]
+        command = [*run_command(server), "--set", f"max_concurrency={workers}"]
         for _ in range(kills):
-            with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True) as process:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(drawn.uniform(2, 6) + number / 40)
-                    break
-                os.killpg(process.pid, signal.SIGKILL)
-        subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600, check=True)
+            process = start(command, tmp_path)
+            with contextlib.suppress(TimeoutError, subprocess.TimeoutExpired):
+                process.wait(drawn.uniform(2, 6) + number / 40)
+                break
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(60)
+        finish(command, tmp_path, timeout=600)
         made = len(server.seen)
-        subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=600, check=True)
+        finish(command, tmp_path, timeout=600)
         assert len(server.seen) == made
 
     results = [json.loads(line) for line in (tmp_path / "tasks.results.jsonl").read_text("utf-8").splitlines()]

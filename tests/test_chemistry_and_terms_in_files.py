@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
+import os
 from pathlib import Path
 
+import preloaded
 import pytest
 from command_runs import registered
+from loaded_files import load, template_of
 
 from karenina import VerificationConfig
 from karenina_benchmark import Benchmark, BenchmarkFileError
@@ -24,17 +25,6 @@ HEAD = "karenina: 1\nname: names\nquestions:\n  - id: q\n    question: What is a
 GENES = "id\tname\tsynonyms\nHGNC:11998\tTP53\tp53|LFS1\nHGNC:6407\tKRAS\tK-Ras\n"
 TERM = "{{description: The gene, ground_truth: TP53, verify_with: {{type: SameTerm, table: {}}}}}\n"
 TYPES = {"molecule": ("CCO", "SameMolecule"), "formula": ("SO4^2-", "SameFormula")}
-
-
-def load(folder: Path, name: str, text: str) -> Benchmark:
-    """Return the benchmark in a new file."""
-    (folder / name).write_text(text, "utf-8")
-    return Benchmark.load(folder / name)
-
-
-def template_of(benchmark: Benchmark) -> str:
-    """Return the source of the first question's template."""
-    return next(iter(benchmark)).answer_template or ""
 
 
 def with_genes(folder: Path, table: str = "genes.tsv") -> Benchmark:
@@ -66,9 +56,9 @@ def test_tables_and_imports_name_the_type_of_answers(kind: str, tmp_path: Path) 
     truth, primitive = TYPES[kind]
     benchmark = load(tmp_path, "a.csv", f"question,answer,type\nWhich?,{truth},{kind}\n")
     (tmp_path / "rows.jsonl").write_text(f'{{"question": "Which?", "target": "{truth}"}}\n', "utf-8")
-    command = [sys.executable, "-m", "karenina", "import", "rows.jsonl", "-o", "out.yaml", "--map", f"answer={kind}"]
+    command = ["import", "rows.jsonl", "-o", "out.yaml", "--map", f"answer={kind}"]
     maps = ["--map", "question=question", "--map", "raw_answer=target"]
-    subprocess.run([*command, *maps], cwd=tmp_path, check=True, capture_output=True)
+    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=60).check_returncode()
 
     assert f"{primitive}()" in template_of(benchmark)
     assert f"{primitive}()" in template_of(Benchmark.load(tmp_path / "out.yaml"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from shutil import copyfile
 
+import preloaded
 import pytest
 from conftest import SCRIPTS, Environment
 from gene_questions import TWO_GENES
@@ -120,7 +122,8 @@ def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(
     recorded = site.write("answers.jsonl", json.dumps({"id": "first", "answer": "BCL2"}) + "\n")
     model = f"openai:slow@{silent.url}"
     models = ("-a", model, "-j", model, "--recordings", recorded, "--partial")
-    with started(site, SCRIPTS / "karenina", "run", file, *models, "-o", "out.jsonl", *more) as running:
+    command = (preloaded.scripts() if more else SCRIPTS) / "karenina"
+    with started(site, command, "run", file, *models, "-o", "out.jsonl", *more) as running:
         _wait_for(lambda: len(_lines(site.folder / "out.jsonl")) >= 1)
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
@@ -189,7 +192,7 @@ def test_a_second_ctrl_c_stops_at_once(site: Environment, silent: RecordingServe
 def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environment, silent: RecordingServer) -> None:
     file, model = site.write("genes.yaml", TWO_GENES), f"openai:m@{silent.url}"
     limited = ("--set", "run_timeout=0.3")
-    done = site.karenina("run", file, "-a", model, "-j", model, "-o", "out.jsonl", *limited, script=True)
+    done = site.karenina("run", file, "-a", model, "-j", model, "-o", "out.jsonl", *limited)
 
     assert done.returncode == 124
     assert "run_timeout = 0.3 s" in done.stderr
@@ -206,7 +209,7 @@ def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Environment) 
         copyfile(site.folder / "out.jsonl", site.folder / f"{number}.jsonl")
     many = "{0..199}.jsonl"
 
-    command = f"'{SCRIPTS / 'karenina'}' show {many} | head -c 9"
+    command = f"'{preloaded.scripts() / 'karenina'}' show {many} | head -c 9"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=site.folder, capture_output=True, text=True)
 
     assert done.stdout == "✓ correct"[:7]
@@ -219,7 +222,7 @@ def test_the_command_ends_with_70_where_it_breaks_itself(site: Environment) -> N
         "from karenina_cli import main\nfrom karenina_cli.commands import plan_command\n"
         "plan_command.get_screen = None\nmain()"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=site.folder, capture_output=True, text=True)
+    done = preloaded.run([], folder=site.folder, environment=os.environ, timeout=60, program=program)
 
     assert done.returncode == 70
     assert "Traceback" in done.stderr

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
+import preloaded
 import pytest
 from command_runs import registered
+from loaded_files import load, template_of
 
 from karenina import VerificationConfig
 from karenina_benchmark import Benchmark, BenchmarkFileError
@@ -24,17 +25,6 @@ QUESTION = """\
       x: {{type: expression, description: The value that the response gives, ground_truth: '{truth}'}}
 """
 HALF = QUESTION.format(id="half", number=1, truth=r"\frac{1}{2}")
-
-
-def load(folder: Path, name: str, text: str) -> Benchmark:
-    """Return the benchmark in a new file."""
-    (folder / name).write_text(text, "utf-8")
-    return Benchmark.load(folder / name)
-
-
-def template_of(benchmark: Benchmark) -> str:
-    """Return the source of the first question's template."""
-    return next(iter(benchmark)).answer_template or ""
 
 
 @pytest.mark.parametrize("name", ["b.yaml", "b.jsonld", "b.jsonl"])
@@ -56,9 +46,9 @@ def test_a_table_names_the_type_of_its_answers(tmp_path: Path) -> None:
 
 def test_an_import_maps_answers_to_expressions(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"question": "Solve 2x = 1.", "target": "1/2"}\n', "utf-8")
-    command = [sys.executable, "-m", "karenina", "import", "rows.jsonl", "-o", "out.yaml", "--map", "answer=expression"]
+    command = ["import", "rows.jsonl", "-o", "out.yaml", "--map", "answer=expression"]
     maps = ["--map", "question=question", "--map", "raw_answer=target"]
-    subprocess.run([*command, *maps], cwd=tmp_path, check=True, capture_output=True)
+    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=60).check_returncode()
 
     assert "MathEqual()" in template_of(Benchmark.load(tmp_path / "out.yaml"))
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
 
+import preloaded
 import pytest
-from conftest import SCRIPTS
 from mcp_parts import Body, ServerProcesses, ToolCaller, benchmark, call, configuration
 from servers import recording_server
 
@@ -185,13 +185,15 @@ def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started:
         stubborn = started.noting(f"sh -c '{TIME}; sleep 600'")
         models = configuration(server.url, mcp_urls_dict={"time": stubborn})
         (tmp_path / "config.json").write_text(json.dumps(models))
-        command = [SCRIPTS / "karenina", "run", "questions.jsonld", "--config", "config.json"]
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        command = ["run", "questions.jsonld", "--config", "config.json"]
+        with (tmp_path / "problems").open("wb") as errors:
+            process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
         assert asked.wait(60)
         os.kill(process.pid, signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
+        code = process.wait(60)
         over.set()
-    assert process.returncode != 0, said
+    said = (tmp_path / "problems").read_text("utf-8")
+    assert code != 0, said
     assert len(started.processes) == 1, said
     assert started.left == []
 
@@ -289,8 +291,6 @@ def test_the_example_of_the_docs_is_well_formed(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_source_is_listed_among_the_plugins(tmp_path: Path) -> None:
-    listed = subprocess.run(
-        [SCRIPTS / "karenina", "plugins", "--json"], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
+    listed = preloaded.run(["plugins", "--json"], folder=tmp_path, environment=os.environ, timeout=60)
     (found,) = [one for one in json.loads(listed.stdout)["plugins"] if one["distribution"] == "karenina-mcp"]
     assert (found["name"], found["state"]) == ("mcp", "loaded")

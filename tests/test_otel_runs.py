@@ -9,7 +9,8 @@ import subprocess
 import threading
 from collections.abc import Mapping
 
-from conftest import SCRIPTS, Environment
+import preloaded
+from conftest import Environment
 from gene_questions import TWO_GENES
 from otel_collector import attributes, collect_telemetry
 from servers import RecordingServer, recording_server
@@ -26,7 +27,8 @@ def reply(body: Mapping[str, object]) -> str:
 def started(site: Environment, server: RecordingServer, collector: str, *arguments: str) -> subprocess.Popen[str]:
     """Return a run that tells the collector of itself."""
     model = f"openai:m@{server.url}"
-    command = [SCRIPTS / "karenina", "run", site.write("genes.yaml", TWO_GENES), "-a", model, "-j", model, *arguments]
+    command = [preloaded.scripts() / "karenina", "run", site.write("genes.yaml", TWO_GENES)]
+    command += ["-a", model, "-j", model, *arguments]
     asked = {"KARENINA_OTEL": "true", "OPENAI_API_KEY": KEY, "OTEL_EXPORTER_OTLP_ENDPOINT": collector}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=site.folder, env={**os.environ, **asked}, text=True, **pipes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -34,6 +35,7 @@ HEAVY = (
     "openai",
 )
 TOOLS = {"hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist"}
+PARTS = ("members-adapters", "members-files", "members-stages")
 
 
 def project(member: str) -> dict[str, Any]:
@@ -71,7 +73,7 @@ def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
     """Return the configuration that tox makes of `tox.ini` and `toxfile.py`, one section for each environment."""
     work = str(tmp_path_factory.mktemp("tox"))
     command = [sys.executable, "-m", "tox", "config", "--workdir", work, "-c", str(ROOT / "tox.ini"), "--core"]
-    command += ["-e", ",".join(["all", "members", "members-py313", *map(environment, MEMBERS)])]
+    command += ["-e", ",".join(["all", *PARTS, "members-py313", *map(environment, MEMBERS)])]
     command += ["-k", "deps", "commands", "depends", "env_list", "labels"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("TOX")}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
@@ -149,25 +151,42 @@ def test_a_member_is_tested_with_the_extras_of_its_tests(member: str, tox: confi
 
 def test_ci_runs_the_tests_of_every_member_and_of_everything_together(tox: configparser.ConfigParser) -> None:
     first, *others = tox["tox"]["env_list"].split()
-    beside, forking = tox["testenv:members"]["commands"].strip().split("\n")
-    together = {word.removesuffix("/tests") for word in beside.split() if word.endswith("/tests")}
+    tested = [member for part in PARTS for member in members_of(part, tox)]
     own = {member for member in MEMBERS if environment(member) in others}
 
     assert first == "all"
-    assert sorted(others) == sorted(["docs", "lint", "members", "py312", "py313", "wheels", *map(environment, own)])
+    assert sorted(others) == sorted(["docs", "lint", *PARTS, "py312", "py313", "wheels", *map(environment, own)])
     assert others.index("wheels") > 1, "the tests of `local` have had the time to get the models of the demo"
     assert tox["testenv:all"]["deps"].split() == ["-r", "requirements-dev.txt"]
     assert own == {"adapters/local", "plugins/embedding", "plugins/ray"}
-    assert together == set(MEMBERS) - own
-    assert editable(tox["testenv:members"]["deps"]) >= together
-    assert "-m 'not forks and not release'" in beside
-    assert forking.startswith("pytest -m 'forks and not release' ")
+    assert sorted(tested) == sorted(set(MEMBERS) - own)
+    for part in PARTS:
+        assert editable(tox[f"testenv:{part}"]["deps"]) >= set(members_of(part, tox))
+
+
+def members_of(part: str, tox: configparser.ConfigParser) -> list[str]:
+    """Return the members whose tests an environment runs."""
+    beside, *_ = commands(part, tox)
+    assert beside[:3] == ["pytest", "-m", "not forks and not release"]
+    return [word.removesuffix("/tests") for word in beside[3:]]
+
+
+def commands(part: str, tox: configparser.ConfigParser) -> list[list[str]]:
+    """Return the commands of an environment."""
+    return [shlex.split(line) for line in tox[f"testenv:{part}"]["commands"].strip().split("\n")]
+
+
+def forking_files(tox: configparser.ConfigParser) -> list[str]:
+    """Return the files whose tests have a process of their own."""
+    return [file for part in PARTS for command in commands(part, tox)[1:] for file in command[3:]]
 
 
 def test_every_file_with_tests_that_fork_is_named_for_a_process_without_threads(tox: configparser.ConfigParser) -> None:
-    forking = tox["testenv:members"]["commands"].strip().split("\n")[1].partition("' ")[2].split()
+    apart = [command for part in PARTS for command in commands(part, tox)[1:]]
+    forking = forking_files(tox)
 
     assert forking
+    assert {tuple(command[:3]) for command in apart} == {("pytest", "-m", "forks and not release")}
     for member in MEMBERS:
         for file in (ROOT / member / "tests").rglob("*.py"):
             assert ("mark.forks" in file.read_text("utf-8")) == (file.relative_to(ROOT).as_posix() in forking), file
@@ -179,9 +198,13 @@ def test_a_release_tests_each_member_alone_and_with_every_version_of_python(tox:
 
     assert {"release", "members-py312", "members-py313"} <= release
     assert release | set(tox["tox"]["env_list"].split()) >= set(map(environment, MEMBERS))
-    commands = tox["testenv:members"]["commands"].replace("'forks and not release'", "forks")
-    commands = commands.replace(" and not release", "").replace("pytest ", "pytest --hypothesis-profile=thorough ")
-    assert tox["testenv:members-py313"]["commands"] == commands
+    beside, apart = commands("members-py313", tox)
+    assert beside[:4] == ["pytest", "--hypothesis-profile=thorough", "-m", "not forks"]
+    assert apart[:4] == ["pytest", "--hypothesis-profile=thorough", "-m", "forks"]
+    assert sorted(beside[4:]) == sorted(f"{member}/tests" for part in PARTS for member in members_of(part, tox))
+    assert sorted(apart[4:]) == sorted(
+        file for part in PARTS for command in commands(part, tox)[1:] for file in command[3:]
+    )
 
 
 @pytest.mark.parametrize("member", [".", *MEMBERS])

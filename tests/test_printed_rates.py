@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
-import subprocess
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
-from conftest import SCRIPTS
 from servers import Said, recording_server
 from test_action import RUN, Step
 
@@ -242,11 +242,10 @@ def try_run(folder: Path, seed: int) -> None:
     for text, number in unmet.items():
         assert done.stdout.count(text) == number, (text, number, done.stdout)
     assert outputs["exit-code"] == str(done.returncode) == ("1" if unmet else "4" if none_judged else "0"), done.stdout
-    command = [SCRIPTS / "karenina", "show", outputs["results"], "--json"]
-    shown = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    shown = preloaded.run(["show", outputs["results"], "--json"], folder=folder, environment=os.environ, timeout=60)
     found = {
         (one["answering"], one["judge"]): (one["items"], one["judged"], one["not_judged"], one["pass_rate"]["value"])
-        for one in json.loads(shown)["summary"]["groups"]
+        for one in json.loads(shown.stdout)["summary"]["groups"]
     }
     assert found == {
         key: (one.items, one.judged, one.items - one.judged, None if one.rate is None else float(one.rate))

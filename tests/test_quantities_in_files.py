@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
+import preloaded
 import pytest
+from loaded_files import load, template_of
 
 from karenina_benchmark import Benchmark, BenchmarkFileError
 
 HEAD = "karenina: 1\nname: doses\nquestions:\n  - question: How long is the half-life?\n    answer:\n      time: "
-
-
-def load(folder: Path, name: str, text: str) -> Benchmark:
-    """Return the benchmark in a new file."""
-    (folder / name).write_text(text, "utf-8")
-    return Benchmark.load(folder / name)
-
-
-def template_of(benchmark: Benchmark) -> str:
-    """Return the source of the first question's template."""
-    return next(iter(benchmark)).answer_template or ""
 
 
 @pytest.mark.parametrize("name", ["b.yaml", "b.jsonld", "b.jsonl"])
@@ -70,8 +60,8 @@ def test_a_table_whose_question_names_the_unit_has_quantities(tmp_path: Path) ->
 
 def test_an_import_maps_answers_to_quantities(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"question": "How long?", "target": "40 h"}\n', "utf-8")
-    command = [sys.executable, "-m", "karenina", "import", "rows.jsonl", "-o", "out.yaml", "--map", "answer=quantity"]
+    command = ["import", "rows.jsonl", "-o", "out.yaml", "--map", "answer=quantity"]
     maps = ["--map", "question=question", "--map", "raw_answer=target"]
-    subprocess.run([*command, *maps], cwd=tmp_path, check=True, capture_output=True)
+    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=60).check_returncode()
 
     assert "Quantity()" in template_of(Benchmark.load(tmp_path / "out.yaml"))

@@ -5,18 +5,18 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
 import re
 import signal
-import subprocess
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
 from command_runs import CommandResult, run_karenina
-from conftest import SCRIPTS
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.plugins import Plugins
@@ -303,14 +303,16 @@ def test_conversations_of_killed_runs_repeat_no_call(number: int, kills: Sequenc
     with ScriptedServer(gate) as server:
         models = [word for option, name in (("-a", "m"), ("-j", "j"), ("--user", "u"))
                   for word in (option, f"openai:{name}@{server.url}/v1")]  # fmt: skip
-        command = [SCRIPTS / "karenina", "run", "b.yaml", *models, "--set", "concurrency_start=40"]
+        command = ["run", "b.yaml", *models, "--set", "concurrency_start=40"]
         for gate.level in kills:
-            with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
-                for _ in range(number):
-                    assert gate.waiting.acquire(timeout=60), f"the run made no call of level {gate.level}"
-                run.send_signal(signal.SIGKILL)
+            with (tmp_path / "problems").open("wb") as errors:
+                run = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
+            for _ in range(number):
+                assert gate.waiting.acquire(timeout=60), f"the run made no call of level {gate.level}"
+            os.kill(run.pid, signal.SIGKILL)
+            run.wait(60)
         gate.level = len(LEVELS)
-        done = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = preloaded.run([*command, "--json"], folder=tmp_path, environment=os.environ, timeout=120)
         answered = Counter(depth(entry.request) for entry in server.log if entry.reply and entry.reply.end == "keep")
 
     assert [result["outcome"] for result in json.loads(done.stdout)["results"]] == ["correct"] * number

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
+import preloaded
 import pytest
 
 from karenina import Benchmark
@@ -39,8 +40,7 @@ class Stranger:
         (folder / "answers.jsonl").write_text(answers)
 
     def karenina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(Path(sys.executable).with_name("karenina")), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=self.folder)
+        return preloaded.run(arguments, folder=self.folder, environment=os.environ, timeout=60)
 
     def run(self, *more: str) -> subprocess.CompletedProcess[str]:
         judge = ["--judge", "openai:nobody@http://127.0.0.1:9/v1"]

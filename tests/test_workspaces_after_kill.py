@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import preloaded
 import pytest
-from conftest import SCRIPTS
 from folders import write_files
 from servers import recording_server
 
@@ -53,14 +52,16 @@ def test_resume_removes_the_workspaces_of_a_killed_run(tmp_path: Path, root: Pat
     with recording_server(judge) as server:
         model = f"openai:m@{server.url}"
         options = ["-a", model, "-j", model, "--set", "agentic_parsing=true", "--set", f"workspace_root={root}"]
-        command = [SCRIPTS / "karenina", "run", "files.yaml", *options]
-        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
-            assert judge.looked.wait(60)
-            os.kill(process.pid, signal.SIGKILL)
+        with (tmp_path / "problems").open("wb") as errors:
+            command = ["run", "files.yaml", *options]
+            process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
+        assert judge.looked.wait(60)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(60)
         left = sorted(one.name.partition("_2")[0] for one in root.iterdir())
         judge.released.set()
-        command = [SCRIPTS / "karenina", "resume", "files.journal", "--json"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        command = ["resume", "files.journal", "--json"]
+        done = preloaded.run(command, folder=tmp_path, environment=os.environ, timeout=120)
     assert left == ["task", "task_judge", "task_run"]
     assert json.loads(done.stdout)["results"][0]["outcome"] == "correct", done.stderr
     assert [one.name for one in root.iterdir()] == ["task"]

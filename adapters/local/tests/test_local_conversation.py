@@ -35,7 +35,7 @@ class Local(ScriptedModels):
         )
 
 
-@pytest.mark.parametrize("name", ["smollm2", "qwen"])
+@pytest.mark.parametrize("name", ["smollm2", pytest.param("qwen", marks=pytest.mark.release)])  # a larger one
 def test_a_small_model_holds_a_conversation_of_four_turns(name: str, request: pytest.FixtureRequest) -> None:
     found = asyncio.run(
         run_stage(

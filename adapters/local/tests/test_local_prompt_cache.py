@@ -19,10 +19,15 @@ from karenina_local import prompt_cache
 from karenina_local.ports import LocalLLM, LocalParser
 from karenina_local.server import POOL
 
-RULES = (
-    " ".join(f"Rule {number}: name the city, and nothing else." for number in range(14)) + ' As JSON: {"city": "Rome"}'
+COLOURS = (
+    "Somebody describes where they live and what surrounds their house. Read everything that they write carefully, "
+    "because people sometimes mention several different colours in the same description, although only one of them "
+    "answers the question. Name the colour that they consider important, without further explanation or comments "
+    "about your decision. Somebody else compares the colour with information about their neighbourhood."
 )
-COLOURS = " ".join(f"Rule {number}: name the colour, and nothing else." for number in range(14))
+RULES = COLOURS.replace("colour", "city") + ' As JSON: {"city": "Rome"}'
+LEAST = 70
+"""A prompt with either has more tokens; the smallest model reads a hundred in a second."""
 CITIES = ("Paris", "Rome", "Lyon")
 FORM = {"type": "object", "properties": {"city": {"type": "string", "enum": [*CITIES]}}, "required": ["city"]}
 
@@ -88,7 +93,7 @@ def test_instructions_are_evaluated_once_for_all_runs(folder: Path, model: Calla
     (later,) = read_tokens(model(), prompt("I live in Rome."))
     (others,) = read_tokens(model(threads=2, context=512), prompt("I live in Rome."))
 
-    assert first > 140
+    assert first > LEAST
     assert max(second, later) < 40
     assert others == first, "another context size has files of its own"
     assert {file.suffix for file in folder.iterdir()} == {prompt_cache.SUFFIX}
@@ -137,7 +142,7 @@ def test_a_folder_that_others_can_write_is_not_read(
 
     first, second = read_tokens(model(), prompt("I live in Rome."), prompt("I live in Lyon."))
 
-    assert (first > 140, second < 40) == (True, True), "they are kept for the run, elsewhere"
+    assert (first > LEAST, second < 40) == (True, True), "they are kept for the run, elsewhere"
     assert file.stat().st_mtime_ns == before
     assert f"evaluated prompts are not kept after this run: the state folder {folder} is writable by" in caplog.text
 
@@ -185,7 +190,7 @@ def test_two_servers_can_save_the_same_prompt_at_once(folder: Path, model: Calla
 
 
 def test_files_used_least_recently_are_deleted(folder: Path, model: Callable[..., ModelConfig]) -> None:
-    tight = model(prompt_cache=6)  # one file has 4 MB
+    tight = model(prompt_cache=3)  # one file has 2 MB
     abandoned = folder / f"x{prompt_cache.UNFINISHED}"
     read_tokens(tight, prompt("Rome."))
     abandoned.write_text("of a process that was killed long ago")
@@ -193,7 +198,7 @@ def test_files_used_least_recently_are_deleted(folder: Path, model: Callable[...
 
     counts = read_tokens(tight, prompt("Red.", COLOURS), prompt("Blue.", COLOURS), prompt("Rome."))
 
-    assert [count > 140 for count in counts] == [True, False, True]
+    assert [count > LEAST for count in counts] == [True, False, True]
     assert len(list(folder.iterdir())) == 1
 
 

@@ -6,10 +6,8 @@ from karenina_core.hooks import API_VERSION
 
 
 def version_mismatch(thing: object) -> str | None:
-    """Return an error message if `thing` was made for another plugin interface version, or None.
-
-    `thing` is a plugin or a module. Its `karenina_api` attribute states the version. Without that attribute, there is
-    no mismatch.
+    """Return an error message if `thing`, a plugin or a module, states in `karenina_api` that it was made for another
+    plugin interface version, or None if it states the same version or nothing.
     """
     version = getattr(thing, "karenina_api", API_VERSION)
     differs = f"it requires version {version} of the plugin interface, but this core has version {API_VERSION}"

@@ -65,19 +65,18 @@ def read_catalog() -> Catalog:
 
 
 def official_first(distribution: str) -> bool:
-    """Return a sort key that puts this project's distributions first.
-
-    If two distributions conflict, the one sorted last is blocked.
+    """Return False for a distribution of this project and True for any other: a sort key that puts this project's
+    first. If two distributions conflict, the one sorted last is blocked.
     """
     return distribution not in read_catalog()["members"]
 
 
 def install_command(requirement: str) -> str:
-    """Return the command that installs `requirement`, which may include an extra, such as `karenina-otel[otlp]`.
+    """Return the command that installs `requirement` (which may include an extra, such as `karenina-otel[otlp]`):
+    `karenina` or its extra for this project's distributions, or the folder from which one was installed.
 
-    This project's distributions are installed through `karenina` or its extras. If a distribution was installed from a
-    local folder, the command contains the folder's path, because a package index may not have the distribution. Do not
-    write such a command to results.
+    A package index may not have a distribution that was installed from a local folder. Do not write a command with a
+    folder's path to results.
     """
     from importlib.metadata import Distribution  # imported here because they slow down the start of the command line
     from shlex import quote

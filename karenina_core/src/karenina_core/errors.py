@@ -91,11 +91,11 @@ class StructuredError(Exception):
 
 
 def describe_error(error: BaseException, of: object = None) -> str:
-    """Describe an error in one sentence for a result.
+    """Describe an error in one sentence for a result: by its message alone if it is one of Karenina's own, otherwise
+    with its class. The descriptions in an exception group are joined.
 
-    For Karenina's own errors, the description is just the message. For others, it includes the class. File and line are
-    added if the traceback passes through the package of the object `of`, except for errors that Karenina raises on
-    purpose. The errors of an exception group are joined.
+    File and line are added if the traceback passes through the package of the object `of`, except for errors that
+    Karenina raises on purpose.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates

@@ -62,9 +62,8 @@ def check_name(kind: str, name: str, owner: object) -> None:
 
 
 def check_owner(model: type[BaseModel], plugin: object) -> None:
-    """Raise `ValueError` if a settings model belongs neither to the plugin's own package nor to this project.
-
-    Plugins without a namespace may use any model.
+    """Raise `ValueError` if a settings model belongs neither to the plugin's own package nor to this project. Plugins
+    without a namespace may use any model.
     """
     package, mine = model.__module__.partition(".")[0], namespace_of(plugin)
     if mine and package not in _members() and namespace_of(model) != mine:
@@ -72,9 +71,9 @@ def check_owner(model: type[BaseModel], plugin: object) -> None:
 
 
 def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str, Any]:
-    """Flatten namespace tables: `my_package: {words: 3}` becomes `my_package.words: 3`.
-
-    Names in `known` are not treated as namespaces. Raises `ValueError` if a name is given in both forms.
+    """Return the values with the tables of plugin packages flattened: `my_package: {words: 3}` becomes
+    `my_package.words: 3`. Names in `known` are never such packages. Raises `ValueError` if a name is given in both
+    forms.
     """
     flat: dict[str, Any] = {}
     for name, value in values.items():
@@ -89,10 +88,8 @@ def flatten(values: Mapping[str, Any], known: Collection[str] = ()) -> dict[str,
 
 
 def is_owned(name: str, kind: Literal["trait_fields", "question_fields", "template_fields"]) -> bool:
-    """Return whether a key in a file is a plugin's field, or a table named after a plugin's package.
-
-    A name with a dot always is. `kind` is the key in the catalog for the fields of this project's plugins, which have
-    no dot.
+    """Return whether a key in a file is a plugin's field, or a table named after a plugin's package. A name with a dot
+    always is. `kind` is the key in the catalog for the fields of this project's plugins, which have no dot.
     """
     return "." in name or name in read_catalog()[kind] or name in third_parties()
 
@@ -103,9 +100,8 @@ def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[Bas
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Create an instance of `model` from its own fields in `values`. All other fields are ignored.
-
-    Raises pydantic's `ValidationError` if the values are invalid.
+    """Create an instance of `model` from its own fields in `values`. All other fields are ignored. Raises pydantic's
+    `ValidationError` if the values are invalid.
     """
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})

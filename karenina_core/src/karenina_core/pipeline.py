@@ -81,9 +81,8 @@ class Pipeline:
         return state
 
     async def judge(self, answer: State, item: Item) -> VerificationResult:
-        """Run a judge's stages for an answer, and return the result. The result includes errors raised by stages.
-
-        The `at_end` callbacks of the item are called before this returns, but not those of the answer.
+        """Run a judge's stages for an answer, and return the result. The result includes errors raised by stages. The
+        `at_end` callbacks of the item are called before this returns, but not those of the answer.
         """
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
@@ -102,9 +101,8 @@ class Pipeline:
         return make_result(state)
 
     async def end(self, state: State) -> None:
-        """Call the `at_end` callbacks of an item or answer in reverse order. A second call has no effect.
-
-        Errors in callbacks are logged. Interrupts propagate (see `is_interrupt`) when all callbacks have been called.
+        """Call the `at_end` callbacks of an item or answer in reverse order. A second call has no effect. Errors in
+        callbacks are logged. Interrupts propagate (see `is_interrupt`) when all callbacks have been called.
         """
         interrupt: BaseException | None = None
         callbacks, state.at_end = state.at_end, []
@@ -122,11 +120,11 @@ class Pipeline:
             raise interrupt
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
-        """Run `stages` in order and return their records, which are also added to `state`.
+        """Run `stages` in order, and return their records, which are also added to `state`. After an error, only stages
+        that run after errors are executed, and the others are recorded as skipped.
 
-        After an error, only stages that run after errors are executed. Interrupts propagate (see `is_interrupt`). At
-        the end, the processes that agents started in workspaces are terminated, so that an answer's tools cannot affect
-        judges.
+        Interrupts propagate (see `is_interrupt`). At the end, the processes that agents started in workspaces are
+        terminated, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
         values: list[dict[str, Any]] = []
@@ -158,10 +156,10 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Return the reason for skipping the stage, or None if it should run.
+        """Return the reason for skipping the stage, or None if it should run. If `should_run` raises, the exception
+        becomes the item's error, and the stage is skipped.
 
-        If `should_run` raises, the exception becomes the item's error. Interrupts propagate (see `is_interrupt`).
-        `task` is the asyncio task that runs the stage.
+        Interrupts propagate (see `is_interrupt`). `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
         error = state.first_error()
@@ -186,10 +184,8 @@ class Pipeline:
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run a stage. Return an error message if it fails, otherwise None.
-
-        The first error becomes the item's error. Interrupts propagate (see `is_interrupt`). `task` is the asyncio task
-        that runs the stage.
+        """Run a stage. Return an error message if it fails, otherwise None. The first error becomes the item's error.
+        Interrupts propagate (see `is_interrupt`). `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
         earlier = state.first_error()
@@ -222,7 +218,9 @@ class Pipeline:
         return raised.message
 
     def _fail(self, planned: PlannedStage, state: State, failure: BaseException) -> str:
-        """Log that a stage failed, and return the error message. The first failure becomes the item's error."""
+        """Log that a stage failed, and return the error message. Unless the item already has an error, this becomes its
+        error.
+        """
         message = describe_error(failure, planned.stage)
         logger.error(
             "[%s] %s of %s %s failed: %s",
@@ -282,7 +280,7 @@ def _executed_values(context: VerificationContext, error: str | None, elapsed: f
 
 
 def _constant_values(planned: PlannedStage) -> dict[str, Any]:
-    """Return the values that are the same in every record of a stage."""
+    """Return the record values that are the same for every item: the stage's name, slot, distribution and version."""
     return {
         "name": planned.name,
         "slot": planned.slot.config_name if planned.slot is not None else None,

@@ -59,10 +59,10 @@ class Edge:
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
-    """Sort the nodes, and return their names and any problems.
+    """Sort the nodes so that each comes after those it waits for. Return their names, or no names if there is a cycle,
+    and any problems: cycles, and answer-scope stages that wait for item-scope stages.
 
-    Problems are cycles, for which no names are returned, and answer-scope stages that wait for item-scope stages. If
-    several nodes can come next, those with answer scope come first, then those with the lowest rank, then the first
+    If several nodes can come next, those with answer scope come first, then those with the lowest rank, then the first
     name in alphabetical order. A node without a rank takes the highest rank among the nodes it waits for, and follows
     other nodes of that rank.
     """
@@ -175,12 +175,12 @@ def make_plan(
     conflicts: Iterable[str] = (),
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
-    """Plan the stages for `question`.
+    """Plan the stages for `question`, or return the plan in the cache `known` for the same stages. Raises `PlanError`
+    with all problems.
 
     `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
-    contains problems with names that several distributions offer. The order of `offered` does not matter. `known` is a
-    cache of plans by the names and distributions of their stages. The `left_out` of a cached plan belongs to an earlier
-    question. Raises `PlanError` with all problems.
+    contains problems with names that several distributions offer. The order of `offered` does not matter. `known` is
+    keyed by the names and distributions of the stages. The `left_out` of a cached plan belongs to an earlier question.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -218,9 +218,8 @@ def order_stages(
 
 
 def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    """Return the node for a stage. Its rank is limited by the slots in the stage's `after` and `before`.
-
-    `ranks` maps stage names to ranks that replace those of the slots.
+    """Return the node for a stage. Its rank is limited by the slots in the stage's `after` and `before`. `ranks` maps
+    stage names to ranks that replace those of the slots.
     """
     slot = choice.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]
@@ -235,9 +234,8 @@ def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
 def make_edges(
     selected: Sequence[SelectedStage], ranks: Mapping[str, int] | None = None
 ) -> tuple[list[Edge], dict[str, str]]:
-    """Return all relations between stages as edges, and the name of the stage that produces each artifact.
-
-    `ranks` has the same meaning as in `order_stages`.
+    """Return all relations between stages as edges, and the name of the stage that produces each artifact. `ranks` has
+    the same meaning as in `order_stages`.
     """
     producers = {key.name: choice.stage.name for choice in selected for key in choice.stage.produces}
     edges: list[Edge] = []
@@ -263,9 +261,8 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """Yield edges to `one` from the stages that produce or revise artifacts that it reads or revises.
-
-    If `one` reads everything, there is an edge from every other stage.
+    """Yield edges to `one` from the stages that produce or revise artifacts that it reads or revises. If `one` reads
+    everything, there is an edge from every other stage.
     """
     stage = one.stage
     if stage.optional is ANY:
@@ -290,9 +287,8 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges` with additional edges that put the stages that revise the same artifact in order.
-
-    `ranks` has the same meaning as in `order_stages`.
+    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` has the
+    same meaning as in `order_stages`.
     """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:

@@ -89,7 +89,6 @@ class StageSelection:
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
         """Select the stages that the configuration names for `slot`. `here` contains the stages offered for the slot.
-
         The other stages in `here` are left out. A name that does not belong to a stage for this slot is a problem.
         """
         line = f"[slots] {slot.config_name}"
@@ -110,10 +109,8 @@ class StageSelection:
         ]
 
     def take_one(self, slot: Slot, here: list[SelectedStage]) -> None:
-        """Select the stage for a slot that takes only one.
-
-        This is the included stage with the highest precedence or, if no stage is included, the fallback. If there is no
-        such stage, or several have the same precedence, the slot stays empty and a problem is added.
+        """Select the stage for a slot that takes only one: the included stage with the highest precedence or, if none
+        is included, the fallback. If there is none, or a tie, the slot stays empty and a problem is added.
         """
         answers = {offer.stage.name: self._is_included(offer) for offer in here}
         fitting = [offer for offer in here if answers[offer.stage.name]]
@@ -175,7 +172,7 @@ class StageSelection:
         )
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
-        """Return whether a stage should be in the plan. If its `included` raises, a problem is added.
+        """Return whether a stage should be in the plan. If its `included` raises, it is not, and a problem is added.
 
         A stage that does not define `included` is in the plan. The exception is a slot that takes only one stage,
         because installing a plugin must not change results by itself.
@@ -197,9 +194,8 @@ class StageSelection:
             return False
 
     def check_artifacts(self) -> None:
-        """Add a problem for each artifact that has several producers or types.
-
-        Stages that do not produce the artifacts required by their slot are problems too.
+        """Add a problem for each artifact that has several producers or types. Stages that do not produce the artifacts
+        required by their slot are problems too.
         """
         producers: dict[str, list[str]] = {}
         types: dict[str, dict[str, list[str]]] = {}
@@ -254,10 +250,11 @@ class StageSelection:
         return describe_missing_value(name, [pattern for other in self.candidates for pattern in other.stage.offers])
 
     def drop_unmet_stages(self, named: set[str]) -> None:
-        """Leave out stages that require artifacts that no selected stage produces.
+        """Leave out stages that require artifacts that no selected stage produces, and those that then miss one of
+        theirs. If a stage must not be left out, it stays and a problem is added.
 
-        This is a problem if no installed stage produces the artifact, if the configuration names the stage (`named`),
-        or if the stage's slot must not be empty.
+        This is so if no installed stage produces the artifact, if the configuration names the stage (`named`), or if
+        the stage's slot must not be empty.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}
@@ -292,10 +289,10 @@ def select(
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
     """Select stages based on the evaluation mode, `[slots]`, their own conditions, and the artifacts they need.
+    Problems are stored in the selection instead of being raised.
 
     `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
     contains problems with names that several distributions offer, because it is not clear which one the user means.
-    Problems are stored in the selection instead of being raised.
     """
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])
@@ -326,9 +323,8 @@ def select(
 
 
 def _make_candidates(offered: Iterable[RegisteredStage]) -> tuple[list[SelectedStage], list[str]]:
-    """Create an instance of each stage class, and sort them by name.
-
-    Stages whose name is offered twice are omitted and returned as problems.
+    """Create an instance of each stage class, and sort them by name. Stages whose name is offered twice are omitted and
+    returned as problems.
     """
     by_name: dict[str, list[RegisteredStage]] = {}
     for registered in offered:
@@ -374,9 +370,8 @@ def _why_not(answer: object) -> str:
 
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
-    """Explain why no selected stage produces an artifact, and how to fix it.
-
-    `left_out` contains the stages that produce the artifact but are not in the plan.
+    """Explain why no selected stage produces an artifact, and how to fix it. `left_out` contains the stages that
+    produce the artifact but are not in the plan.
     """
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan; choose {left_out[0]} under [slots]"
@@ -390,9 +385,8 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
 
 
 def describe_missing_value(name: str, offered: Collection[str]) -> str:
-    """Explain why a known value is not offered: name the plugin to install, or suggest a similar name.
-
-    `offered` contains the names of the known values that are offered.
+    """Explain why a known value is not offered: name the plugin to install, or suggest a similar name. `offered`
+    contains the names of the known values that are offered.
     """
     known = read_catalog()["known_values"]
     for pattern, (owner, _) in known.items():

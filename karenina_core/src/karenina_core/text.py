@@ -18,10 +18,8 @@ def to_html(_value: object) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
-    """Return `; did you mean 'x'?` with the closest name in `known`.
-
-    If no name is close, return `listed` or, by default, a list of the known names (see `list_names`). If `known` is
-    empty, return an empty string.
+    """Return the end of an error message: `; did you mean 'x'?` with the closest name in `known`. If no name is close,
+    return `listed` or, by default, a list of the known names, and if `known` is empty, an empty string.
     """
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
@@ -61,7 +59,7 @@ def compose(text: str) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode, with U+FFFD."""
+    """Return the text with U+FFFD in place of lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -70,7 +68,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_surrogates_in(value: Any) -> Any:
-    """Apply `replace_surrogates` to all strings in a JSON value, including the keys of objects."""
+    """Return a copy of a JSON value with U+FFFD in place of lone surrogates, also in the keys of objects."""
     if isinstance(value, str):
         return replace_surrogates(value)
     if isinstance(value, dict):

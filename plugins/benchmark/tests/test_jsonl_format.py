@@ -179,3 +179,20 @@ def test_streamed_questions_of_a_run_have_the_shared_traits(tmp_path: Path, monk
     assert chosen[0] is not chosen[0]
     with pytest.raises(ConfigError, match="did you mean 'year'"):
         select_questions(benchmark, VerificationConfig(), ["yeer"])
+
+
+def test_words_are_found_in_every_part_of_a_large_file(tmp_path: Path) -> None:
+    long = "x" * 20_000
+    lines = [{"id": f"q{number}", "question": f"Which gene? {long}"} for number in range(30)]
+    for number in (0, 3, 29):
+        lines[number]["question"] += " callable"
+    hidden = [
+        json.dumps(line).replace("Which", "\\u0063allable which") if line["id"] == "q17" else line for line in lines
+    ]
+    benchmark = Benchmark.load(written(tmp_path, *hidden))
+    benchmark.replace(benchmark.get("q5").changed(question="Which year?"))
+    benchmark.remove("q29")
+
+    found = [question.id for question in benchmark.questions_mentioning(["callable"])]
+
+    assert found == ["q0", "q3", "q5", "q17"]

@@ -14,6 +14,8 @@ from conftest import FAKE_PLUGIN
 from processes import is_running
 from ray_runs import Server, benchmark, config, serving
 
+SLOTS = {"generate_answer": "Ask"}
+
 
 def start_command(folder: Path, server: Server, *more: str) -> subprocess.Popen[str]:
     """Start `karenina run` in a process group of its own, as a terminal does."""
@@ -42,6 +44,30 @@ def start_command(folder: Path, server: Server, *more: str) -> subprocess.Popen[
         text=True,
         start_new_session=True,
     )
+
+
+def test_plan_says_when_ray_does_not_help(tmp_path: Path) -> None:
+    (tmp_path / "answers.json").write_text('{"q": "This one."}', "utf-8")
+    recorded = [{"id": "a", "interface": "manual", "model_name": "a", "manual_traces": "answers.json"}]
+    called = {"id": "j", "interface": "fake_plugin.fake", "model_name": "j"}
+    said = {}
+    for name, judges in {"recorded": [], "judged": [called]}.items():
+        config = {"answering_models": recorded, "parsing_models": judges, "executor": "ray", "slots": SLOTS}
+        (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
+        command = [sys.executable, "-c", "from karenina_cli import main; main()", "plan", "--json"]
+        done = subprocess.run(
+            [*command, "--config", "config.json"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": FAKE_PLUGIN},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said[name] = json.loads(done.stdout).get("executor_use")
+
+    assert "below that, it does not help" in said["recorded"]
+    assert said["judged"] is None
 
 
 def has_result(file: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +12,16 @@ from pydantic import ValidationError
 
 from karenina_template.templates import Choice, Undecided
 from karenina_testing.contracts import PrimitiveContract
+from karenina_testing.verdict_rows import check_verdict, verdict_rows
 
-CASES = [
-    (f"{file.stem}:{number}", json.loads(line))
-    for file in sorted((Path(__file__).parent / "cases" / "choice").glob("*.jsonl"))
-    for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
-]
 CAPITALS = {"A": "Quito", "B": "Lima", "C": "Bogotá", "D": "La Paz"}
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=place) for place, case in CASES])
+@pytest.mark.parametrize("case", verdict_rows(Path(__file__).parent / "cases" / "choice"))
 def test_a_case_has_its_verdict(case: dict[str, Any]) -> None:
     rule = Choice.model_validate({"options": case["options"], **case["rule"]})
-    rule.check_expected(case["truth"])
-    verdict = rule.check_extracted(case["value"], case["truth"], case["response"])
 
-    accepted = [case["expected"], *(["undecided"] if case.get("or_undecided") else [])]
-    assert ("undecided" if isinstance(verdict, Undecided) else verdict) in accepted, (case["why"], verdict)
+    check_verdict(rule, case)
 
 
 @pytest.mark.parametrize(

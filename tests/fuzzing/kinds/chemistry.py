@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final
 
 from hypothesis import strategies as st
 
 from fuzzing.engine import Kind
+from fuzzing.verdicts import comparing, is_worker, joined, pairs, repeated
 from karenina_chem.same_formula import SameFormula
 from karenina_chem.same_molecule import SameMolecule
-from karenina_template.templates import Undecided
-
-Pair: TypeAlias = tuple[str, str]
-"""A value and a ground truth."""
 
 _ATOMS: Final = (
     "C",
@@ -88,9 +82,9 @@ _WORDS: Final = (
 )
 _PIECES: Final = (*_ATOMS, *_SIGNS, *_WORDS)
 _TEXTS: Final = st.one_of(
-    st.lists(st.sampled_from(_ATOMS + _SIGNS), max_size=40).map("".join),
-    st.lists(st.sampled_from(_PIECES), max_size=25).map("".join),
-    st.tuples(st.sampled_from(_PIECES), st.integers(1, 5_000)).map(lambda part: part[0] * part[1]),
+    joined(_ATOMS + _SIGNS, 40),
+    joined(_PIECES, 25),
+    repeated(_PIECES, 5_000),
     st.text(max_size=200),
 )
 _TRUTHS: Final = (
@@ -108,32 +102,11 @@ _RULES: Final = (
 )
 
 
-@contextmanager
-def _opened(_folder: Path) -> Iterator[Callable[[Pair], bool]]:
-    SameMolecule().check("OCC", "CCO")  # imports RDKit in a child process
-
-    def check(pair: Pair) -> bool:
-        value, truth = pair
-        accepted = False
-        for rule in _RULES:
-            try:
-                rule.check_expected(truth)
-            except ValueError:
-                continue
-            verdict = rule.check_extracted(value, truth, value)
-            assert isinstance(verdict, bool | Undecided), verdict
-            assert rule.check(truth, truth) is True, truth
-            accepted = True
-        return accepted
-
-    yield check
-
-
 KIND: Final = Kind(
     "chemistry",
-    st.tuples(_TEXTS, st.one_of(st.sampled_from(_TRUTHS), _TEXTS)),
-    _opened,
+    pairs(_TEXTS, _TRUTHS),
+    comparing(_RULES, ("OCC", "CCO"), equal_to_itself=True),
     valid=[("OCC", "CCO"), ("H2O", "H2O")],
     seconds=30.0,
-    programs=lambda arguments: "karenina_toolkit/limits/worker.py" in str(arguments),
+    programs=is_worker,
 )

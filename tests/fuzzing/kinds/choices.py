@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fuzzing.engine import Kind
+from fuzzing.verdicts import joined, repeated
 from karenina_template.templates import Choice, Undecided
 
 Question: TypeAlias = tuple[list[str], str]
@@ -38,8 +39,8 @@ _PIECES: Final = (
     *("\\", "<answer>", " is ", "because", "é", "\u0301", "\x00", "\n", "neither ", "I think "),
 )
 _TEXTS: Final = st.one_of(
-    st.lists(st.sampled_from(_PIECES), max_size=25).map("".join),
-    st.tuples(st.sampled_from(_PIECES), st.integers(1, 100_000)).map(lambda part: part[0] * part[1]),
+    joined(_PIECES, 25),
+    repeated(_PIECES, 100_000),
     st.text(max_size=100),
 )
 

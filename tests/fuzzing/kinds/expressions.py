@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from hypothesis import strategies as st
 
 from fuzzing.engine import Kind
+from fuzzing.verdicts import comparing, is_worker, joined, pairs, repeated
 from karenina_math.math_equal import MathEqual
-from karenina_template.templates import Undecided
-
-Pair: TypeAlias = tuple[str, str]
-"""A value and a ground truth."""
 
 _PIECES: Final = (
     *("1", "2", "0", "3.5", "0.", "12,000", "1e9", "9" * 200, "½", "x", "y", "n", "AB", "e", "i", "a_1", "f(x)", "x'"),
@@ -39,9 +33,9 @@ _PIECES: Final = (
     *("and", "or", "no solution", "\\emptyset", "\\mathbb{R}", "floor(", "percent", "__import__('os')", "x^x^"),
 )
 _TEXTS: Final = st.one_of(
-    st.lists(st.sampled_from(_PIECES), max_size=20).map("".join),
-    st.lists(st.sampled_from(_PIECES), max_size=20).map(" ".join),
-    st.tuples(st.sampled_from(_PIECES), st.integers(1, 100_000)).map(lambda part: part[0] * part[1]),
+    joined(_PIECES, 20),
+    joined(_PIECES, 20, " "),
+    repeated(_PIECES, 100_000),
     st.text(max_size=100),
 )
 _TRUTHS: Final = (
@@ -69,36 +63,10 @@ _RULES: Final = (
 )
 
 
-@contextmanager
-def _opened(_folder: Path) -> Iterator[Callable[[Pair], bool]]:
-    MathEqual().check("14/2", "7")  # starts the process
-
-    def check(pair: Pair) -> bool:
-        value, truth = pair
-        accepted = False
-        for rule in _RULES:
-            try:
-                rule.check_expected(truth)
-            except ValueError:
-                continue
-            verdict = rule.check_extracted(value, truth, value)
-            assert isinstance(verdict, bool | Undecided), verdict
-            assert not isinstance(verdict, Undecided) or "failed" not in verdict.why, verdict
-            accepted = True
-        return accepted
-
-    yield check
-
-
-def _is_worker(arguments: Any) -> bool:
-    """Return whether the started program is a process for comparisons, which replaces one that reached a limit."""
-    return "limits/worker.py" in str(arguments)
-
-
 KIND: Final = Kind(
     "expressions",
-    st.tuples(_TEXTS, st.one_of(st.sampled_from(_TRUTHS), _TEXTS)),
-    _opened,
+    pairs(_TEXTS, _TRUTHS),
+    comparing(_RULES, ("14/2", "7")),
     valid=[("14/2", "7"), ("\\frac{1}{2}", "0.5")],
-    programs=_is_worker,
+    programs=is_worker,
 )

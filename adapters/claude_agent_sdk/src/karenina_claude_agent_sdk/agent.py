@@ -58,6 +58,7 @@ def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None
         return ListToolsResult(tools=offered)
 
     async def call_tool(_context: Any, asked: Any) -> CallToolResult:
+        """Run a tool of the run. If its server has ended, report this to `lost`, and return a failed result."""
         call = ToolCall("", asked.name, asked.arguments or {})
         try:
             result = await run_tool(call, tools)
@@ -114,10 +115,9 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
-        """Return the run's tools by name, without the CLI's own tools.
+        """Return the run's tools by name. Raises `PortError` if a name occurs twice, also among the CLI's `own` tools.
 
-        `own` contains the names of the CLI's tools. Raises `PortError` if two tools have the same name, or if the
-        workspace is not a folder.
+        Also raises `PortError` if the workspace is not a folder.
         """
         by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():

@@ -120,7 +120,7 @@ class CLI:
         raise CLIError(await _why("the process ended", self.process))
 
     async def _tell(self, entry: WireMessage) -> None:
-        """Send one message to the CLI."""
+        """Send one message to the CLI, and return when it has been written, not when it is answered."""
 
         async def one() -> AsyncIterator[dict[str, Any]]:
             yield entry

@@ -41,7 +41,7 @@ class CLIProcess(Transport):
         self._stderr = ""
 
     async def connect(self) -> None:
-        """Start the CLI. Raises `OSError` if it cannot be started."""
+        """Start the CLI in a session of its own, with pipes. Raises `OSError` if it cannot be started."""
         self._process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=PIPE,

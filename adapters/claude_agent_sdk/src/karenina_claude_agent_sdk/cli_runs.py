@@ -73,7 +73,7 @@ class ModelProxy:
             return Path(self._folder.name, "model")
 
     async def _listen(self) -> web.ServerRunner:
-        """Start to listen on the loopback interface."""
+        """Listen on a free port of the loopback interface, and store its URL. Raises `OSError` if that fails."""
         runner = web.ServerRunner(
             web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
         )
@@ -100,7 +100,7 @@ class ModelProxy:
             del self._runs[name]
 
     async def aclose(self) -> None:
-        """Stop listening."""
+        """Stop listening, and remove the folder of the socket. A later run would start the proxy again."""
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
@@ -140,9 +140,9 @@ class ModelProxy:
 
     @staticmethod
     async def _wait_for_reply(asked: asyncio.Future[WireMessage | None]) -> WireMessage:
-        """Wait for the reply and return it.
+        """Return the reply or, if there is none because the run is over, wait until the CLI is ended.
 
-        If there is none, wait until this task is cancelled, which happens when the CLI is ended.
+        The wait ends because this task is cancelled then.
         """
         reply = await asked
         if reply is None:
@@ -240,9 +240,9 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Send one request to the model, and end the run with its reply or error. Later requests are ignored.
+        """Send one request to the model, end the run with its reply or error, and return None: the CLI gets no reply.
 
-        Always returns None.
+        Later requests are ignored.
         """
         if not self.end.done():
             try:

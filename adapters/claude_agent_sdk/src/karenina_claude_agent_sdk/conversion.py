@@ -51,7 +51,7 @@ def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[s
 
 
 def without_attachments(messages: Sequence[Message]) -> list[Message]:
-    """Return messages whose attachments are described in their text."""
+    """Return copies of the messages in which descriptions in the text take the place of attachments."""
     return [
         replace(message, content="\n".join([*map(describe, message.attachments), message.content]), attachments=())
         if message.attachments
@@ -100,10 +100,7 @@ def turn_of(reply: WireMessage) -> Turn:
 
 
 def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
-    """Return the tool results after the last assistant message, by call id.
-
-    Each value is a result's text and whether it failed.
-    """
+    """Return the text of each tool result after the last assistant message, and whether it failed, by call id."""
     blocks: list[WireMessage] = []
     for entry in reversed(request.get("messages", [])):
         if entry["role"] == "assistant":
@@ -114,10 +111,7 @@ def results_in(request: WireMessage) -> dict[str, tuple[str, bool]]:
 
 
 def results_of(blocks: Sequence[WireMessage]) -> dict[str, tuple[str, bool]]:
-    """Return the tool results in `blocks`, by call id.
-
-    Each value is a result's text and whether it failed.
-    """
+    """Return the text of each tool result in `blocks`, and whether it failed, by call id. Other blocks are skipped."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return {
         str(message.tool_call_id): (message.content, message.is_error)

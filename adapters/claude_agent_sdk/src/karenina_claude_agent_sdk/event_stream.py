@@ -81,7 +81,7 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
 
 
 def _assemble_reply(text: str) -> WireMessage:
-    """Read the reply in an event stream.
+    """Return the reply that the events of a stream add up to, as if it had not been streamed.
 
     Raises `ServerReportedError` if the stream contains an error, and `ValueError` if it ends too early or is invalid.
     Missing fields may also raise `KeyError`, `TypeError` or `AttributeError`.
@@ -156,9 +156,9 @@ def _event_data(text: str) -> Iterator[str]:
 
 
 def _check_reply(reply: Any) -> WireMessage:
-    """Return the reply if it has content.
+    """Return the reply unchanged.
 
-    Raises `ServerReportedError` if the reply is an error, and `ValueError` if it is anything else.
+    Raises `ValueError` if it has no content, and `ServerReportedError` if it is an error.
     """
     if not isinstance(reply, dict):
         raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type

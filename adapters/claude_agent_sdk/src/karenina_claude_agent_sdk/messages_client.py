@@ -110,9 +110,9 @@ class MessagesClient:
             await session.close()
 
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
-        """Send one request, and return the body of the response.
+        """Send one request, and return the body of the response. Raises `PortError` if its status is 300 or higher.
 
-        Raises `PortError` if the port is closed, if there is no response, or if its status is 300 or higher.
+        Also raises `PortError` if the port is closed, or if there is no response.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)

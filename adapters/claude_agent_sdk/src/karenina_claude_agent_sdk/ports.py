@@ -38,7 +38,10 @@ class ClaudeAgentLLM:
 
 
 def _split(messages: Sequence[Message]) -> tuple[str, list[WireMessage], WireMessage]:
-    """Return the system prompt, the conversation for the CLI, and the fields that replace those in its request."""
+    """Return the system prompt, the conversation for the CLI, and fields that put attachments into the CLI's request.
+
+    Without attachments, there are no such fields. With them, the CLI only gets descriptions.
+    """
     system, wire = to_wire(messages)
     if not has_attachments(messages):
         return system, wire, {}

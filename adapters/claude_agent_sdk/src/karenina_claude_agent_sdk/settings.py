@@ -58,18 +58,12 @@ class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeAgentExtra:
-    """Return a model's validated `extra`.
-
-    Raises `AdapterConfigError` if it is invalid. The message does not show values.
-    """
+    """Return a model's validated `extra`. Raises `AdapterConfigError` without its values if it is invalid."""
     return adapter_settings.extra_of(model, ClaudeAgentExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """Return the server's base URL without `/v1`.
-
-    The model's own URL takes precedence over `ANTHROPIC_BASE_URL`. The default is Anthropic's URL.
-    """
+    """Return the server's base URL without `/v1`: the model's own, or that in `ANTHROPIC_BASE_URL`, or Anthropic's."""
     return _base(model.endpoint_base_url) if model.endpoint_base_url else _environment_base_url()
 
 
@@ -84,10 +78,7 @@ def key_of(model: ModelConfig) -> str | None:
 
 
 def cli_of(extra: ClaudeAgentExtra) -> Path | None:
-    """Return the configured path of the Claude CLI, or else the CLI in the SDK's wheel.
-
-    The configured path may not exist. Returns None if there is no CLI.
-    """
+    """Return the configured path of the Claude CLI, which may not exist, or the CLI in the SDK's wheel, or None."""
     if extra.cli_path is not None:
         return extra.cli_path
     spec = find_spec("claude_agent_sdk")

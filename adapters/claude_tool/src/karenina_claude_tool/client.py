@@ -178,9 +178,9 @@ class Client:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
-        """Return the JSON object in a response body.
+        """Return the JSON object in a response body, or raise `PortError` if it is anything else, or a proxy's error.
 
-        Raises `PortError` if the body is anything else, or an error passed on by a proxy. `messages` are masked in it.
+        `messages` are masked in the error.
         """
         try:
             data = read_json(raw)

@@ -46,8 +46,8 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @field_validator("body")
     @classmethod
-    def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ValueError` for fields that Karenina sets itself."""
+    def _without_own_fields(cls, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the body. Raises `ValueError` if it has fields that Karenina sets itself."""
         config = body.get("output_config", {})
         if not isinstance(config, dict) or "format" in config:
             raise ValueError("body.output_config must be an object without format, which is set by Karenina")
@@ -55,17 +55,14 @@ class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> ClaudeExtra:
-    """Return a model's validated `extra`.
-
-    Raises `AdapterConfigError` if it is invalid. The message does not show values.
-    """
+    """Return a model's validated `extra`. Raises `AdapterConfigError` without its values if it is invalid."""
     return adapter_settings.extra_of(model, ClaudeExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """Return the server's base URL without `/v1`, which the SDK adds.
+    """Return the server's base URL without `/v1`: the model's own, or that in `ANTHROPIC_BASE_URL`, or Anthropic's.
 
-    The model's own URL takes precedence over `ANTHROPIC_BASE_URL`. The default is Anthropic's URL.
+    The SDK adds `/v1`.
     """
     return _base(model.endpoint_base_url) if model.endpoint_base_url else environment_base_url()
 
@@ -76,9 +73,9 @@ def environment_base_url() -> str:
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in `ANTHROPIC_API_KEY` or `ANTHROPIC_AUTH_TOKEN`.
+    """Return the model's own API key, or else one from the environment if it may be sent to the server, or None.
 
-    Returns None if there is none, or if `may_receive_environment_secrets` forbids using one from the environment.
+    The environment variables are `ANTHROPIC_API_KEY` and `ANTHROPIC_AUTH_TOKEN`; see `may_receive_environment_secrets`.
     """
     own = (OFFICIAL_BASE_URL, environment_base_url())
     return endpoints.find_api_key(model, base_url_of(model), own, KEY_VARIABLES)

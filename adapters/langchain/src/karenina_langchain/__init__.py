@@ -36,6 +36,10 @@ _USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature"
 
 
 def _spec(interface: str, description: str) -> AdapterSpec:
+    """Return the declaration of an interface, of which all have the same ports and settings.
+
+    Only `langchain` also uses `model_provider`.
+    """
     return AdapterSpec(
         interface=interface,
         description=description,

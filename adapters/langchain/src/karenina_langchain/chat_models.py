@@ -127,7 +127,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
 
 
 def _common(model: ModelConfig) -> dict[str, Any]:
-    """Return the arguments for the chat models of all providers."""
+    """Return the arguments for all chat models: `extra.parameters`, and Karenina's own, without retries and cache."""
     extra = extra_of(model)
     limits = {"temperature": model.temperature, "max_tokens": model.max_tokens}
     return {
@@ -148,10 +148,9 @@ def describe_server(model: ModelConfig) -> str:
 
 
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
-    """Return the HTTP client's settings.
+    """Return the settings of an HTTP client that follows no redirects, limits replies, and removes unwanted headers.
 
-    The client follows no redirects, uses no proxy for localhost, removes headers that the server must not see, and
-    limits replies.
+    For localhost, it uses no proxy.
     """
     import httpx2
 

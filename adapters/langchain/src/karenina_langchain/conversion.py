@@ -29,7 +29,7 @@ _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemera
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
-    """Convert `messages` to LangChain messages, omitting reasoning.
+    """Convert `messages` to LangChain messages, without reasoning, and with placeholders for attachments.
 
     The contents of attachments are filled in when the messages are sent. Most providers accept only text as the result
     of a tool, so the attachments of tool results follow them in a message of the user.
@@ -69,7 +69,7 @@ async def fill_messages(sent: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def from_langchain(said: AIMessage) -> Turn:
-    """Convert a LangChain message to a `Turn`.
+    """Convert LangChain's reply to a `Turn`.
 
     A refusal becomes part of the text, and calls with invalid arguments are kept.
     """

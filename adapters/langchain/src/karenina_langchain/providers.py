@@ -93,9 +93,9 @@ def provider_of(model: ModelConfig) -> Provider | None:
 
 
 def explain_missing_package(name: str) -> str | None:
-    """Return a message about a provider's missing package, with the pip command that installs it.
+    """Return a message about a provider's missing package and how to install it, or None if nothing is missing.
 
-    For an unknown provider, the message suggests a similar name. Returns None if nothing is missing.
+    For an unknown provider, the message suggests a similar name.
     """
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:

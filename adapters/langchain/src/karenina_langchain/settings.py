@@ -57,8 +57,8 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @field_validator("parameters")
     @classmethod
-    def _not_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ValueError` for parameters that Karenina sets itself."""
+    def _without_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters. Raises `ValueError` if Karenina sets one of them itself."""
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(
@@ -77,19 +77,15 @@ def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
 
 
 def extra_of(model: ModelConfig) -> LangchainExtra:
-    """Return a model's validated `extra`.
-
-    Raises `AdapterConfigError` if it is invalid. The message does not show values.
-    """
+    """Return a model's validated `extra`. Raises `AdapterConfigError` without its values if it is invalid."""
     return adapter_settings.extra_of(model, LangchainExtra)
 
 
 def base_url_of(model: ModelConfig) -> str | None:
-    """Return the server's base URL without a trailing slash.
+    """Return the server's base URL: the model's own, that in the environment, or the provider's, or None if not known.
 
-    The model's own URL takes precedence over the one in the environment. The default is the provider's URL. For
-    Anthropic, `/v1` is removed. Returns None if only LangChain knows the URL, or if an `openai_endpoint` model has
-    none. Raises `AdapterConfigError` if no provider is configured or implied.
+    It is not known if only LangChain knows it, or if an `openai_endpoint` model has none. A trailing slash is removed
+    and, for Anthropic, `/v1`. Raises `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -109,20 +105,17 @@ def served_by(model: ModelConfig) -> str | None:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in the provider's environment variable.
+    """Return the model's own API key, or else the one in the provider's environment variable, or None.
 
     A key from the environment is sent only to the provider's own host, to the URL in the environment
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`), and to localhost. Otherwise, someone else's benchmark could send it
-    anywhere. Returns None if there is no key. For other providers, LangChain then looks for one itself.
+    anywhere. For other providers, LangChain then looks for one itself.
     """
     return endpoints.find_api_key(model, base_url_of(model), _own_base_urls(model), _key_variables(model))
 
 
 def _key_variables(model: ModelConfig) -> list[str]:
-    """Return the environment variables for the provider's key.
-
-    The list is empty if only LangChain knows the provider.
-    """
+    """Return the environment variables for the provider's key, or none if only LangChain knows the provider."""
     provider = provider_of(model)
     return [provider.key_variable] if provider is not None else []
 
@@ -193,10 +186,7 @@ def _own_base_urls(model: ModelConfig) -> list[str]:
 
 
 def _own_base_url(model: ModelConfig) -> str | None:
-    """Return the provider's URL from the environment, or else its default URL.
-
-    Returns None if only LangChain knows the URL.
-    """
+    """Return the provider's URL from the environment, or its default URL, or None if only LangChain knows it."""
     provider = provider_of(model)
     if provider is None:
         return None

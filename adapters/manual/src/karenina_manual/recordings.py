@@ -42,9 +42,9 @@ class Recordings:
     _read: RecordingIndex | None = field(default=None, init=False, repr=False)
 
     def check(self) -> None:
-        """Read all recordings.
+        """Read all recordings, to raise `AdapterConfigError` now if there are none or one is invalid.
 
-        Raises `AdapterConfigError` if there are none or one is invalid. The message states its location.
+        The message states its location.
         """
         index = self._index()
         if index.count == 0:

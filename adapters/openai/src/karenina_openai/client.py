@@ -76,6 +76,7 @@ def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def _to_wire(message: Message) -> dict[str, Any]:
+    """Convert a message, without the attachments of a tool result, which `to_wire` sends in a message of their own."""
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id or "", "content": message.content}
     if message.attachments:
@@ -235,7 +236,7 @@ class Client:
         return body
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Encode a request in the form that the server probably accepts."""
+        """Encode a request, naming the token limit and counting streams as `dialect` says that the server expects."""
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens
@@ -266,7 +267,7 @@ class Client:
         return connection_error(self.where, f"could not connect to {self._host}", shown)
 
     def _timeout_error(self) -> PortError:
-        """Return the error for a reply that was not complete in time."""
+        """Return the error for a reply that was not complete in time, which names the setting to raise."""
         if self.extra.stream:
             message = f"did not finish its reply within {self._bounds.stream_seconds:g} s; raise stream_timeout"
         else:
@@ -307,7 +308,7 @@ class Client:
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the JSON object in a reply.
 
-        Raises `PortError` if the reply has an error status, contains an error, or is not an object.
+        Raises `PortError` for an error status, an error in the reply, or anything else.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)
@@ -343,7 +344,7 @@ class Client:
     def _status_error(
         self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]
     ) -> HTTPStatusError:
-        """Return the error for a reply with an error status."""
+        """Return the error for a reply with an error status. Secrets and the prompt in `messages` are masked in it."""
         body = raw.decode("utf-8", "replace")
         named = {name.title() if name == "retry-after" else name: value for name, value in headers.items()}
         return status_error(self.where, status, named, body, self._secrets, messages, self._cures)

@@ -108,7 +108,7 @@ class Reply:
         return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the decompressed body in pieces.
+        """Yield the decompressed body of the reply in pieces as it arrives, within the limits of the request.
 
         Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
         and `ReplyTooLarge` if it exceeds the limits.
@@ -249,7 +249,7 @@ class Server:
             await client[1].close()
 
     def _client_of_process(self) -> Client:
-        """Return this process's client, creating it on first use.
+        """Return this process's client. A process that was forked creates one of its own.
 
         Raises `ConnectionFailed` if the client cannot be created.
         """
@@ -258,7 +258,7 @@ class Server:
         return self._client[1]
 
     def _build_client(self) -> Client:
-        """Create a client.
+        """Return a new client without redirects, with the server's proxy, headers and time limits.
 
         Raises `ConnectionFailed` if the proxy is invalid, or if this process was forked after the library was used.
         """

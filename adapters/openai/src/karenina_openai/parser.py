@@ -57,7 +57,7 @@ def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probability of each option's first token at the start of the value in `text`.
+    """Return the log-probability of each option's first token at the start of the value in `text`, or None without any.
 
     An option that is not among the most likely tokens gets the lowest log-probability of these tokens. Returns None if
     the server sent no log-probabilities, or if its tokens do not add up to `text`.
@@ -139,9 +139,9 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
-        """Request the object in one mode.
+        """Return a request for the object in one mode: with a schema, a forced tool call, or text in the prompt.
 
-        Awaiting the result raises `PortError` if the request fails or the server rejects the mode.
+        Awaiting it raises `PortError` if the request fails or the server rejects the mode.
         """
         if mode == "prompt":
             return self._client.post(messages, to_wire(append_schema(messages, schema)))

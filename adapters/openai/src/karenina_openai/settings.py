@@ -66,8 +66,8 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
 
     @field_validator("headers")
     @classmethod
-    def _length_is_ours(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Raise `ValueError` for headers that determine the length of the body."""
+    def _without_length(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        """Return the headers. Raises `ValueError` if one determines the length of the body, which Karenina sets."""
         for name in headers:
             if name.lower() in ("content-length", "transfer-encoding"):
                 raise ValueError(f"headers.{name} is set by Karenina; remove the header")
@@ -81,17 +81,14 @@ class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def extra_of(model: ModelConfig) -> OpenAIExtra:
-    """Return a model's validated `extra`.
-
-    Raises `AdapterConfigError` if it is invalid. The message does not show values.
-    """
+    """Return a model's validated `extra`. Raises `AdapterConfigError` without its values if it is invalid."""
     return adapter_settings.extra_of(model, OpenAIExtra)
 
 
 def base_url_of(model: ModelConfig) -> str:
-    """Return the server's base URL without a trailing slash.
+    """Return the server's base URL: the model's own, or that in `OPENAI_BASE_URL`, or OpenAI's.
 
-    The model's own URL takes precedence over `OPENAI_BASE_URL`. The default is OpenAI's URL.
+    It ends without a slash.
     """
     return (model.endpoint_base_url or os.environ.get("OPENAI_BASE_URL") or OFFICIAL_BASE_URL).rstrip("/")
 

@@ -74,11 +74,11 @@ class StallTimer:
 async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> dict[str, Any]:
-    """Return the chat completion in a stream of server-sent events.
+    """Return the chat completion that a stream of server-sent events adds up to, or `{"error": ...}` if one reports it.
 
-    `loads` parses an event's data, and `timer` is restarted after each event. An event with an `error` ends the stream,
-    and `{"error": ...}` is returned. Raises `IncompleteStream` if the stream ends too early, and `ValueError` if an
-    event is not a JSON object. Raises `ReplyTooLarge`, which names `where`, if there are too many tool calls.
+    `loads` parses an event's data, and `timer` is restarted after each event. Raises `IncompleteStream` if the stream
+    ends too early, and `ValueError` if an event is not a JSON object. Raises `ReplyTooLarge`, which names `where`, if
+    there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
@@ -283,7 +283,7 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index for a call that was sent without one.
+        """Return the index for a call that was sent without one, by its id or, without an id, by its position.
 
         A call with a new id gets a new index, and a call with a known id keeps its index. A call without an id gets the
         index of the last call, or its position `place` in the chunk if that is higher.

@@ -38,9 +38,8 @@ class ArtifactKey(Generic[T]):
         self.cure: Final = cure
 
     def accepts(self, value: object) -> bool:
-        """Return whether `value` is None or has the key's type.
-
-        An int is accepted where a float is expected, but a bool is not accepted as an int.
+        """Return whether `value` is None or has the key's type. An int is accepted where a float is expected, but a
+        bool is not accepted as an int.
         """
         if value is None or self.type is object:
             return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from functools import cache
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isfunction, signature
 from inspect import isgeneratorfunction as is_generator
 from typing import Any, Final
@@ -70,7 +71,7 @@ If there is no example, the message shows the given value written as a set.
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
-    """Return the name of a stage that `plugin` offers through `hook`.
+    """Check a stage that `plugin` offers through `hook`, and return its name.
 
     Raises `PluginError` if `stage` is not a stage class with a name, or if it declares a different slot. Raises
     `ValueError` if one of its settings models is outside the plugin's namespace.
@@ -98,6 +99,7 @@ def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
     return interface
 
 
+@cache
 def why_refused(stage: Any) -> str | None:
     """Return a message about the stage's invalid declarations and how to fix them, or None if all are valid.
 
@@ -137,9 +139,8 @@ def _mistyped_names(stage: type[Any]) -> Iterator[str]:
 
 
 def _wrong_methods(stage: type[Any]) -> Iterator[str]:
-    """Yield a message for each method that is missing, misspelled or of the wrong kind.
-
-    A constructor with required arguments is also reported.
+    """Yield a message for each method that is missing, misspelled or of the wrong kind. A constructor with required
+    arguments is also reported.
     """
     own, inherited = ({k: v for k, v in attributes.items() if isfunction(v)} for attributes in _attributes(stage))
     missing = [name for name in dir(stage) if _is_missing(stage, name)]
@@ -193,9 +194,8 @@ def _items(value: object) -> Iterable[object]:
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return `value` as source code. Constants of the stage's module are shown by name.
-
-    Other values are cut to 200 characters. With `slots`, slot names are shown as members of `Slot`.
+    """Return `value` as source code. Constants of the stage's module are shown by name. Other values are cut to 200
+    characters. With `slots`, slot names are shown as members of `Slot`.
     """
     if isinstance(value, Set | list):
         inner = ", ".join(_source(stage, item, slots=slots) for item in value)

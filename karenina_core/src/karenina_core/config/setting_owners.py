@@ -43,9 +43,8 @@ class PluginSelection(StrictSettings):
 
 
 def _models(description: str, role: str, *options: str) -> Any:
-    """Return a field that contains models.
-
-    `role` is what messages call these models. `options` are the command-line options that set the field.
+    """Return a field that contains models. `role` is what messages call these models. `options` are the command-line
+    options that set the field.
     """
     extra: dict[str, JsonValue] = {"allowed_in_files": "models", "role": role, "option": list(options)}
     return Field(default=(), description=description, json_schema_extra=extra)
@@ -111,9 +110,8 @@ class CoreSettings(BaseModel):
     @field_validator("slots", mode="before")
     @classmethod
     def _one_name_is_a_list(cls, value: object) -> object:
-        """Wrap each stage name that is given as a string in a tuple.
-
-        If `value` is not a mapping, it is returned unchanged for pydantic to reject.
+        """Wrap each stage name that is given as a string in a tuple. If `value` is not a mapping, it is returned
+        unchanged for pydantic to reject.
         """
         if isinstance(value, Mapping):
             return {key: (names,) if isinstance(names, str) else names for key, names in value.items()}
@@ -166,9 +164,8 @@ class Setting:
 
     @property
     def changes_results(self) -> bool:
-        """Whether results depend on the setting. This is true unless the settings model declares otherwise.
-
-        Declare limits, timeouts and the like with `Field(..., json_schema_extra={"changes_results": False})`.
+        """Whether results depend on the setting. This is true unless the settings model declares otherwise. Declare
+        limits, timeouts and the like with `Field(..., json_schema_extra={"changes_results": False})`.
         """
         return declared(self.info, "changes_results") is not False
 
@@ -179,9 +176,8 @@ class Setting:
 
     @property
     def follows(self) -> str | None:
-        """The benchmark field that overrides the setting, such as `workspace_root`, or None.
-
-        Declare it with `Field(..., json_schema_extra={"follows": "workspace_root"})`.
+        """The benchmark field that overrides the setting, such as `workspace_root`, or None. Declare it with
+        `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
         field: str | None = declared(self.info, "follows")
         return field
@@ -227,10 +223,8 @@ def all_settings() -> dict[str, Setting]:
 
 
 def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings keyed by full name.
-
-    Third-party settings may also be given in a table named after their package. Raises `ConfigError` if a name is given
-    in both forms.
+    """Return the settings keyed by full name, with those in tables of third-party packages moved to the top level.
+    Raises `ConfigError` if a name is given in both forms.
     """
     try:
         return flatten(values, {*CoreSettings.model_fields, *read_catalog()["settings"]})
@@ -239,7 +233,9 @@ def flatten_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace alternative names of settings by calling the `translate` methods of the settings models."""
+    """Return a copy of `values` in which the `translate` methods of the settings models have replaced alternative names
+    of settings.
+    """
     for model, _ in settings_models(active_plugins()):
         if (translate := getattr(model, "translate", None)) is not None:
             values = translate(values)
@@ -254,9 +250,8 @@ def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
 
 
 def prompt_tasks() -> frozenset[str]:
-    """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families.
-
-    Tasks of packages that are not installed are included, because instructions for them do no harm.
+    """Return the valid keys of `prompt_config`: the names of prompt tasks and of their families. Tasks of packages that
+    are not installed are included, because instructions for them do no harm.
     """
     tasks = [task for offer in active_plugins().of_kind("stage") for task in offer.value.prompts]
     families = {task.family for task in tasks if task.family is not None}
@@ -264,10 +259,8 @@ def prompt_tasks() -> frozenset[str]:
 
 
 def not_loaded(plugins: Plugins | None = None) -> str:
-    """Return a note about plugins that failed to load, to add to errors about unknown names.
-
-    The note gives the reason for each failure, and is empty if no plugin failed. `plugins` defaults to the active
-    plugins.
+    """Return a note with each plugin that failed to load and the reason, to add to errors about unknown names, or an
+    empty string if none failed. `plugins` defaults to the active plugins.
     """
     used = active_plugins() if plugins is None else plugins
     bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]
@@ -275,11 +268,11 @@ def not_loaded(plugins: Plugins | None = None) -> str:
 
 
 def read_environment() -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of settings from environment variables.
+    """Yield the names and values of settings from environment variables, parsed as JSON if possible. Unknown variables
+    are yielded under their own names, so that the configuration reports them.
 
-    Values are parsed as JSON if possible, and are otherwise strings. For example, `KARENINA_RUN_NAME=nightly` and
-    `KARENINA_REPLICATE_COUNT=3` both work. `KARENINA_PLUGINS` is skipped, because `Selection.of` reads it. Unknown
-    variables are yielded under their own names, so that the configuration reports them.
+    For example, `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work. `KARENINA_PLUGINS` is skipped,
+    because `Selection.of` reads it.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in all_settings().items():
@@ -292,11 +285,10 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Parse the text of an environment variable or a command-line option as the value of a setting.
+    """Parse the text of an environment variable or a command-line option as the value of a setting. Text that `read`
+    (by default JSON) rejects, and any text for a setting that allows strings, paths or literals, is returned unchanged.
 
-    `annotation` is the setting's annotation, or None if it is unknown. If the annotation allows strings, paths or
-    literals, `text` is returned unchanged. Otherwise, it is parsed with `read`, by default as JSON. If `read` raises
-    `ValueError`, `text` is returned unchanged.
+    `annotation` is the setting's annotation, or None if it is unknown.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

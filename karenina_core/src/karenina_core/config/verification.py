@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
@@ -58,9 +58,8 @@ class VerificationConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
-        """Return the values of all settings, including defaults, keyed by full name.
-
-        Raises `ConfigError` with all problems.
+        """Return the values of all settings, including defaults, keyed by full name. Raises `ConfigError` with all
+        problems.
         """
         if not isinstance(values, Mapping):
             raise ConfigError([f"a configuration must be a table of names and values, not a {type(values).__name__}"])
@@ -86,15 +85,15 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return an instance of the settings model `model` with the values of this configuration.
-
-        The values are not validated again, and the same object is returned on every call.
+        """Return an instance of the settings model `model` with the values of this configuration. The values are not
+        validated again, and the same object is returned on every call.
         """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         if model not in sections:
             owned = [name for name in owned_fields([model]) if name in self._values]
             sections[model] = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
-        return cast("S", sections[model])
+        section: S = sections[model]
+        return section
 
     @property
     def core(self) -> CoreSettings:
@@ -106,12 +105,12 @@ class VerificationConfig(BaseModel):
         return name in self._values
 
     def setting(self, name: str) -> Any:
-        """Return the value of the given setting.
-
-        Raises `ConfigError` if the name is unknown or the setting's owner is not installed.
+        """Return the value of the given setting. Raises `ConfigError` if the name is unknown or the setting's owner is
+        not installed.
         """
-        if self.has(name):
-            return self._values[name]
+        values = self._values
+        if name in values:
+            return values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:
@@ -119,10 +118,8 @@ class VerificationConfig(BaseModel):
         return {name: self._values[name] for name in sorted(self._given) if name in self._values}
 
     def with_values(self, **changes: Any) -> Self:
-        """Return a copy with the given changes, validated like a new configuration.
-
-        The changed names no longer count as set by a benchmark file. Raises `ConfigError` for unknown names and invalid
-        values.
+        """Return a copy with the given changes, validated like a new configuration. The changed names no longer count
+        as set by a benchmark file. Raises `ConfigError` for unknown names and invalid values.
         """
         changes = flatten_settings(changes)
         changed = type(self)(**{**self.given(), **changes})
@@ -176,9 +173,8 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
-    """Describe a pydantic error on one line: the setting, its owner, the reason and the value.
-
-    The owner is omitted if it is the core. The value is omitted if it may contain a secret.
+    """Describe a pydantic error on one line: the setting, its owner, the reason and the value. The owner is omitted if
+    it is the core. The value is omitted if it may contain a secret.
     """
     where = prefix + ".".join(str(part) for part in problem["loc"])
     owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None
@@ -188,10 +184,9 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` if the invalid value cannot be a secret, or an empty string.
-
-    Only numbers are shown, and strings if the setting has fixed choices. Strings are cut to 60 characters. `owner` is
-    the setting, or None if it is unknown.
+    """Return `, not VALUE` for an error message, or an empty string if the value may be a secret. Only numbers are
+    shown, and strings (cut to 60 characters) if the setting has fixed choices. `owner` is the setting, or None if it is
+    unknown.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")

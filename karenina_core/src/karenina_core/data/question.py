@@ -83,7 +83,9 @@ class Question(BaseModel, defer_build=True):
     @model_validator(mode="wrap")
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Store a template class as `_answer_class`, and fill in a missing id."""
+        """Build the question, with a template class in `_answer_class` instead of `answer_template`, and with an id
+        derived from its text and attachments if it has none.
+        """
         answer_class: object = None
         if isinstance(data, (dict, Mapping)) and isinstance(data.get("answer_template"), type):
             answer_class = data["answer_template"]
@@ -130,16 +132,15 @@ class Question(BaseModel, defer_build=True):
 
     def keep_derived(self, value: object) -> None:
         """Keep a value derived from the question, such as its loaded template. Comparisons ignore it."""
-        self._derived = value
+        self.__pydantic_private__["_derived"] = value  # type: ignore[index]  # faster than the attribute
 
     def trait_names(self) -> tuple[str, ...]:
         """Return the names of the question's traits, with static traits before dynamic ones."""
         return tuple(name for rubric in (self.rubric, self.dynamic_rubric) if rubric for name in rubric.names)
 
     def changed(self, **changes: Any) -> Self:
-        """Return a validated copy with the given fields changed. Other fields, including `id`, stay the same.
-
-        The value stored with `keep_derived` is not copied.
+        """Return a validated copy with the given fields changed. Other fields, including `id`, stay the same. The value
+        stored with `keep_derived` is not copied.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
         if self._answer_class is not None:

@@ -36,9 +36,8 @@ class ItemId(NamedTuple):
 
     @classmethod
     def of(cls, question: str, answering: str, judge: str | None, replicate: int | None) -> Self:
-        """Create the key of an item.
-
-        Without a judge, the answering model's id is used in its place. The replicate defaults to 1.
+        """Create the key of an item. Without a judge, the answering model's id is used in its place. The replicate
+        defaults to 1.
         """
         return cls(question, answering, judge or answering, replicate or 1)
 

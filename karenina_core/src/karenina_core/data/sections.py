@@ -180,9 +180,8 @@ class VerificationResultRubric(Section):
         return {name: value for scores in self._by_kind().values() for name, value in scores.items()}
 
     def get_trait_by_name(self, name: str) -> tuple[Any, str] | None:
-        """Return a trait's score and kind, or None if there is no such trait.
-
-        The kind is `llm`, `regex` and so on, or a plugin's own. The score is None if the trait could not be scored.
+        """Return a trait's score and kind, or None if there is no such trait. The kind is `llm`, `regex` and so on, or
+        a plugin's own. The score is None if the trait could not be scored.
         """
         for kind, scores in self._by_kind().items():
             if name in scores:

@@ -34,9 +34,8 @@ class Attachment:
 
     @classmethod
     def of(cls, value: object) -> Self:
-        """Return the attachment for a path, or for a mapping with `file` and, optionally, `pages`.
-
-        Raises `ValueError` for anything else, such as a URL.
+        """Return the attachment for a path, or for a mapping with `file` and, optionally, `pages`. Raises `ValueError`
+        for anything else, such as a URL.
         """
         if isinstance(value, cls):
             return value
@@ -74,9 +73,8 @@ class MediaLimit(NamedTuple):
 
 
 def read_attachments(value: object) -> tuple[Attachment, ...]:
-    """Convert a list of attachments, or a single one, to a tuple. None stands for no attachments.
-
-    Raises `ValueError` if one of them is not an attachment.
+    """Convert a list of attachments, or a single one, to a tuple. None stands for no attachments. Raises `ValueError`
+    if one of them is not an attachment.
     """
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         return tuple(map(Attachment.of, value))

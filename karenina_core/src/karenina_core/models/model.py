@@ -27,7 +27,7 @@ _MASK: Final = "*" * 10
 
 
 def _refuse_mask(value: Any) -> Any:
-    """Raise `ValueError` if `value` is or contains a masked secret."""
+    """Return `value`, or raise `ValueError` if it is or contains a masked secret."""
     if masked := next((place for place, text in _strings(value) if _MASK in text), None):
         raise ValueError(
             f"{masked} is a masked secret ({_MASK}) from a configuration dump; remove it to take the key from the "
@@ -37,9 +37,8 @@ def _refuse_mask(value: Any) -> Any:
 
 
 def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
-    """Yield every string in a JSON value with its location, such as `extra.headers.0`.
-
-    `place` is the location of `value`. At the top level, it is `it`, which never appears in other locations.
+    """Yield every string in a JSON value with its location, such as `extra.headers.0`. `place` is the location of
+    `value`. At the top level, it is `it`, which never appears in other locations.
     """
     if isinstance(value, str):
         yield place, value

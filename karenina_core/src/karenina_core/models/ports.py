@@ -78,12 +78,10 @@ class Message:
         return cls("tool", content, tool_call_id=call.id, tool_name=call.name, is_error=is_error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the message to a JSON-compatible dict without empty fields.
-
-        Attachments are described by name, media type, digest and size. Their contents and paths are not included.
+        """Convert the message to a JSON-compatible dict without empty fields. Attachments are described by name, media
+        type, digest and size. Their contents and paths are not included.
         """
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.compare}
-        data = {name: value for name, value in values.items() if value not in (None, False, ())}
+        data = {name: value for name in _STORED if (value := getattr(self, name)) not in (None, False, ())}
         if self.tool_calls:
             data["tool_calls"] = [
                 {"id": call.id, "name": call.name, "arguments": dict(call.arguments)} for call in self.tool_calls
@@ -96,14 +94,12 @@ class Message:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Create a message from the output of `to_dict`.
-
-        Raises `ValueError` for an unknown role or field, and `TypeError` for an invalid tool call or attachment.
+        """Create a message from the output of `to_dict`. Raises `ValueError` for an unknown role or field, and
+        `TypeError` for an invalid tool call or attachment.
         """
-        names = {item.name for item in fields(cls) if item.compare}
-        unknown = sorted(set(data) - names)
+        unknown = sorted(set(data) - set(_STORED))
         if unknown:
-            raise ValueError(f"a message has no field {unknown[0]!r}; its fields are {', '.join(sorted(names))}")
+            raise ValueError(f"a message has no field {unknown[0]!r}; its fields are {', '.join(sorted(_STORED))}")
         if data.get("role") not in ("system", "user", "assistant", "tool"):
             raise ValueError(f"a message role must be system, user, assistant or tool, not {data.get('role')!r}")
         values = dict(data)
@@ -111,6 +107,9 @@ class Message:
         values["notes"] = tuple(data.get("notes", ()))
         values["attachments"] = tuple(Attachment(**attachment) for attachment in data.get("attachments", ()))
         return cls(**values)
+
+
+_STORED = tuple(item.name for item in fields(Message) if item.compare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,9 @@ class CallNotes:
     uncounted: int = 0
 
     def add(self, other: CallNotes) -> None:
-        """Add the retries, times and keys of `other`."""
+        """Add the retries, times, counts and keys of `other` to these notes, in place. If either cost is unknown
+        (None), so is the sum.
+        """
         for category, times in other.retries.items():
             self.retries[category] = self.retries.get(category, 0) + times
         self.waited += other.waited
@@ -296,10 +297,8 @@ class TurnGuard(Protocol):
     """A wrapper around an agent's requests that applies the run's journal, limits and retries."""
 
     async def __call__(self, ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message], /) -> Turn:
-        """Make a request by calling `ask`, and return the turn.
-
-        `ask` may be called several times, or not at all if the turn is in the journal. `trace` is the conversation so
-        far, without the agent's initial messages.
+        """Make a request by calling `ask`, and return the turn. `ask` may be called several times, or not at all if the
+        turn is in the journal. `trace` is the conversation so far, without the agent's initial messages.
         """
 
 
@@ -319,10 +318,8 @@ class Tool(Protocol):
         """The JSON Schema of the arguments. Its type must be `object`."""
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Run the tool and return the result for the model.
-
-        `arguments` match the schema. Optional arguments may be null. Raises `ToolError` for an error that the model
-        should see, and `PortError` to end the agent's run.
+        """Run the tool and return the result for the model. `arguments` match the schema. Optional arguments may be
+        null. Raises `ToolError` for an error that the model should see, and `PortError` to end the agent's run.
         """
 
 

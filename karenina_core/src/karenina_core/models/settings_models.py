@@ -41,9 +41,8 @@ def declared(info: FieldInfo, name: str) -> Any:
 
 
 def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
-    """Return the mark of the given field or, if it has none, of the class that declares it.
-
-    A class's mark does not apply to fields of its subclasses. Raises `ValueError` for an unknown mark.
+    """Return the mark of the given field or, if it has none, of the class that declares it, or None. A class's mark
+    does not apply to fields of its subclasses. Raises `ValueError` for an unknown mark.
     """
     mark = declared(model.model_fields[name], "allowed_in_files")
     if mark is None:
@@ -63,7 +62,9 @@ class StrictSettings(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _suggest_names(cls, values: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Add the closest known name to the error message for each unknown name, and all to that for a mapping."""
+        """Validate the values with `handler`, and reword its errors: suggest the closest known name for an unknown one,
+        and list the names if a value is not a mapping.
+        """
         try:
             return handler(values)
         except ValidationError as error:

@@ -64,10 +64,8 @@ class Selection:
     def of(
         cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None
     ) -> Selection:
-        """Create a selection from the `[plugins]` table and the environment variable `KARENINA_PLUGINS`.
-
-        The variable is a comma-separated list. An entry `-name` adds the name to `block`. Any other entry is added to
-        `only`.
+        """Create a selection from the `[plugins]` table and the environment variable `KARENINA_PLUGINS`. The variable
+        is a comma-separated list. An entry `-name` adds the name to `block`. Any other entry is added to `only`.
         """
         words = [word.strip() for word in os.environ.get("KARENINA_PLUGINS", "").split(",") if word.strip()]
         return cls(
@@ -77,10 +75,8 @@ class Selection:
         )
 
     def allows(self, info: PluginInfo) -> bool:
-        """Return whether the entry point may be loaded.
-
-        `only` never excludes the core, which every plan needs, or hook specifications, which have no effect by
-        themselves.
+        """Return whether the entry point may be loaded. `only` never excludes the core, which every plan needs, or hook
+        specifications, which have no effect by themselves.
         """
         always = info.distribution == CORE or info.kind == "hooks"
         return not info.is_named_in(self.block) and (not self.only or always or info.is_named_in(self.only))
@@ -112,9 +108,8 @@ def filter_entry_points(
 def load_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection, accept: Callable[[object, PluginInfo], T]
 ) -> Iterator[tuple[PluginInfo, T | None]]:
-    """Load the entry points of a group. Yield each with the value that `accept` returns for its object.
-
-    The value is None if the entry point may not be loaded, if loading fails, or if `accept` raises an exception.
+    """Load the entry points of a group. Yield each with the value that `accept` returns for its object. The value is
+    None if the entry point may not be loaded, if loading fails, or if `accept` raises an exception.
     """
     for info, point in filter_entry_points(points, kind, selection):
         try:
@@ -147,10 +142,8 @@ def canonical(distribution: str) -> str:
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info`, changed to a failure if another distribution should be used for its name.
-
-    `rivals` are all entry points with this name, including `info`. `picked` is the distribution that the user chose, or
-    None.
+    """Return `info`, changed to a failure if another distribution should be used for its name. `rivals` are all entry
+    points with this name, including `info`. `picked` is the distribution that the user chose, or None.
     """
     owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):

@@ -82,7 +82,8 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Return the installed plugins that `selection` allows.
+        """Load the installed plugins that `selection` allows, and return them. Those that cannot be loaded are listed
+        with the reason instead of raising.
 
         In tests, `found` replaces the installed entry points. Their order does not matter. If `kinds` is given, only
         plugins of these kinds are loaded, the hook owners' `offered` functions are not called, and unknown names in the
@@ -142,9 +143,8 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin, and yield the results.
-
-        A plugin that raises an exception is listed as failed (see `reject`) and skipped.
+        """Call `hook` on each plugin, and yield the results. A plugin that raises an exception is listed as failed (see
+        `reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:
@@ -155,9 +155,8 @@ class Plugins:
                 yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
-        """Return the objects that plugins offer through `hook`, which takes no arguments.
-
-        The result is cached until another plugin is registered. Do not modify the list.
+        """Return the objects that plugins offer through `hook`, which takes no arguments. The result is cached until
+        another plugin is registered. Do not modify the list.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
@@ -169,9 +168,8 @@ class Plugins:
         return [offer.value for offer in self.offers(hook)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
-        """List all plugins of a distribution as failed, because an object that it offers cannot be used.
-
-        The plugins stay registered, so their hooks are still called.
+        """List all plugins of a distribution as failed, because an object that it offers cannot be used. The plugins
+        stay registered, so their hooks are still called.
         """
         for info in self.describe():
             if info.distribution == offer.distribution and info.state == "loaded":
@@ -179,7 +177,6 @@ class Plugins:
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
         """Return the objects offered for a kind of entry point (`stage` or `adapter`), sorted by name and distribution.
-
         Blocked, conflicting and failed ones are omitted. Do not modify the list.
         """
         if kind not in self._offered:
@@ -193,9 +190,8 @@ class Plugins:
         return self._offered[kind]
 
     def _add_group(self, points: Iterable[EntryPoint], kind: Kind, selection: Selection) -> None:
-        """Load the plugins of one kind that the selection allows, and list the others with the reason.
-
-        An object that several entry points name is only loaded once.
+        """Load the plugins of one kind that the selection allows, and list the others with the reason. An object that
+        several entry points name is only loaded once.
         """
         loaded: dict[int, tuple[object, list[PluginInfo]]] = {}
         for info, plugin in load_entry_points(points, kind, selection, lambda plugin, _: plugin):
@@ -207,9 +203,8 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object that one or more entry points name, and check what it offers.
-
-        The entry points are listed as loaded or failed. Returns the reason for a failure, or None.
+        """Register the object that one or more entry points name, and check what it offers. The entry points are listed
+        as loaded or failed. Returns the reason for a failure, or None.
         """
         fresh = id(plugin) not in self._plugins
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
@@ -238,6 +233,7 @@ class Plugins:
         return failure
 
     def _warn_about_unknown_names(self, selection: Selection) -> None:
+        """Log a warning about each name in the selection that no installed plugin or distribution has."""
         infos = [*self.describe(), *(owner.info for owner in self.specifications.owners)]
         installed_names = {name for info in infos for name in (info.name, info.distribution)}
         for name in sorted(selection.block | selection.only):
@@ -246,10 +242,8 @@ class Plugins:
                 logger.warning("the plugin selection contains %r, but no installed plugin has that name%s", name, hint)
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
-        """Register a plugin with pluggy unless it is already registered.
-
-        Returns the reason if the plugin is rejected, otherwise None. Raises pluggy's `PluginValidationError` or
-        `ValueError` if the plugin does not match the specifications.
+        """Register a plugin with pluggy unless it is already registered. Returns the reason if the plugin is rejected,
+        otherwise None. Raises pluggy's `PluginValidationError` or `ValueError` if it does not match the specifications.
         """
         hashing: object = plugin.__hash__
         failure = "the plugin is not hashable; set eq=False" if hashing is None else version_mismatch(plugin)
@@ -272,9 +266,8 @@ class Plugins:
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` on all hook owners, or only on the owners of the given plugin's hooks.
-
-        If the call raises an exception, the owner is listed as failed.
+        """Call `offered` on all hook owners, or only on the owners of the given plugin's hooks. If the call raises an
+        exception, the owner is listed as failed.
         """
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:
@@ -291,7 +284,6 @@ class Plugins:
 
 def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:
     """Return the active plugins: those in the enclosing `use_plugins` block or, by default, the installed ones.
-
     Installed plugins are discovered when first needed. `kinds` limits them to some kinds. By default, all are loaded.
     """
     return _active.get() or installed_plugins(Selection.of(), kinds)
@@ -299,9 +291,8 @@ def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:
 
 @cache
 def installed_plugins(selection: Selection, kinds: tuple[Kind, ...] | None = None) -> Plugins:
-    """Return the installed plugins that `selection` allows. They are only discovered once per process.
-
-    Use `kinds` to load only some kinds of plugins.
+    """Return the installed plugins that `selection` allows. They are only discovered once per process. Use `kinds` to
+    load only some kinds of plugins.
     """
     return Plugins.discover(selection, kinds=kinds)
 

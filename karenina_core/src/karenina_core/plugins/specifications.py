@@ -95,11 +95,10 @@ class PluginManager(pluggy.PluginManager):
     """
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        """Return the options of a hook implementation.
+        """Return the options of a hook implementation, or None for other attributes. Raises `PluginValidationError` if
+        it is a wrapper, implements an unknown hook, or is named after a hook but not marked with `@hookimpl`.
 
-        Hooks specified by packages of this project that are not installed are treated as optional. Raises
-        `PluginValidationError` if the function is a hook wrapper, implements an unknown hook, or is named after a hook
-        but not marked with `@hookimpl`.
+        Hooks specified by packages of this project that are not installed are treated as optional.
         """
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
@@ -118,10 +117,8 @@ class PluginManager(pluggy.PluginManager):
 
 
 def _owner(module: object, info: PluginInfo) -> HookOwner:
-    """Return the hook owner for a module.
-
-    Raises `TypeError` if `module` is not a module. Raises `ImportError` if it specifies no hooks, or if it was made for
-    another version of the plugin interface.
+    """Return the hook owner for a module. Raises `TypeError` if `module` is not a module. Raises `ImportError` if it
+    specifies no hooks, or if it was made for another version of the plugin interface.
     """
     if not isinstance(module, ModuleType):
         raise TypeError(f"{info.target} is not a module")

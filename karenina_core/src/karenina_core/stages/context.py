@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple
 
 from anyio import to_thread
 
@@ -84,10 +84,7 @@ class VerificationContext:
 
     @property
     def parsing_model(self) -> ModelConfig:
-        """The judge.
-
-        Raises `MissingArtifact` in answer-scope stages and in runs without judges.
-        """
+        """The judge. Raises `MissingArtifact` in answer-scope stages and in runs without judges."""
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
             raise MissingArtifact(
@@ -123,10 +120,8 @@ class VerificationContext:
 
     @property
     def config(self) -> VerificationConfig:
-        """The complete configuration.
-
-        To read settings that another distribution owns, use `setting`, which works even if that distribution is not
-        installed.
+        """The complete configuration. To read settings that another distribution owns, use `setting`, which works even
+        if that distribution is not installed.
         """
         return self._state.item.config
 
@@ -142,9 +137,8 @@ class VerificationContext:
 
     @property
     def question_settings(self) -> BaseModel:
-        """The question's values for the stage's `question_settings`.
-
-        Raises `UndeclaredSetting` if the stage declares no `question_settings`.
+        """The question's values for the stage's `question_settings`. Raises `UndeclaredSetting` if the stage declares
+        no `question_settings`.
         """
         model = self._planned.question_settings
         if model is None:
@@ -172,27 +166,27 @@ class VerificationContext:
     # ---- artifacts
 
     def get_artifact(self, key: ArtifactKey[T]) -> T:
-        """Return the value of an artifact.
-
-        Raises `MissingArtifact` if the artifact has not been set, and `UndeclaredArtifact` if the stage does not
-        declare it.
+        """Return the value of an artifact. Raises `MissingArtifact` if the artifact has not been set, and
+        `UndeclaredArtifact` if the stage does not declare it.
         """
-        self._check_read(key)
-        value = self._state.read(key.name)
+        if key.name not in self._planned.reads:
+            self._check_read_of_all(key)
+        value: T = self._state.read(key.name)
         if value is None and not self._state.has(key.name):
             raise MissingArtifact(
                 f"stage {self._planned.name} reads the artifact {key.name!r}, which no stage has set for this item; "
                 "use find_artifact if it may be missing"
             )
-        return cast("T", value)
+        return value
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return the value of an artifact, or None if it has not been set.
-
-        Raises `UndeclaredArtifact` if the stage does not declare the artifact.
+        """Return the value of an artifact, or None if it has not been set. Raises `UndeclaredArtifact` if the stage
+        does not declare the artifact.
         """
-        self._check_read(key)
-        return cast("T | None", self._state.read(key.name))
+        if key.name not in self._planned.reads:
+            self._check_read_of_all(key)
+        value: T | None = self._state.read(key.name)
+        return value
 
     def set_artifact(self, key: ArtifactKey[T], value: T) -> None:
         """Set an artifact. If `key` is a standard key with a section, the result's field is set too.
@@ -207,11 +201,11 @@ class VerificationContext:
         self._state.artifacts[key.name] = value
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
-        """Replace an artifact that another stage produced, and log a warning.
+        """Replace an artifact that another stage produced, log a warning, and record the stage, both values and the
+        reason in the result.
 
-        The stage, both values and the reason are recorded in the result. Raises `NothingToRevise` if the artifact has
-        no value yet, `UndeclaredArtifact` if the stage does not declare that it revises the artifact, and
-        `ArtifactTypeError` if the value has the wrong type.
+        Raises `NothingToRevise` if the artifact has no value yet, `UndeclaredArtifact` if the stage does not declare
+        that it revises the artifact, and `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -250,10 +244,8 @@ class VerificationContext:
         return self._state.all_values()
 
     def set_result_field(self, name: str, value: object) -> None:
-        """Set a field of the result.
-
-        `name` can be a standard field that has no artifact, such as rubric scores. Any other name sets
-        `result.extensions[<the stage's distribution>][name]`.
+        """Set a field of the result. `name` can be a standard field that has no artifact, such as rubric scores. Any
+        other name sets `result.extensions[<the stage's distribution>][name]`.
         """
         self._fields_for(name)[name] = value
 
@@ -286,9 +278,8 @@ class VerificationContext:
     # ---- verdicts
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
-        """Declare that the item is not correct, and log the reason. Later stages still run.
-
-        The first veto determines the item's outcome. The result lists all vetoes.
+        """Declare that the item is not correct, and log the reason. Later stages still run. The first veto determines
+        the item's outcome. The result lists all vetoes.
         """
         stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
@@ -300,9 +291,8 @@ class VerificationContext:
         return tuple(self._state.all_vetoes())
 
     def mark_error(self, message: str, outcome: Outcome = Outcome.STAGE_ERROR) -> None:
-        """End the item without judging it. Later stages are skipped, and only the first error is recorded.
-
-        Raises `ValueError` if `outcome` is an outcome for judged items.
+        """End the item without judging it, and log the error. Later stages are skipped, and only the first error is
+        recorded and logged. Raises `ValueError` if `outcome` is an outcome for judged items.
         """
         if self._state.error is None:
             if Outcome(outcome).judged:
@@ -327,9 +317,8 @@ class VerificationContext:
         *,
         attachments: tuple[Attachment, ...] = (),
     ) -> list[Message]:
-        """Return the messages for a call to `model` (by default, the judge).
-
-        The last message contains `user` and the `attachments`, which are not sent unless they are given here.
+        """Return the messages for a call to `model` (by default, the judge). The last message contains `user` and the
+        `attachments`, which are not sent unless they are given here.
 
         The system message contains the model's system prompt and the instructions from the task, the plugins and the
         user. The task's examples come next. `user` is not changed.
@@ -362,9 +351,8 @@ class VerificationContext:
         return self.calls.info
 
     def count_failure(self, error: PortError | None = None) -> None:
-        """Record that a call failed on every attempt, so that a resumed run runs the item again.
-
-        If `error` is a `NoRecordedReply`, the stage fails with it when it ends.
+        """Record that a call failed on every attempt, so that a resumed run runs the item again. If `error` is a
+        `NoRecordedReply`, the stage fails with it when it ends.
         """
         self.calls.count_failure(error)
 
@@ -434,17 +422,16 @@ class VerificationContext:
 
     @property
     def state(self) -> State:
-        """The state of the item, for stages that read everything (`optional = ANY`).
-
-        Raises `UndeclaredArtifact` for any other stage.
+        """The state of the item, for stages that read everything (`optional = ANY`). Raises `UndeclaredArtifact` for
+        any other stage.
         """
         if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, "*", "reads", "`optional` (as optional = ANY)")
         return self._state
 
-    def _check_read(self, key: AnyKey) -> None:
-        """Raise `UndeclaredArtifact` if the stage does not declare that it reads the artifact."""
-        if key.name not in self._planned.reads and not self._planned.reads_everything:
+    def _check_read_of_all(self, key: AnyKey) -> None:
+        """Raise `UndeclaredArtifact` unless the stage declares that it reads all artifacts."""
+        if not self._planned.reads_everything:
             raise UndeclaredArtifact(self._planned.name, key.name, "reads", "requires or optional")
 
     def _check_type(self, key: AnyKey, value: object) -> None:

@@ -116,10 +116,11 @@ def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> 
 
 
 def verify_result(state: State) -> bool | None:
-    """Return the verdict: False after a veto, otherwise the result of comparing fields and patterns.
+    """Return the verdict: False after a veto, None if nothing was compared, the fields are undecided or an error
+    occurred, and otherwise whether fields and patterns match.
 
-    The verdict is None if nothing was compared. It is also None if the fields are undecided and no pattern fails. An
-    error after a veto changes the outcome (the item is not judged and does not count in any rate), but not the verdict.
+    If the fields are undecided but a pattern fails, the verdict is False. An error after a veto changes the outcome
+    (the item is not judged and does not count in any rate), but not the verdict.
     """
     if state.all_vetoes():
         return False
@@ -156,9 +157,8 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
 
 
 def _validate_result(values: dict[str, Any]) -> VerificationResult:
-    """Create a result from the given values.
-
-    Unsupported values are converted to strings, and fields of the wrong type are moved to the extensions.
+    """Create a result from the given values. Unsupported values are converted to strings, and fields of the wrong type
+    are moved to the extensions.
     """
     try:
         return VerificationResult.model_validate_json(to_json(values, fallback=str, inf_nan_mode="strings"))
@@ -189,9 +189,8 @@ def _to_json_values(value: Any, levels: int) -> Any:
 
 
 def _sections(state: State) -> dict[str, dict[str, Any]]:
-    """Return the result's fields, grouped by section. Fields set by name override those set by artifacts.
-
-    An item's fields override those of its answer. Artifacts that are None are omitted.
+    """Return the result's fields, grouped by section. Fields set by name override those set by artifacts. An item's
+    fields override those of its answer. Artifacts that are None are omitted.
     """
     sections: dict[str, dict[str, Any]] = {}
     for level in (state.parent, state):
@@ -219,9 +218,8 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the known values, the values extracted by the judge, and the ground truth.
-
-    Without a template, the result is empty.
+    """Return the known values, the values extracted by the judge, and the ground truth. Without a template, the result
+    is empty.
     """
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
@@ -240,9 +238,8 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    """Return the token counts of each usage key, with their sum as `total`, or None if no calls were made.
-
-    Calls made for the answer are included. Keys without calls, such as those of a recorded answer, are omitted.
+    """Return the token counts of each usage key, with their sum as `total`, or None if no calls were made. Calls made
+    for the answer are included. Keys without calls, such as those of a recorded answer, are omitted.
     """
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
@@ -260,7 +257,9 @@ def _usage(state: State) -> dict[str, dict[str, Any]] | None:
 
 
 def _usage_json(usage: Usage) -> dict[str, Any]:
-    """Return token counts as a JSON-compatible dict. `total_tokens` is the sum of input and output tokens."""
+    """Return token counts as a JSON-compatible dict, with the number of calls. `total_tokens` is the sum of input and
+    output.
+    """
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -273,9 +272,8 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def _metadata(state: State) -> dict[str, Any]:
-    """Return the metadata section. Without a judge, the answering model takes its place.
-
-    The execution time includes the time spent on the answer.
+    """Return the metadata section. Without a judge, the answering model takes its place. The execution time includes
+    the time spent on the answer.
     """
     item = state.item
     question = item.question

@@ -132,29 +132,26 @@ class Stage:
         return True
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether `before_run` has to check `question`. Called for each question that has this stage.
-
-        This must be fast. It avoids loading the templates of questions that need no check.
+        """Return whether `before_run` has to check `question`. Called for each question that has this stage. This must
+        be fast. It avoids loading the templates of questions that need no check.
         """
         return True
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the stage will call the judge for `question`. If so, `parsing_models` is required.
-
-        By default, this is true for stages that have prompts. `trust` determines which of the question's code may be
-        executed.
+        """Return whether the stage will call the judge for `question`. If so, `parsing_models` is required. By default,
+        this is true for stages that have prompts. `trust` determines which of the question's code may be executed.
         """
         return bool(self.prompts)
 
     def known_values(self, config: VerificationConfig, question: Question) -> Collection[str]:
-        """Return the names of the known values that the stage compares for `question`. Must be fast.
-
-        Each of them must be offered by a stage.
+        """Return the names of the known values that the stage compares for `question`. Must be fast. Each of them must
+        be offered by a stage.
         """
         return ()
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the folders outside the benchmark that affect the result of `question`. Must be fast.
+        """Return the folders outside the benchmark that affect the result of `question`. If a file in them changes,
+        stored results are not reused. Must be fast.
 
         If a file in these folders changes, stored results are not reused, and neither are stored replies of agents that
         work in a workspace. Do not return folders that are changed by runs themselves.
@@ -189,9 +186,8 @@ class Stage:
 
     @abstractmethod
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Do the stage's work.
-
-        Use `async def` if the work involves waiting. A plain `def` must not take more than a few milliseconds.
+        """Do the stage's work. Use `async def` if the work involves waiting. A plain `def` must not take more than a
+        few milliseconds.
         """
         raise NotImplementedError(f"{type(self).__name__} must define execute()")
 
@@ -255,9 +251,8 @@ class CheckStage(Stage):
 
     @abstractmethod
     async def detect(self, context: VerificationContext) -> Detection:
-        """Check the answer, and return the result.
-
-        If this raises `PortError` or `StructuredError`, the check is recorded as not performed.
+        """Check the answer, and return the result. If this raises `PortError` or `StructuredError`, the check is
+        recorded as not performed.
         """
         raise NotImplementedError(f"{type(self).__name__} must define detect()")
 
@@ -270,9 +265,8 @@ class CheckStage(Stage):
         return f"{self.prefix} check: {detection.reasoning or 'detected'}"
 
     async def execute(self, context: VerificationContext) -> None:
-        """Run the check, record its result, and veto the item if necessary.
-
-        If a model call fails, a warning is logged and the check is recorded as not performed.
+        """Run the check, record its result, and veto the item if the result calls for it. If a model call fails, a
+        warning is logged and the check is recorded as not performed.
         """
         try:
             finding = await self.detect(context)
@@ -312,7 +306,7 @@ class AutoFailStage(Stage):
         return True if why is None else Skip(why)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Veto the item and call `on_fail` if `reason` returns a reason."""
+        """Veto the item and call `on_fail` if `reason` returns a reason; otherwise do nothing."""
         reason = self.reason(context)
         if reason is not None:
             context.veto(reason, self.veto_outcome)

@@ -257,14 +257,14 @@ class StageCalls:
         return self._info.notes if self._info is not None else None
 
     async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, and count it. Raises `PortError` if the call fails.
-
-        If the request is for an agent with a workspace, `enter_workspace` is called first.
+        """Make a call for the item, and count it. Raises `PortError` if the call fails. If the request is for an agent
+        with a workspace, `enter_workspace` is called first.
         """
         if request.options is not None and request.options.workspace is not None:
             self._state.enter_workspace(request.options.workspace)
         info = self._complete(request)
-        making = self._state.item.ports.call(replace(request, info=info))
+        complete = ModelRequest(request.model, request.messages, info, request.schema, request.options)
+        making = self._state.item.ports.call(complete)
         try:
             reply = await making
         except PortError as error:
@@ -310,26 +310,23 @@ class StagePort:
         """Do nothing, because the run closes its ports."""
 
     def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> Coroutine[Any, Any, LLMReply]:
-        """Return an awaitable for the reply to `messages`. Awaiting it may raise `PortError`.
-
-        `info` defaults to the item's own.
+        """Return an awaitable for the reply to `messages`. Awaiting it may raise `PortError`. `info` defaults to the
+        item's own.
         """
         return self._calls.call(ModelRequest(self._model, messages, info))
 
     def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, ParserReply]:
-        """Return an awaitable for a JSON reply that should match `schema`. Awaiting it may raise `PortError`.
-
-        `info` defaults to the item's own.
+        """Return an awaitable for a JSON reply that should match `schema`. Awaiting it may raise `PortError`. `info`
+        defaults to the item's own.
         """
         return self._calls.call(ModelRequest(self._model, messages, info, schema))
 
     def run(
         self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
     ) -> Coroutine[Any, Any, AgentReply]:
-        """Return an awaitable for an agent's conversation. Awaiting it may raise `PortError`.
-
-        `info` defaults to the item's own.
+        """Return an awaitable for an agent's conversation. Awaiting it may raise `PortError`. `info` defaults to the
+        item's own.
         """
         return self._calls.call(ModelRequest(self._model, messages, info, options=options))

@@ -90,10 +90,10 @@ def extraction_request(question: str, hints: Mapping[str, str], report: str) -> 
 def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
-    """Return a request with the trait and its scale, the question, and the parts that the agent may see.
+    """Return a request with the trait and its scale, the question, and the parts that the agent may see. If `file` is
+    given, the response is in the file with that name and is not repeated in the request.
 
-    `response` is None if the agent must not see the answer. If `file` is given, the response is in the file with that
-    name and is not repeated in the request.
+    `response` is None if the agent must not see the answer.
     """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
@@ -144,12 +144,14 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """Copy the answer's workspace for one judge, and remove the copy at the end of the `with` block.
+    """Copy the answer's workspace for one judge, and remove the copy at the end of the `with` block. Files that cannot
+    be copied are skipped with a warning, and a workspace that the agent has removed is judged as empty.
 
-    Some files cannot be copied, such as the links in a virtual environment that lead out of the workspace root. They
-    are skipped with a warning instead of an error, because an agent could otherwise escape judgement by creating them.
-    For the same reason, a workspace that the agent has removed is judged as empty, unless it was the question's own
-    folder. Raises `WorkspaceError` if there is no workspace to copy, or if the workspace is too large.
+    The links in a virtual environment that lead out of the workspace root, for example, cannot be copied. They are no
+    error, because an agent could otherwise escape judgement by creating them. If the workspace is the question's own
+    folder, it is an error that it was removed.
+
+    Raises `WorkspaceError` if there is no workspace to copy, or if the workspace is too large.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
@@ -190,10 +192,9 @@ def judge_tools(context: VerificationContext, folder: Path | None) -> tuple[Tool
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Run an agent until it submits a report.
-
-    Error messages refer to the setting for the turn limit as `turns_setting`. Raises `InvestigationFailed` if the agent
-    fails, times out, reaches the turn limit, or ends without a complete report.
+    """Run an agent until it submits a report. Raises `InvestigationFailed`, with the conversation as far as it went, if
+    the agent fails, times out, reaches the turn limit, or ends without a complete report. Error messages refer to the
+    setting for the turn limit as `turns_setting`.
     """
     try:
         reply = await context.agent(model).run(messages, options)

@@ -69,9 +69,8 @@ class AgenticParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the judges. Each must have both an agent port and a parser port.
-
-        Logs a warning if deep judgment is enabled too, because it is not performed.
+        """Return the judges. Each must have both an agent port and a parser port. Logs a warning if deep judgment is
+        enabled too, because it is not performed.
         """
         if _deep_judgment_is_on(config):
             logger.warning("agentic_parsing takes precedence over deep judgment, which is not performed for templates")
@@ -79,10 +78,8 @@ class AgenticParseTemplate(ParsingStage):
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Investigate, extract values from the report, and bind them to the ground truth.
-
-        If no field needs a judge, there is no investigation. If the investigation or the extraction fails, the item
-        ends with PARSE_ERROR.
+        """Investigate, extract values from the report, and bind them to the ground truth. If no field needs a judge,
+        there is no investigation. If the investigation or the extraction fails, the item ends with PARSE_ERROR.
         """
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
@@ -110,10 +107,8 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
-        """Return the answer as the agent sees it.
-
-        Returns None if the agent must not see the answer, or if no field needs a judge. If the answer cannot be shown,
-        the item ends with an error.
+        """Return the answer as the agent sees it, or None if the agent must not see it, or if no field needs a judge.
+        If the answer cannot be shown, no exception is raised: the item's error is set, and the text is None.
         """
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
@@ -126,9 +121,8 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
-        """Let the judge investigate, in a copy of the workspace if it may see the workspace.
-
-        Raises `InvestigationFailed` if there is no report, and `WorkspaceError` if there is no workspace to copy.
+        """Let the judge investigate, in a copy of the workspace if it may see the workspace. Raises
+        `InvestigationFailed` if there is no report, and `WorkspaceError` if there is no workspace to copy.
         """
         settings = _settings(context)
         in_workspace = settings.agentic_judge_context != "trace_only"
@@ -152,9 +146,8 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _extract(context: VerificationContext, bound: BoundTemplate, report: str) -> None:
-        """Fill the template from the report, and set the artifacts.
-
-        If the judge's reply cannot be read, the item ends with PARSE_ERROR.
+        """Fill the template from the report, and set the artifacts. If the judge's reply cannot be read, the item ends
+        with PARSE_ERROR.
         """
         request = extraction_request(context.question.question, read_hints(context, bound), report)
         try:

@@ -71,7 +71,9 @@ class PrepareWorkspace(Stage):
         return Skip("agentic_parsing is off, the question has no agentic traits, and no answering model is an agent")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the question's folder if answers get copies of it. If it is not available, the result is empty."""
+        """Return the question's folder if answers get copies of it. If the folder is not available, the result is
+        empty, and nothing is raised.
+        """
         settings = config.section(AgenticSettings)
         if question.workspace_path is None or not settings.workspace_copy:
             return ()
@@ -84,7 +86,7 @@ class PrepareWorkspace(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Remove the workspaces that killed runs left in the workspace root. The stage needs no models."""
+        """Delete the workspaces that killed runs left in the workspace root, and return no needs."""
         with suppress(WorkspaceError):  # each item reports the problem with the root
             remove_orphans(resolve_root(config.section(AgenticSettings).workspace_root))
         return ()
@@ -110,10 +112,9 @@ class PrepareWorkspace(Stage):
         return _judges_need_workspace(config, context.question) or works_in_folder(config, context.answering_model)
 
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
-        """Create and return the workspace of an answer.
-
-        Without `workspace_copy`, this is the question's own folder. Raises `WorkspaceError` if the root or the folder
-        is missing or not allowed, or if the folder cannot be copied.
+        """Create and return the workspace of an answer. Without `workspace_copy`, this is the question's own folder,
+        which agents then change. Raises `WorkspaceError` if the root or the folder is missing or not allowed, or if the
+        folder cannot be copied.
         """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
@@ -137,10 +138,10 @@ class PrepareWorkspace(Stage):
 
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
-        """Create the folder at `path`. If `workspace_cleanup` is enabled, it is removed after the last judge.
+        """Create the folder at `path`, and return its path. If `workspace_cleanup` is enabled, it is removed after the
+        last judge. Call this before copying any files, so that an interrupted copy is removed too.
 
-        Call this before copying any files, so that an interrupted copy is removed too. Raises `WorkspaceError` if the
-        folder cannot be created.
+        Raises `WorkspaceError` if the folder cannot be created.
         """
         folder = create_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:
@@ -151,9 +152,8 @@ class PrepareWorkspace(Stage):
 
 
 def _judges_need_workspace(config: VerificationConfig, question: Question) -> bool:
-    """Return whether an agent parses templates or scores a trait of the question.
-
-    Unlike `needs_workspace`, this ignores whether the agent may see the workspace.
+    """Return whether an agent parses templates or scores a trait of the question, whether or not it may see the
+    workspace. See `needs_workspace`.
     """
     parsing = uses_agentic_parsing(config) or config.section(AgenticSettings).agentic_parsing
     return parsing or any(agentic_traits(question))
@@ -170,12 +170,12 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
 
 
 def make_cleanup(context: VerificationContext, folder: CreatedFolder) -> Callable[[], Awaitable[None]]:
-    """Return a function that removes a folder and deletes it from the cleanup list.
-
-    If the folder cannot be removed, the function logs a warning.
+    """Return a function that removes a folder and deletes it from the cleanup list. If the folder cannot be removed, it
+    logs a warning, and the folder stays on the list.
     """
 
     async def clean_up() -> None:
+        """Remove the folder and its entry in the cleanup list. If this fails, log a warning and keep the entry."""
         try:
             await run_to_completion(context, folder.remove)
         except OSError as error:

@@ -73,9 +73,8 @@ class AgenticSettings(BaseModel):
 
 
 def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, bool]]:
-    """Yield the question's agentic traits, each with a flag that is true if the trait is dynamic.
-
-    A dynamic trait is only scored if its concept is present in the answer.
+    """Yield the question's agentic traits, each with a flag that is true if the trait is dynamic. A dynamic trait is
+    only scored if its concept is present in the answer.
     """
     if question.rubric is not None:
         yield from ((trait, False) for trait in question.rubric.agentic_traits)
@@ -84,9 +83,8 @@ def agentic_traits(question: Question) -> Iterator[tuple[AgenticRubricTrait, boo
 
 
 def uses_agentic_parsing(config: VerificationConfig) -> bool:
-    """Return whether an agent parses templates.
-
-    If `[slots]` sets the slot for parsing, that determines the result. Otherwise, `agentic_parsing` does.
+    """Return whether an agent parses templates. If `[slots]` sets the slot for parsing, that determines the result.
+    Otherwise, `agentic_parsing` does.
     """
     named = config.core.slots.get(_PARSE_SLOT)
     return PARSING_STAGE in named if named is not None else config.section(AgenticSettings).agentic_parsing

@@ -58,12 +58,13 @@ class TraitWorkspace:
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Create the workspace for a trait's agent, and remove it at the end of the `with` block.
+    """Create the workspace for a trait's agent, and remove it at the end of the `with` block. The agent's folder is a
+    copy of the answer's workspace. With `trace_only`, it is an empty folder if the trace is passed as a file, and None
+    otherwise.
 
-    The agent's folder is a copy of the answer's workspace. With `trace_only`, it is an empty folder if the trace is
-    passed as a file, and None otherwise. If the trait requests it, `response` is written to a file. `response` is None
-    if the agent must not see it. Raises `WorkspaceError` if the workspace is not available or the file cannot be
-    written.
+    If the trait requests it, `response` is written to a file, and a copy of it is kept permanently with
+    `persist_trace`. `response` is None if the agent must not see it. Raises `WorkspaceError` if the workspace is not
+    available or the file cannot be written.
     """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
@@ -97,10 +98,8 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write a permanent copy of the trace and return its path.
-
-    It is stored next to the workspace or, if there is no workspace, in a new temporary folder. Raises `WorkspaceError`
-    if it cannot be written.
+    """Write a permanent copy of the trace and return its path. It is stored next to the workspace or, if there is no
+    workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be written.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -148,7 +147,9 @@ def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
 
 
 def read_verdict(trait: AgenticRubricTrait, given: Mapping[str, Any], *, dynamic: bool) -> Verdict:
-    """Convert a reply that matches the schema to a verdict. Raises `InvalidReply` if the score is invalid."""
+    """Convert a reply that matches the schema to a verdict. If it says that a dynamic trait does not apply, its score
+    is not read. Raises `InvalidReply` if the score is invalid.
+    """
     reasoning = given["reasoning"] or ""
     if dynamic and given["present"] is False:
         return Verdict(None, reasoning)
@@ -165,9 +166,8 @@ class ModelOverrides:
         self._models: dict[str, ModelConfig] = {}
 
     def model_for(self, trait: AgenticRubricTrait) -> ModelConfig:
-        """Return the model in a trait's `model_override`. Its `id` defaults to the trait's name.
-
-        Raises `ConfigError` if the model is invalid.
+        """Return the model in a trait's `model_override`. Its `id` defaults to the trait's name. Raises `ConfigError`
+        if the model is invalid.
         """
         fields = {"id": trait.name, **(trait.model_override or {})}
         key = json.dumps(fields, sort_keys=True)
@@ -186,9 +186,8 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` if the program of an MCP server is given as a relative path.
-
-    Such a path would depend on the working directory.
+    """Raise `ConfigError` if the program of an MCP server is given as a relative path, which would depend on the
+    working directory.
     """
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
@@ -294,7 +293,9 @@ class AgenticRubricEvaluation(Stage):
         return Skip("the trace does not end in an answer") if broken and only_final and needed else True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score all agentic traits and record the outcomes."""
+        """Score all agentic traits and record the outcomes. A trait that cannot be scored has an error, which does not
+        affect the others.
+        """
         traits = list(agentic_traits(context.question))
         shown = None
         if any(trait.context_mode != "workspace_only" for trait, _ in traits):
@@ -314,9 +315,8 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score a trait. An exception becomes the error in the outcome.
-
-        `shown` is the answer as judges see it, or None if no agent may see the answer.
+        """Investigate and score a trait. Exceptions are not raised, but become the error in the outcome. `shown` is the
+        answer as judges see it, or None if no agent may see the answer.
         """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
@@ -344,9 +344,8 @@ class AgenticRubricEvaluation(Stage):
         response: str | None,
         place: TraitWorkspace,
     ) -> Investigation:
-        """Let an agent investigate the trait, and return its report.
-
-        Raises `InvestigationFailed` if there is no report.
+        """Let an agent investigate the trait, and return its report. Raises `InvestigationFailed` if there is no
+        report.
         """
         request = trait_request(
             trait,
@@ -371,9 +370,8 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        """Let the judge score the trait based on the report.
-
-        Raises `StructuredError` or `PortError` if the judge fails.
+        """Let the judge score the trait based on the report. Raises `StructuredError` or `PortError` if the judge
+        fails.
         """
         verdict = await ask(
             context,
@@ -428,9 +426,8 @@ class AgenticRubricEvaluation(Stage):
 
 
 def _unique(traits: Iterable[AgenticRubricTrait]) -> list[AgenticRubricTrait]:
-    """Remove repeated trait objects. Every question contains the same global traits.
-
-    Objects that are merely equal are kept.
+    """Return the traits without repeated objects, because every question contains the same global traits. Objects that
+    are merely equal are kept.
     """
     unique: list[AgenticRubricTrait] = []
     seen: set[int] = set()

@@ -29,10 +29,10 @@ _ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "application/pd
 def find_problems(
     question: Question, folder: Path | None, *, outside: bool, journal: Path | None = None
 ) -> Iterator[tuple[bool, str, str]]:
-    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure.
+    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure. Files outside of
+    `folder` are only read if `outside` is set; otherwise, no problem is found in a question that has such a file.
 
-    Files outside of `folder` are only read if `outside` is set. A file that is missing is no error if it was sent in
-    the run with the `journal`.
+    A file that is missing is no error if it was sent in the run with the `journal`.
     """
     if not has_files(question):
         return
@@ -66,7 +66,7 @@ def find_problems(
 
 
 def _find_flaw(media_type: str, data: bytes) -> str | None:
-    """Return what is probably wrong with a file: it is cut off, or an encrypted PDF."""
+    """Return what is probably wrong with a file, or None: it is cut off, or an encrypted PDF."""
     end = _ENDS.get(media_type)
     if end is not None and end not in data[-_NEAR_END:]:
         return "is probably cut off: its end is missing"
@@ -76,9 +76,8 @@ def _find_flaw(media_type: str, data: bytes) -> str | None:
 
 
 def find_unsent(question: Question, *shared: Rubric | None) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong, and the cure, for each trait whose judge cannot get the files that the trait names.
-
-    `shared` are the rubrics of the benchmark.
+    """Yield what is wrong, and the cure, for each trait whose judge cannot get the files that the trait names. `shared`
+    are the rubrics of the benchmark.
     """
     for rubric in (*shared, question.rubric, question.dynamic_rubric):
         for trait in rubric.traits if rubric is not None else ():

@@ -50,7 +50,9 @@ class Benchmark(BenchmarkContent):
         skip_broken: bool = False,
         columns: Mapping[str, str] | None = None,
     ) -> Self:
-        """Load a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a plugin's format.
+        """Load a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a plugin's format. Nothing in the
+        file is executed. By default, the file may only refer to files outside its own folder if the user has trusted
+        it; `trust="all"` always allows this, for your own files.
 
         The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
         `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
@@ -60,9 +62,6 @@ class Benchmark(BenchmarkContent):
         The columns of a table are recognized by their names. Use `columns` to map `question`, `answer`, `id`,
         `keywords`, `context` and `choices` to other columns, and to set the path to the `rows` of a JSON document, the
         `encoding`, and `choice_by`.
-
-        Nothing in the file is executed. By default, the file may only refer to files outside its own folder if the user
-        has trusted it. Pass `trust="all"` to always allow this for your own files.
 
         The file, and each file that it refers to, may be up to 100 MB in size. Set another limit with `max_bytes` or
         the environment variable `KARENINA_MAX_FILE_BYTES`. If `skip_broken` is set, questions that cannot be read are
@@ -95,9 +94,8 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded.
-
-        The arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
+        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded. The
+        arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
         """
         from karenina_benchmark.checking import check_file
 
@@ -110,12 +108,12 @@ class Benchmark(BenchmarkContent):
         return CheckReport(tuple(check_content(self, trust, quality=True)), len(self))
 
     def save(self, path: str | Path) -> None:
-        """Save the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`.
+        """Save the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`. An existing file is
+        replaced atomically; comments and formatting in a YAML file are lost.
 
-        The file is replaced atomically. Comments and formatting in an existing YAML file are lost. Relative paths of
-        attachments are rewritten if the folder is another one, so that they lead to the same files; those of a
-        benchmark without a file are relative to the current folder. Raises `BenchmarkFileError` if the suffix is
-        unknown, the source of a template class is unavailable, or the file cannot be written.
+        Relative paths of attachments are rewritten if the folder is another one, so that they lead to the same files;
+        those of a benchmark without a file are relative to the current folder. Raises `BenchmarkFileError` if the
+        suffix is unknown, the source of a template class is unavailable, or the file cannot be written.
         """
         from karenina_benchmark.benchmark_files import save_benchmark
 
@@ -129,11 +127,11 @@ class Benchmark(BenchmarkContent):
         sheet: str | None = None,
         **options: Any,
     ) -> list[Question]:
-        """Add the rows of a CSV, Excel or JSONL file as questions, and return these questions.
+        """Add the rows of a CSV, Excel or JSONL file as questions, and return these questions. If a row cannot be
+        imported, no question is added and `BenchmarkFileError` is raised with the row's line.
 
         `columns` maps fields to columns, for example `{"question": "text", "raw_answer": "gold"}`. `sheet` selects a
-        sheet in an Excel file. `options` are passed to `question_import.read_questions`. If a row cannot be imported,
-        no question is added and `BenchmarkFileError` is raised with the row's line.
+        sheet in an Excel file. `options` are passed to `question_import.read_questions`.
         """
         from karenina_benchmark.question_import import read_questions
         from karenina_benchmark.tables.table_reader import read_rows
@@ -149,10 +147,11 @@ class Benchmark(BenchmarkContent):
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question, with its stages in order and the reasons why other stages are not used.
+        """Return the plan for a question, by default the first: its stages in order and the reasons why other stages
+        are not used. Nothing is run.
 
-        By default, this is the first question. Nothing is run. A draft is only planned if `question_id` names it.
-        Raises `ConfigError` if the question does not exist, and `PlanError` if it has no valid plan.
+        A draft is only planned if `question_id` names it. Raises `ConfigError` if the question does not exist, and
+        `PlanError` if it has no valid plan.
         """
         from karenina_engine.check.planner import Planner
         from karenina_engine.check.plugin_checks import check_selection
@@ -180,7 +179,9 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark, and return a result for each question, model, judge and replicate.
+        """Run the benchmark, which may call models that cost money, and return a result for each question, model, judge
+        and replicate. Errors after the first model call do not raise, but are recorded in the results of the affected
+        items.
 
         `config` is a `VerificationConfig` or a mapping of settings. The benchmark's own `run_config` is not used. Use
         `question_ids` to select questions. By default, only code that the user has trusted may run. Pass `trust="all"`
@@ -194,8 +195,7 @@ class Benchmark(BenchmarkContent):
         A progress bar is shown on a terminal and in a notebook. Set `progress` to True or False to always or never show
         it. This method also works in a running event loop, as in notebooks.
 
-        Raises `ConfigError`, `PlanError` and `JournalError` before the first model call. Later errors are recorded in
-        the results of the affected items.
+        Raises `ConfigError`, `PlanError` and `JournalError` before the first model call.
         """
         from karenina_engine.run.execution import run_blocking
 
@@ -226,10 +226,7 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark from async code.
-
-        Arguments and exceptions are the same as for `run_verification`.
-        """
+        """Run the benchmark from async code. Arguments and exceptions are the same as for `run_verification`."""
         from karenina_engine.progress.progress_display import choose_display
         from karenina_engine.run.execution import collect_results
         from karenina_engine.run.prepare import open_run
@@ -263,12 +260,14 @@ class Benchmark(BenchmarkContent):
         ask: bool = False,
         progress: bool | None = None,
     ) -> RescoreReport:
-        """Score the last run in `journal` again with this benchmark and `config`, without calling models.
+        """Score the last run in `journal` again with this benchmark and `config`, without calling models unless `ask`
+        is set. The new results are written to `output` (JSONL), and an existing file is renamed; the journal is not
+        changed.
 
         Use this after changing ground truths, tolerances, weights, patterns, primitives, compositions or `verify()`;
         see `karenina_engine.offline.rescoring.rescore`. `config` must have the same models as the run. With `ask`,
-        models are called for prompts that contain a changed ground truth. The new results are written to `output`
-        (JSONL), and an existing file is renamed. `trust` and `progress` work as in `run_verification`.
+        models are called for prompts that contain a changed ground truth. `trust` and `progress` work as in
+        `run_verification`.
         """
         from karenina_engine.offline.rescoring import rescore
         from karenina_engine.progress.progress_display import choose_display
@@ -288,7 +287,7 @@ class Benchmark(BenchmarkContent):
 
 @cache
 def _note_missing_journal() -> None:
-    """Warn once per process that a run without a journal cannot be resumed."""
+    """Log a warning that a run without a journal cannot be resumed, only once per process."""
     logger.warning(
         "this run has no journal; if the run is interrupted, finished calls are repeated and must be paid for "
         "again. "
@@ -298,9 +297,8 @@ def _note_missing_journal() -> None:
 
 
 def _as_config(config: VerificationConfig | Mapping[str, Any]) -> VerificationConfig:
-    """Return `config` as a `VerificationConfig`. An existing one is returned unchanged.
-
-    Raises `ConfigError` if a setting is unknown or invalid.
+    """Return `config` as a `VerificationConfig`. An existing one is returned unchanged. Raises `ConfigError` if a
+    setting is unknown or invalid.
     """
     from karenina_core.config import VerificationConfig
 

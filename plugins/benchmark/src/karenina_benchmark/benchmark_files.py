@@ -29,12 +29,12 @@ logger = logging.getLogger("karenina")
 def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
-    """Load a benchmark in any installed format, and log warnings about its content.
+    """Load a benchmark in any installed format, and log warnings about its content. Raises `BenchmarkFileError` if the
+    file or a question cannot be read, and any exception raised by `check_paths`.
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first, because
     they may add formats, trait kinds and primitives. If `skip_broken` is set, questions that cannot be read are skipped
-    with a warning, but all other errors are raised. Raises `BenchmarkFileError` if the file cannot be read, and any
-    exception raised by `check_paths`.
+    with a warning, but all other errors are raised.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -53,9 +53,8 @@ def load_benchmark(
 
 
 def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFileError:
-    """Return the first error, with the number of further errors and a hint on skipping broken questions.
-
-    `good` is the number of questions that can be read. If it is 0, the hint is omitted.
+    """Return the first error, with the number of further errors and a hint on skipping broken questions. `good` is the
+    number of questions that can be read. If it is 0, the hint is omitted.
     """
     more = f"; {_count_others(broken[1:])}" if len(broken) > 1 else ""
     them = "them" if len(broken) > 1 else "it"
@@ -64,9 +63,8 @@ def _summarize(broken: Sequence[BenchmarkFileError], good: int) -> BenchmarkFile
 
 
 def _first_of(errors: Sequence[BenchmarkFileError], more: str = "") -> BenchmarkFileError:
-    """Return the first error, with all further errors as its `others`.
-
-    `more` is appended to its message. If there are further errors, the message also names the command that lists them.
+    """Return the first error, with all further errors as its `others`. `more` is appended to its message. If there are
+    further errors, the message also names the command that lists them.
     """
     first, *others = [problem for error in errors for problem in error.each()]
     count = f"{len(others)} more problem{'s' * (len(others) > 1)}" if not more else "all problems"
@@ -86,9 +84,8 @@ def _count_others(others: Sequence[BenchmarkFileError]) -> str:
 
 
 def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark without logging anything. Its errors are in `problems` and `broken`.
-
-    Raises `BenchmarkFileError` if nothing can be read, and any exception raised by `check_paths`.
+    """Read a benchmark without logging anything. Errors in it are not raised, but are in its `problems` and `broken`;
+    `BenchmarkFileError` is raised only if nothing can be read. Exceptions from `check_paths` are raised too.
     """
     installed = plugins.active_plugins()
     suffix = suffix_of(installed, path)
@@ -114,10 +111,10 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
 def _read(
     offer: Offer[Format], path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None
 ) -> BenchmarkContent:
-    """Read a benchmark with the offered format, and record its path, its columns and the files it refers to.
+    """Read a benchmark with the offered format, and record its path, its columns and the files it refers to. An
+    unexpected exception, for example from a plugin, becomes a `BenchmarkFileError` that names the plugin.
 
-    An unexpected exception, for example from a plugin, becomes a `BenchmarkFileError` that names the plugin. Raises
-    `BenchmarkFileError` if `columns` are given but the format has none.
+    Raises `BenchmarkFileError` if `columns` are given but the format has none.
     """
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
@@ -148,7 +145,6 @@ def _read(
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
     """Save a benchmark in the format that matches the suffix of `path`. Relative paths of attachments are rewritten.
-
     Logs a warning if they then lead out of the folder of `path`, because this needs trust.
 
     Raises `BenchmarkFileError` if the format is unknown or read-only, or if the benchmark or file cannot be written.

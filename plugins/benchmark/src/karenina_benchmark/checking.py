@@ -141,11 +141,12 @@ def check_file(
     configure: Callable[[BenchmarkContent], VerificationConfig] | None = None,
     checked: Callable[[int, int], None] | None = None,
 ) -> tuple[BenchmarkContent | None, CheckReport]:
-    """Read a benchmark and check it. Questions that cannot be read are omitted.
+    """Read a benchmark and check it, and return it with the report. Problems in it are not raised, but are findings.
+    Questions that cannot be read are omitted, and the benchmark is None if nothing can be read. Nothing that needs
+    trust is executed or opened, and no model is called.
 
-    The benchmark is None if nothing can be read. `configure` returns the run's configuration, which is the benchmark's
-    own `config` section by default. `checked` is called after each question with the number of questions checked so far
-    and the total. Nothing that needs trust is executed or opened, and no model is called.
+    `configure` returns the run's configuration, which is the benchmark's own `config` section by default. `checked` is
+    called after each question with the number of questions checked so far and the total.
     """
     benchmark, findings = read_findings(path, trust, columns)
     if benchmark is None:
@@ -161,9 +162,8 @@ def check_file(
 def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
-    """Return the benchmark without its broken questions, and a finding for each error.
-
-    Files that are not trusted are reported as errors and not read. The benchmark is None if nothing can be read.
+    """Return the benchmark without its broken questions, and a finding for each error. It is None if nothing can be
+    read. Files that are not trusted are reported as errors and not read.
     """
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
@@ -204,12 +204,12 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark. Use `ids` to select questions. Unknown ids are ignored.
+    """Check a loaded benchmark. If `quality` is set, the rest of the file is checked too, and the result includes
+    warnings and unchecked parts. Otherwise, only errors in the `config` section and the questions are found.
 
-    `config` is the run's configuration, which is the benchmark's own `config` section by default. If `quality` is set,
-    the rest of the file is checked too, and the result includes warnings and unchecked parts. Otherwise, only errors in
-    the `config` section and the questions are found. For `checked`, see `check_file`. A missing attachment sent in
-    the run with the `journal` is only a warning, which is found even without `quality`.
+    Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
+    benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
+    with the `journal` is only a warning, which is found even without `quality`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -249,9 +249,8 @@ class QuestionErrorCheck:
         self._check = _Check(benchmark, self._trust, quality=False)
 
     def check(self, question: Question) -> None:
-        """Raise `BenchmarkErrors` if the question's template has an error.
-
-        Traits and plugin fields are not checked here, because runs check them anyway.
+        """Raise `BenchmarkErrors` if the question's template has an error. Its traits and plugin fields are not checked
+        here, because runs check them anyway.
         """
         own = question if question.has_template else self._benchmark.get(question.id)  # without the shared traits
         self._check.check_template(own, self._config)
@@ -268,9 +267,8 @@ class QuestionErrorCheck:
 def find_untrusted_values(
     benchmark: BenchmarkContent, trust: Trust | Literal["all"] | None = None
 ) -> tuple[Finding, ...]:
-    """Return a warning for each restricted value that must be trusted before a run.
-
-    A benchmark without a path has none.
+    """Return a warning for each restricted value that must be trusted before a run. A benchmark without a path has
+    none.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -280,9 +278,8 @@ def find_untrusted_values(
 
 
 def _written_path(place: Section | None, path: Sequence[str]) -> Sequence[str]:
-    """Return the path of a value as written in the file, where a plugin's fields may be in their own table.
-
-    The path is empty if the mapping that should contain the value is not in the file.
+    """Return the path of a value as written in the file, where a plugin's fields may be in their own table. The path is
+    empty if the mapping that should contain the value is not in the file.
     """
     if place is None or not path:
         return path
@@ -313,9 +310,8 @@ class _Check:
         self._fields = OwnedFields(active_plugins())
 
     def read_config(self) -> VerificationConfig:
-        """Return the configuration in the benchmark's `config` section.
-
-        If the section has errors, they are added to the findings, and only a valid `evaluation_mode` is kept.
+        """Return the configuration in the benchmark's `config` section. If the section has errors, they are added to
+        the findings, and of all its values, only a valid `evaluation_mode` is kept.
         """
         values = dict(self._benchmark.run_config)
         try:
@@ -379,7 +375,6 @@ class _Check:
 
     def _check_attachments(self, question: Question, config: VerificationConfig) -> None:
         """Check that a question's files can be sent, also to judges, and warn about photos that state their position.
-
         Judges only get files for traits, which `config` may leave out.
         """
         if config.core.evaluation_mode != _NO_MODEL:
@@ -434,10 +429,11 @@ class _Check:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
-        """Add an error for a question without a template, unless it can be scored by its traits alone.
+        """Add an error for a question without a template, unless it can be scored by its traits alone. For a table
+        without correct answers, only a single error is added.
 
-        This is possible if `evaluation_mode` is `rubric_only`, or if it is `template_and_rubric` and the question has
-        traits of its own. For a table without correct answers, only a single error is added.
+        Traits are enough if `evaluation_mode` is `rubric_only`, or if it is `template_and_rubric` and the question has
+        traits of its own.
         """
         mode = config.core.evaluation_mode
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
@@ -486,15 +482,16 @@ class _Check:
 
     def _trusts_values(self) -> bool:
         """Return whether the user trusts all restricted values of the benchmark."""
+        if self._is_trusted is not None:
+            return self._is_trusted
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
         from karenina_engine.user_files import trusts_values
 
         path = self._benchmark.path
         if path is None or self._trust.everything:
             return True
-        if self._is_trusted is None:
-            values = find_restricted_values(self._benchmark)
-            self._is_trusted = bool(values) and trusts_values(self._trust, path, names_and_values(values))
+        values = find_restricted_values(self._benchmark)
+        self._is_trusted = bool(values) and trusts_values(self._trust, path, names_and_values(values))
         return self._is_trusted
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
@@ -526,11 +523,7 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Warn about traits that `config` does not score.
-
-        `key` is the key of the rubric in `place`. `question` is the id of the rubric's question, or None for a global
-        rubric.
-        """
+        """Add a warning for each trait that cannot be scored, or that `config` does not score."""
         names = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
             path = (key, *_trait_path(place, key, trait))
@@ -568,9 +561,8 @@ class _Check:
             self._add("warning", place, what, cure, *where, question=question)
 
     def _add_in_template(self, level: Level, question: Question, what: str, cure: str, line: int | None) -> None:
-        """Add a finding about a line of a template's source, with its place in the benchmark file.
-
-        If the file does not contain the source, the finding gets the place of the field that the line belongs to.
+        """Add a finding about a line of a template's source, with its place in the benchmark file. If the file does not
+        contain the source, this is the place of the field that the line belongs to.
         """
         place = self._benchmark.place_of(question.id)
         if place is not None and place.value.get("template") is not None:
@@ -591,9 +583,8 @@ class _Check:
         *path: str | int,
         question: str | None = None,
     ) -> None:
-        """Add a finding at `path` in `place`.
-
-        If `place` is None, the finding is about the question, or about the whole file if there is no question either.
+        """Add a finding at `path` in `place`. If `place` is None, the finding is about the question, or about the whole
+        file if there is no question either.
         """
         if place is not None:
             file: Path | None = place.document.file
@@ -612,10 +603,8 @@ def find_field_line(source: str, field: str) -> int | None:
 
 
 def _find_path(value: object, name: str) -> tuple[str | int, ...]:
-    """Return the path of keys and list positions that corresponds to the words of `name`.
-
-    An example is "config.parsing_models, model 'j', temperature". Words that are neither keys nor model ids are
-    ignored.
+    """Return the path of keys and list positions that corresponds to the words of `name`. An example is
+    "config.parsing_models, model 'j', temperature". Words that are neither keys nor model ids are ignored.
     """
     path: list[str | int] = []
     for word in re.findall(r"[\w-]+", name):

@@ -57,9 +57,8 @@ class BenchmarkContent:
     """
 
     def __init__(self, name: str, *, id: str | None = None) -> None:
-        """Create an empty benchmark without dates. By default, the id is derived from the name.
-
-        Raises `ValueError` if the name is empty.
+        """Create an empty benchmark without dates. By default, the id is derived from the name. Raises `ValueError` if
+        the name is empty.
         """
         if not name.strip():
             raise ValueError("the benchmark's name is empty")
@@ -118,10 +117,7 @@ class BenchmarkContent:
 
     @classmethod
     def create(cls, name: str, description: str = "", version: str = "0.1.0", creator: str = "") -> Self:
-        """Create an empty benchmark with the current time as its date.
-
-        Raises `ValueError` if the name is empty.
-        """
+        """Create an empty benchmark with the current time as its date. Raises `ValueError` if the name is empty."""
         benchmark = cls(name)
         benchmark.description = description
         benchmark.version = version
@@ -131,9 +127,8 @@ class BenchmarkContent:
 
     @classmethod
     def of_questions(cls, path: Path, questions: Iterable[Question]) -> Self:
-        """Create a benchmark for a file that only contains questions. It has no dates and is named after the file.
-
-        This is meant for file formats. Raises `ValueError` if two questions have the same id.
+        """Create a benchmark for a file that only contains questions. It has no dates and is named after the file. This
+        is meant for file formats. Raises `ValueError` if two questions have the same id.
         """
         benchmark = cls(path.stem or "benchmark")
         benchmark.path, benchmark.named_by_path = path, True
@@ -159,15 +154,14 @@ class BenchmarkContent:
         metadata: Mapping[str, JsonValue] | None = None,
         **extra: JsonValue,
     ) -> Question:
-        """Append a question and return it.
+        """Append a question, set `date_modified`, and return the question. Raises `ValueError` for a duplicate id, an
+        invalid field, or a trait name that is also in the global rubric, and `TypeError` for a keyword argument that no
+        installed plugin owns.
 
         `question` is either the text, with the other arguments as the question's fields, or a complete `Question`. By
         default, the id is derived from the text and the paths of attachments. Without `answer_template`, the question
-        has no template, even if it has a `raw_answer`. `extra` contains plugin fields, with one
-        table for each plugin: `my_package={"level": 3}`.
-
-        Raises `ValueError` for a duplicate id, an invalid field, or a trait name that is also in the global rubric, and
-        `TypeError` for a keyword argument that no installed plugin owns.
+        has no template, even if it has a `raw_answer`. `extra` contains plugin fields, with one table for each plugin:
+        `my_package={"level": 3}`.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
@@ -217,10 +211,8 @@ class BenchmarkContent:
         return flatten(extra)
 
     def add_questions(self, questions: Iterable[Question]) -> list[Question]:
-        """Append questions and return them. If one of them cannot be added, none is.
-
-        This changes `date_modified`. Raises `ValueError` for a duplicate id, or for a trait name that is also in the
-        global rubric.
+        """Append questions, set `date_modified`, and return the questions. If one of them cannot be added, none is.
+        Raises `ValueError` for a duplicate id, or for a trait name that is also in the global rubric.
         """
         added: dict[str, Question] = {}
         for question in questions:
@@ -252,9 +244,8 @@ class BenchmarkContent:
 
     @property
     def streamed(self) -> bool:
-        """Whether questions stay in the file and are built each time they are accessed.
-
-        Accessing a question that cannot be read then raises `BenchmarkFileError` with the line.
+        """Whether questions stay in the file and are built each time they are accessed. Accessing a question then
+        raises `BenchmarkFileError`, with the line, if it cannot be read or the file has changed.
         """
         return not isinstance(self._questions, dict)
 
@@ -278,17 +269,15 @@ class BenchmarkContent:
             yield id, self._places.text_of(id) if self._places is not None else self._questions[id].question
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return a question's place in the file, or None if it is unknown.
-
-        If questions are streamed, raises `KeyError` for an unknown id.
+        """Return a question's place in the file, or None if it is unknown. If questions are streamed, raises `KeyError`
+        for an unknown id.
         """
         if self._places is not None:
             return self._places.place_of(self.written_id(question_id))
         return self.origins.get(self.written_id(question_id))
 
     def leave_out_broken(self) -> None:
-        """Build all streamed questions once, and move questions that cannot be read to `broken`.
-
+        """Build all streamed questions once, and remove those that cannot be read, adding their errors to `broken`.
         Does nothing if the questions are in memory.
         """
         for id in self.ids if self.streamed else ():
@@ -300,7 +289,7 @@ class BenchmarkContent:
                 self.broken.append(error)
 
     def remove(self, question_id: str) -> Question:
-        """Remove a question and return it. Raises `KeyError` if it does not exist."""
+        """Remove a question, set `date_modified`, and return the question. Raises `KeyError` if it does not exist."""
         question = self.get(question_id)
         del self._questions[question.id]
         if self._written_ids is not None:
@@ -309,9 +298,9 @@ class BenchmarkContent:
         return question
 
     def replace(self, question: Question) -> None:
-        """Replace the question that has the same id, keeping its position and the spelling of the id.
-
-        Raises `KeyError` if there is none, and `ValueError` for a trait name that is also in the global rubric.
+        """Replace the question that has the same id, keeping its position and the spelling of the id, and set
+        `date_modified`. Raises `KeyError` if there is none, and `ValueError` for a trait name that is also in the
+        global rubric.
         """
         written = self.get(question.id).id
         self.rubric_for(question)
@@ -319,18 +308,16 @@ class BenchmarkContent:
         self.date_modified = _now()
 
     def rubric_for(self, question: Question) -> Rubric | None:
-        """Return the static traits of the benchmark and the question in one rubric, or None if there are none.
-
-        Raises `ValueError` if both have a trait with the same name.
+        """Return the static traits of the benchmark and the question in one rubric, or None if there are none. Raises
+        `ValueError` if both have a trait with the same name.
         """
         if self.global_rubric is None and question.rubric is None:
             return None
         return Rubric.merge(self.global_rubric, question.rubric) or None
 
     def dynamic_rubric_for(self, question: Question) -> DynamicRubric | None:
-        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none.
-
-        Raises `ValueError` if both have a trait with the same name.
+        """Return the dynamic traits of the benchmark and the question in one rubric, or None if there are none. Raises
+        `ValueError` if both have a trait with the same name.
         """
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
@@ -371,10 +358,9 @@ class BenchmarkContent:
         return iter(self._questions.values())
 
     def questions_mentioning(self, words: Collection[str]) -> Iterator[Question]:
-        """Iterate over the questions that may contain one of `words`.
-
-        This includes all questions that are in memory. The lines of a streamed file are searched as text, so most of
-        its questions need not be built.
+        """Iterate over the questions that may contain one of `words`. This includes all questions that are in memory,
+        whether they do or not. The lines of a streamed file are searched as text, so most of its questions need not be
+        built.
         """
         if isinstance(self._questions, _TextSearch):
             return map(self._questions.__getitem__, self._questions.ids_mentioning(words))
@@ -390,7 +376,6 @@ class BenchmarkContent:
 
     def written_id(self, question_id: str) -> str:
         """Return `question_id` as spelled in the benchmark, because Unicode can spell the same characters differently.
-
         Unknown ids are returned unchanged.
         """
         if question_id.isascii() or question_id in self._questions:
@@ -441,9 +426,8 @@ def _make_id(name: str) -> str:
 
 
 def _as_stored(question: Question) -> Question:
-    """Return the question as it would be saved, with the source of its template class.
-
-    If the source is unavailable, the question is returned unchanged.
+    """Return the question as it would be saved, with the source of its template class. If the source is unavailable, it
+    is returned unchanged.
     """
     if question.answer_class is None:
         return question

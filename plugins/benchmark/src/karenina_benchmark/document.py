@@ -34,9 +34,8 @@ class Document:
     """The value's position in a file that has no lines, such as the row of a sheet."""
 
     def line(self, path: Place) -> int | None:
-        """Return the line of a place, or None.
-
-        If the line is unknown, returns that of the nearest place that contains it.
+        """Return the line of a value, or that of the nearest value that contains it if its own is unknown. Returns None
+        if there is none.
         """
         for end in range(len(path), -1, -1):
             if path[:end] in self.lines:
@@ -53,17 +52,15 @@ class Section:
     value: Mapping[str, Any]
 
     def where(self, *path: str | int) -> str:
-        """Return the line of this mapping, or of `path` within it, as `line 3`.
-
-        If the file has no lines, returns the row or an empty string.
+        """Return the line of this mapping, or of `path` within it, as `line 3`. If the file has no lines, returns the
+        row or an empty string.
         """
         line = self.document.line((*self.path, *path))
         return f"line {line}" if line else self.document.place
 
     def where_in_text(self, line: int | None, *path: str | int) -> str:
-        """Return the place of line `line` in the text at `path`, such as `line 3`.
-
-        If `line` is None or the text is not a block scalar, returns the place of the text itself.
+        """Return the place of line `line` in the text at `path`, such as `line 3`. If `line` is None or the text is not
+        a block scalar, returns the place of the text itself.
         """
         first = self.document.text_lines.get((*self.path, *path))
         return self.where(*path) if first is None or line is None else f"line {first + line - 1}"
@@ -87,9 +84,8 @@ class Section:
         problems.raise_all()
 
     def text(self, key: str) -> str | None:
-        """Return the source text of a value, also for numbers and dates, or None if it is missing or null.
-
-        Raises `BenchmarkFileError` for a list or mapping.
+        """Return the source text of a value, also for numbers and dates, or None if it is missing or null. Raises
+        `BenchmarkFileError` for a list or mapping.
         """
         value = self.value.get(key)
         if value is None:
@@ -117,9 +113,8 @@ class Section:
         return [self.document.written[(*self.path, key, position)] for position in range(len(value))]
 
     def section(self, key: str) -> Section | None:
-        """Return the mapping under a key, or None if it is missing or null.
-
-        Raises `BenchmarkFileError` for any other value.
+        """Return the mapping under a key, or None if it is missing or null. Raises `BenchmarkFileError` for any other
+        value.
         """
         value = self.value.get(key)
         if value is None:
@@ -130,8 +125,8 @@ class Section:
 
     def sections(self, key: str, problems: Problems) -> list[Section]:
         """Return the mappings in a list. A single mapping counts as a list of one, and a missing key as an empty list.
-
-        Entries that are not mappings are skipped and reported in `problems`. Raises `BenchmarkFileError` for a scalar.
+        Entries that are not mappings are skipped, and their errors are added to `problems`. Raises `BenchmarkFileError`
+        for a scalar.
         """
         value = self.value.get(key)
         if value is None:

@@ -92,9 +92,8 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
-    """Return a validation error as one line that names each field and its problem.
-
-    For an unknown field, the most similar of the `known` names is suggested.
+    """Return a validation error as one line that names each field and its problem. For an unknown field, the most
+    similar of the `known` names is suggested.
     """
     from pydantic import ValidationError
 

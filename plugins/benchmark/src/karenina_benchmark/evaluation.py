@@ -51,7 +51,8 @@ def evaluate(
     trust: Trust | Literal["all"] | None = None,
     progress: bool | None = None,
 ) -> VerificationResult:
-    """Judge one output and return its result.
+    """Judge one output and return its result. This may call the judge, which costs money. If the output cannot be
+    judged, the outcome of the result says so, and nothing is raised.
 
     `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric`
     contains the traits to score. Pass at least one of the two. `question` is the question that the output answers, if
@@ -61,7 +62,7 @@ def evaluate(
     result is returned.
 
     Raises `ConfigError` if there is neither a template nor a rubric, and any exception that
-    `Benchmark.run_verification` raises. If the output cannot be judged, the result's outcome says so.
+    `Benchmark.run_verification` raises.
     """
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
@@ -96,10 +97,11 @@ def prepare_evaluation(
     judge: Judge | None,
     config: VerificationConfig | Mapping[str, Any] | None = None,
 ) -> tuple[Benchmark, VerificationConfig]:
-    """Return a benchmark with a question for each output, and the configuration for judging the outputs.
+    """Return a benchmark with a question for each output, and the configuration for judging the outputs. No model is
+    called. All arguments except `outputs` are the same as for `evaluate`.
 
     Raises `ConfigError` if there is neither a template nor a rubric, if two outputs have the same id, or if `config`
-    contains answering models, or judges in addition to `judge`. All other arguments are the same as for `evaluate`.
+    contains answering models, or judges in addition to `judge`.
     """
     if template is None and not rubric:
         raise ConfigError(["cannot judge outputs without a template or a rubric; pass template=, rubric= or both"])
@@ -129,9 +131,8 @@ def _mode(has_template: bool, has_rubric: bool) -> str:
 
 
 def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judge: bool) -> dict[str, Any]:
-    """Return the settings in `config` as a dict.
-
-    Raises `ConfigError` if they include answering models, or judges in addition to `judge`.
+    """Return the settings in `config` as a dict. Raises `ConfigError` if they include answering models, or judges in
+    addition to `judge`.
     """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:

@@ -50,9 +50,8 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 
 
 def find_in_text(path: Path, text: str) -> Conversation | None:
-    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text.
-
-    Raises `ConfigError` if the text looks like a conversation but cannot be read.
+    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text. Raises
+    `ConfigError` if the text looks like a conversation but cannot be read.
     """
     document = parse_json_conversation(text)
     try:
@@ -65,10 +64,9 @@ def find_in_text(path: Path, text: str) -> Conversation | None:
 
 
 def find_in_document(path: Path, document: Any) -> Conversation | None:
-    """Return the conversation in a JSON document, or None if it is a list of outputs.
-
-    A list of messages or events is a conversation, too. Raises `ConfigError` for anything else, such as an unknown
-    format or a conversation without an answer.
+    """Return the conversation in a JSON document, or None if it is a list of outputs. Raises `ConfigError` for anything
+    else, such as an unknown format or a conversation without an answer. A list of messages or events is a conversation,
+    too.
     """
     if isinstance(document, list):
         return find_in_rows(document, ())
@@ -89,9 +87,8 @@ def find_in_document(path: Path, document: Any) -> Conversation | None:
 
 
 def find_in_rows(rows: Sequence[Any], names: Collection[str]) -> Conversation | None:
-    """Return `rows` if they are the messages or events of one conversation, or None if they are outputs.
-
-    They are outputs if any row is not an object or has a key in `names`, or if all rows are replies from a model.
+    """Return `rows` if they are the messages or events of one conversation, or None if they are outputs. They are
+    outputs if any row is not an object or has a key in `names`, or if all rows are replies from a model.
     """
     if not all(isinstance(row, Mapping) and not row.keys() & set(names) for row in rows):
         return None
@@ -109,7 +106,8 @@ _RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or comp
 
 
 def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
-    """Yield the outputs in a file.
+    """Yield the outputs in a file, which is read only when they are requested. Raises `ConfigError`, with the line, if
+    an output cannot be read, or if `columns` contains other names or does not apply to the file.
 
     A `.jsonl` file contains one output per line, and a `.json` file contains a list of outputs. An output is a JSON
     string, an object that is itself a conversation, or an object with `response` (or output, answer, text, trace,
@@ -118,8 +116,7 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     conversation, is one output, whose id is the name of the file.
 
     `columns` maps `response`, `id` and `question` to other names, and may contain `rows`, `sheet` and `encoding` for
-    `karenina_toolkit.files.read_records`. Raises `ConfigError`, with the line, if an output cannot be read, or if
-    `columns` contains other names or does not apply to the file.
+    `karenina_toolkit.files.read_records`.
     """
     mapped = dict(columns or {})
     for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
@@ -211,10 +208,8 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
-    """Return the output in a record.
-
-    If there is no id, it is made from the line number. If there is no question, it is `NO_QUESTION`. Raises
-    `ConfigError` if there is no output, or if a column that the user has mapped is missing.
+    """Return the output in a record. If there is no id, it is made from the line number. If there is no question, it is
+    `NO_QUESTION`. Raises `ConfigError` if there is no output, or if a column that the user has mapped is missing.
     """
     default = f"line-{record.number}"
     if isinstance(record.value, str):
@@ -229,9 +224,8 @@ def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -
         return [str(plain_cell(cell)) if is_table and not isinstance(cell, list) else cell for cell in cells]
 
     def named(role: str) -> list[str]:
-        """Return the columns for a role, with the best one first.
-
-        Raises `ConfigError` if a column that the user has mapped is missing.
+        """Return the columns for a role, with the best one first. Raises `ConfigError` if a column that the user has
+        mapped is missing.
         """
         if role in mapped:
             column = find_column(map(str, values), mapped[role])

@@ -46,11 +46,11 @@ _SLOW_YAML: Final = 100_000
 
 
 def read_question_ids(path: Path) -> list[str]:
-    """Return the ids of the questions in a file, in order, without loading the benchmark.
+    """Return the ids of the questions in a file, in order, without loading the benchmark. Some ids may be missing if
+    the file is larger than 2 MB. Nothing is executed and no other file is opened.
 
-    Nothing is executed and no other file is opened. Some ids may be missing if the file is larger than 2 MB. The list
-    is empty for formats other than YAML, JSON-LD, JSON lines, CSV and TSV. Raises `OSError` or `ValueError` if the file
-    cannot be read.
+    The list is empty for formats other than YAML, JSON-LD, JSON lines, CSV and TSV. Raises `OSError` or `ValueError` if
+    the file cannot be read.
     """
     if not path.is_file():
         raise FileNotFoundError(path)
@@ -67,7 +67,6 @@ def read_question_ids(path: Path) -> list[str]:
 
 def _read_yaml(text: str, whole: bool) -> Iterable[str]:
     """Return the question ids in YAML. Unless `whole` is set, the text is incomplete, so the last item is skipped.
-
     Without PyYAML's C library, only the first 100,000 characters are read. Raises `ValueError` if the YAML is invalid.
     """
     import yaml
@@ -85,9 +84,8 @@ def _read_yaml(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
-    """Return the question ids in a checkpoint or in JSON rows.
-
-    Unless `whole` is set, the text is incomplete and is searched for ids instead of being parsed.
+    """Return the question ids in a checkpoint or in JSON rows. Unless `whole` is set, the text is incomplete and is
+    searched for ids instead of being parsed.
     """
     if not whole:
         return _ITEM_ID.findall(text)

@@ -88,7 +88,9 @@ def read_questions(
     store: AddedQuestions | None = None,
     problems: Problems | None = None,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return the questions in the rows of a table by id, each with its place.
+    """Return the questions in the rows of a table by id, each with its place. If a `store` is given, they are added to
+    it, and the result is empty. Raises a single `BenchmarkFileError` that contains the errors in all rows; if
+    `problems` is given, they are added to it instead.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns. By default, columns that are named
     like a field are used, including plugin fields. If `checked` is set, `columns` is not checked again. `keywords` is a
@@ -100,11 +102,8 @@ def read_questions(
     the source for a row and replaces both. `rows` replaces the table's own rows. Every question gets the `rubric`. If a
     row has no id, it is made from the position (counted from `first`) and the first words.
 
-    If a `store` is given, the questions are added to it and the result is empty. If `problems` is given, errors in rows
-    are added to it.
-
-    Otherwise, raises a single `BenchmarkFileError` that contains the errors in all rows and their lines, such as a
-    missing column, an empty question, or a duplicate id.
+    Errors in rows, such as a missing column, an empty question, or a duplicate id, state their lines. Errors in other
+    arguments are always raised.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template were given", "keep only one of them")
@@ -178,9 +177,8 @@ def read_questions(
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each field, and the metadata columns.
-
-    Raises `BenchmarkFileError` if a field or column does not exist, or if no column is mapped to `question`.
+    """Return the column for each field, and the metadata columns. Raises `BenchmarkFileError` if a field or column does
+    not exist, or if no column is mapped to `question`.
     """
     if columns is None:
         columns = {name: name for name in table.columns if name in FIELDS or is_plugin_column(name)}
@@ -211,9 +209,8 @@ def is_question_field(name: str) -> bool:
 
 
 def is_plugin_column(name: str) -> bool:
-    """Return whether a column's name alone shows that it is a plugin's question field.
-
-    Names without a package, such as `turns`, are used for other things in tables, so they have to be mapped explicitly.
+    """Return whether a column's name alone shows that it is a plugin's question field. Names without a package, such as
+    `turns`, are used for other things in tables, so they have to be mapped explicitly.
     """
     return "." in name and is_question_field(name)
 
@@ -228,10 +225,10 @@ _ENDS_IN_SUFFIX: Final = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})\
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
-    """Convert the cells of a row to a question's fields, in place.
+    """Convert the cells of a row to a question's fields, changing and returning `values`. Raises `ValueError` if
+    attachments have another separator than `;`.
 
-    Numbers become strings, lists and objects become JSON, and keywords and attachments are split. Raises `ValueError`
-    if attachments have another separator.
+    Numbers become strings, lists and objects become JSON, and keywords and attachments are split.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -261,9 +258,8 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
-    """Return a dict with the row's `answer_template`, or an empty dict if there is no template.
-
-    Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
+    """Return a dict with the row's `answer_template`, or an empty dict if there is no template. Raises
+    `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
     """
     if answer is not None:
         return {"answer_template": make_row_template(answer, strategy, row.values)}

@@ -66,7 +66,8 @@ def make_rescore_request(
     columns: Mapping[str, str] | None,
     note: Callable[[str], None],
 ) -> RescoreRequest:
-    """Make the request for scoring a journal again.
+    """Make the request for scoring a journal again. If the run is the user's own, this changes the process's working
+    directory to that of the run. Nothing is scored yet.
 
     The benchmark is `file`, or the benchmark of the user's own run. The settings are taken from that run. If there is
     no such run, they are the settings in the journal that files are allowed to set. The configuration file `config`
@@ -74,8 +75,8 @@ def make_rescore_request(
     own run. `trust_all` allows the benchmark to refer to files outside its folder. `columns` maps the columns of a
     table, by default as in the user's own run. `note` prints what is omitted.
 
-    If the run is the user's own, this changes to its working directory. Raises `ConfigError` if the benchmark is
-    unknown, the run's files have changed, or a judge is missing, and `JournalError` if the journal cannot be read.
+    Raises `ConfigError` if the benchmark is unknown, the run's files have changed, or a judge is missing, and
+    `JournalError` if the journal cannot be read.
     """
     from karenina_benchmark import Benchmark
 
@@ -128,9 +129,8 @@ def _own_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[str, Any]:
-    """Return the settings in a journal that files are allowed to set.
-
-    `note` prints which other settings would affect the results.
+    """Return the settings in a journal that files are allowed to set. The journal may be someone else's, so all others
+    are left out; `note` prints those that would affect the results.
     """
     free, others = labels.free_settings()
     owned = owned_settings()
@@ -145,9 +145,8 @@ def _free_settings(labels: JournalLabels, note: Callable[[str], None]) -> dict[s
 
 
 def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequence[Any]:
-    """Return the judges of the user's own run with their secrets, or nothing if the run is someone else's.
-
-    Raises `ConfigError` if a secret is missing.
+    """Return the judges of the user's own run with their secrets, which are read from the current settings, or nothing
+    if the run is someone else's. Raises `ConfigError` if a secret is missing.
     """
     if command is None:
         return ()
@@ -157,9 +156,8 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, in the order of the run's judges.
-
-    Judges are matched by id. Raises `ConfigError` if one is missing.
+    """Return the judges to call, matched by id, in the order of the run's judges. Raises `ConfigError` if one is
+    missing.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
@@ -176,10 +174,10 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
-    """Compare the extracted values in a result file with `benchmark`, and return the changes.
+    """Compare the extracted values in a result file with `benchmark`, and return the changes. No model is called.
+    Results for unknown questions are skipped. If `output` is given, the new results are written to it.
 
-    No model is called. The new results are written to `output`. Results for unknown questions are skipped. Raises
-    `ConfigError` if no results remain.
+    Raises `ConfigError` if no results remain.
     """
     from karenina_template.templates.primitives import files_in
 
@@ -210,10 +208,8 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
 
 
 def _rescore(then: VerificationResult, question: Question, trust: Trust) -> VerificationResult:
-    """Return a copy of a result with a new verdict on its extracted values.
-
-    If the values cannot be compared, the copy has an error instead. If the outcome did not depend on them, the result
-    itself is returned.
+    """Return a copy of a result with a new verdict on its extracted values. If they cannot be compared, no exception is
+    raised, and the copy has an error. If the outcome did not depend on them, the result itself is returned.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
@@ -257,7 +253,7 @@ def _rescore(then: VerificationResult, question: Question, trust: Trust) -> Veri
 
 
 def _mark_unjudged(now: VerificationResult, outcome: Outcome, why: str) -> VerificationResult:
-    """Set an outcome without a verdict on a result, in place. `why` is the reason."""
+    """Change `now` to an outcome without a verdict, with `why` as its error, and return it."""
     now.outcome, now.template.verify_result, now.metadata.error = outcome, None, why
     now.metadata.completed_without_errors = False
     return now

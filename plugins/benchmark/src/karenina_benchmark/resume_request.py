@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
 
 def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
-    """Make the request for repeating the user's last command for a journal, with current files and keys.
+    """Make the request for repeating the user's last command for a journal, with current files and keys. This changes
+    the process's working directory to that of the command. Nothing is run yet.
 
-    This changes to the command's working directory. `note` prints what has changed since the command was run. Raises
-    `ConfigError` if the user has no such command or it cannot be repeated. The message usually shows the command in the
-    journal. Raises `RestrictedValues` if the benchmark refers to files that need trust.
+    `note` prints what has changed since the command was run. Raises `ConfigError` if the user has no such command or it
+    cannot be repeated. The message usually shows the command in the journal. Raises `RestrictedValues` if the benchmark
+    refers to files that need trust.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -107,7 +108,7 @@ def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
 
 
 def change_to_run_folder(command: Mapping[str, Any]) -> None:
-    """Change to the working directory of the user's command. Raises `ConfigError` if this fails."""
+    """Change the process's working directory to that of the user's command. Raises `ConfigError` if this fails."""
     try:
         os.chdir(command["folder"])
     except OSError as error:
@@ -120,9 +121,8 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the current settings from the environment and the user's configuration file, in this order.
-
-    They are followed by the benchmark's `config` section, unless it has changed since the command was run.
+    """Return the current settings by full name. The environment overrides the user's configuration file, which
+    overrides the benchmark's `config` section. This is left out if it has changed since the command was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
@@ -134,9 +134,8 @@ def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[s
 
 
 def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[str], None]) -> list[str] | None:
-    """Return the ids that are still in the benchmark, or None if `ids` is None.
-
-    `note` prints how many are missing.
+    """Return the ids that are still in the benchmark, or None (all questions) if `ids` is None. `note` prints how many
+    are missing.
     """
     if ids is None:
         return None
@@ -147,9 +146,8 @@ def existing_ids(benchmark: Benchmark, ids: list[str] | None, note: Callable[[st
 
 
 def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
-    """Return the user's trust, including the files outside the folder that the command's `--trust-all` covered.
-
-    These files are only included if the data has not changed since the command was run.
+    """Return the user's trust. It includes the files outside the folder that the command's `--trust-all` covered, but
+    only if the data has not changed since then.
     """
     stored = load_trust()
     if not command["trust_all"] or command["paths"] is None or not has_same_data(command):
@@ -158,9 +156,8 @@ def _trust_in_paths(command: Mapping[str, Any]) -> Trust:
 
 
 def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Callable[[str], None]) -> bool:
-    """Return whether the command's `--trust-all` still applies, because nothing that it covers has changed.
-
-    If it no longer applies, `note` prints the reason.
+    """Return whether the command's `--trust-all` still applies, because nothing that it covers has changed. If it no
+    longer applies, `note` prints the reason.
     """
     if not command["trust_all"]:
         return False

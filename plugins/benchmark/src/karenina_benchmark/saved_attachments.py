@@ -46,9 +46,8 @@ class MovedQuestions(MutableMapping[str, Question]):
         return moved, questions
 
     def __getitem__(self, id: str) -> Question:
-        """Return a question.
-
-        Raises `BenchmarkFileError` if a file cannot be reached from the new folder, such as one on another drive.
+        """Return a question with the paths of its files rewritten. Raises `BenchmarkFileError` if a file cannot be
+        reached from the new folder, such as one on another drive.
         """
         question = self._benchmark.get(id)
         try:
@@ -72,7 +71,9 @@ class MovedQuestions(MutableMapping[str, Question]):
         raise TypeError("a benchmark cannot be changed while it is saved")
 
     def _move(self, attachment: Attachment) -> Attachment:
-        """Return an attachment with its path relative to the new folder. Absolute paths stay as they are."""
+        """Return an attachment with its path relative to the new folder, and add paths that lead out of it to
+        `outside`. Absolute paths stay as they are.
+        """
         if Path(attachment.source).is_absolute():
             return attachment
         source = Path(os.path.relpath(Path(self._before, attachment.source), self._after)).as_posix()
@@ -84,6 +85,9 @@ class MovedQuestions(MutableMapping[str, Question]):
         """Return the question with the paths of its attachments, and of those of later turns, for the new folder."""
 
         def move_entry(entry: Any) -> Any:
+            """Return an entry of `turns` with the paths of its attachments rewritten. An invalid entry is returned
+            unchanged.
+            """
             if not isinstance(entry, Mapping) or not entry.get("attachments"):
                 return entry
             try:

@@ -77,7 +77,8 @@ class _Imports:
 
 
 def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str:
-    """Return the source of a template with the given fields, combined by `strategy` (None: all must be correct).
+    """Return the source of a template with the given fields, combined by `strategy` (None: all must be correct). Raises
+    `DeclarationError` for an invalid declaration. Names and values are checked so that none can become code.
 
     `type` is one of `TYPES`, `{literal: [...]}`, or a type that a primitive reads from text, such as quantity. By
     default, it is the type of the known value given by `from`, or it is inferred from `ground_truth` (a string like
@@ -87,8 +88,6 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     parameters of this default. NumericRange and DateRange need no `ground_truth`, and fields with `from` need no
     `description`. A strategy is the name of a field, or `{all_of: [...]}`, `{any_of: [...]}` or `{at_least: {n: 2, of:
     [...]}}`. Strategies can be nested.
-
-    Raises `DeclarationError` for an invalid declaration.
     """
     if not fields:
         raise DeclarationError("the template has no fields")
@@ -106,19 +105,20 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numbers that are compared as text replaced by their spelling in the file.
+    """Return the fields, with numbers that are compared as text replaced by their spelling in the file: YAML reads
+    01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0.
 
-    YAML reads 01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0. `written` returns the
-    source text of the scalar at a path in `fields`.
+    `written` returns the source text of the scalar at a path in `fields`.
     """
     spelled = dict(fields)
     for name, declared in fields.items():
-        if not isinstance(declared, Mapping) or not _compares_text(declared):
-            continue
-        truth, is_list = declared.get("ground_truth"), isinstance(declared.get("ground_truth"), list)
+        truth = declared.get("ground_truth") if isinstance(declared, dict | Mapping) else None
+        is_list = isinstance(truth, list)
         values: list[Any] = truth if isinstance(truth, list) else [truth]
-        texts = [written(name, "ground_truth", *([at] if is_list else [])) for at in range(len(values))]
         numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
+        if True not in numbers or not _compares_text(declared):
+            continue
+        texts = [written(name, "ground_truth", *([at] if is_list else [])) for at in range(len(values))]
         if "type" not in declared and all(
             str(value) == text for value, text, number in zip(values, texts, numbers, strict=True) if number
         ):
@@ -214,9 +214,11 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
 
 
 def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a field's declaration with a type such as quantity replaced by the text that its primitive reads.
+    """Return a field's declaration with a type such as quantity replaced by the text that its primitive reads. Raises
+    `DeclarationError` for a type that is known but whose plugin is not installed, and names the plugin.
 
-    Raises `DeclarationError` for other types. The error names the plugin if it is known but not installed.
+    Another unknown type is an error only if the declaration relies on it for its primitive. Plugins are loaded, because
+    they may add primitives.
     """
     kind, rule = declared.get("type"), declared.get("verify_with")
     if not isinstance(kind, str) or kind in TYPES:
@@ -254,10 +256,9 @@ def _primitive_name(verify_with: Any, name: str) -> str | None:
 def _write_type(
     imports: _Imports, declared: Any, truth: Any, primitive: str | None, name: str, types: tuple[str, ...]
 ) -> tuple[str, str]:
-    """Return the kind of a field (one of `types`, or `literal`) and its annotation.
-
-    If no type is declared, it is inferred from `truth` and `primitive`. Raises `DeclarationError` if the type is
-    unknown or cannot be inferred.
+    """Return the kind of a field (one of `types`, or `literal`) and its annotation, adding what this needs to
+    `imports`. If no type is declared, it is inferred from `truth` and `primitive`. Raises `DeclarationError` if the
+    type is unknown or cannot be inferred.
     """
     if isinstance(declared, Mapping) and set(declared) == {"literal"} and isinstance(declared["literal"], list):
         imports.literal = True
@@ -277,9 +278,8 @@ def _write_type(
 
 
 def _type_of_source(source: str, truth: Any, primitive: str | None, name: str) -> str:
-    """Return the type of a field that a known value fills.
-
-    If the known value may have any type, the field's type is inferred from `truth`.
+    """Return the type of a field that a known value fills. If the known value may have any type, it is inferred from
+    `truth`.
     """
     if (offered := _offered_type(source)) is not None:
         return offered
@@ -333,7 +333,9 @@ def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -
 
 
 def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -> str:
-    """Return the constructor call for a primitive, or for a normalizer such as SynonymMap."""
+    """Return the constructor call for a primitive, or for a normalizer such as SynonymMap, adding its class to
+    `imports`. Raises `DeclarationError` if a name is not valid or the primitive of a plugin is unknown.
+    """
     if isinstance(declared, str):
         declared = {"type": declared}
     primitive = _NORMALIZERS.get(declared["type"], declared["type"])
@@ -367,7 +369,9 @@ def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) 
 
 
 def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
-    """Return the source of a plain value. Raises `DeclarationError` for other values, such as NaN."""
+    """Return the source of a plain value, adding what it needs to `imports`. Raises `DeclarationError` for other
+    values, such as NaN.
+    """
     match value:
         case None | bool() | int() | str():
             return repr(value)
@@ -392,9 +396,8 @@ def _write_weight(weight: Any, name: str) -> str:
 
 
 def _convert_truth(truth: Any, kind: str, name: str) -> Any:
-    """Convert the ground truth to the field's type, because table cells are strings, for example.
-
-    Raises `DeclarationError` if this is not possible.
+    """Return the ground truth converted to the field's type, because table cells are strings, for example. Raises
+    `DeclarationError` if this is not possible.
     """
     plain = isinstance(truth, str | int | float) and not isinstance(truth, bool)
     try:
@@ -429,9 +432,8 @@ def _to_float(truth: str | float) -> float:
 
 
 def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
-    """Return the source of a strategy. `path` is its place in the declaration.
-
-    Raises `DeclarationError` if the strategy is invalid.
+    """Return the source of a strategy. `path` is its place in the declaration. Raises `DeclarationError` if the
+    strategy is invalid.
     """
     if isinstance(node, str):
         if node not in fields:
@@ -471,10 +473,10 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
 
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
     """Return the source of a row's template, with each `{column: name}` in `fields` replaced by the column's value.
+    Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
 
     If neither `type` nor a known value sets the type, a string from a column has the type str, so that a field has the
-    same type in all rows. Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the
-    row does not have.
+    same type in all rows.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():
@@ -487,7 +489,9 @@ def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str
 
 
 def fill_columns(declared: Any, row: Mapping[str, Any]) -> Any:
-    """Replace each `{column: name}` in a declaration with the column's value. Raises `KeyError` if it is missing."""
+    """Return a declaration with each `{column: name}` in it replaced by the column's value. Raises `KeyError` if the
+    row has no such column.
+    """
     if isinstance(declared, Mapping):
         if set(declared) == {"column"} and isinstance(declared["column"], str):
             return row[declared["column"]]

@@ -50,9 +50,8 @@ _Pairs = dict[str, tuple[ScalarNode, Node]]
 
 
 def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
-    """Parse a YAML document that must be a mapping. See `read`.
-
-    Raises `BenchmarkFileError`, with the line, if the document is invalid or not a mapping.
+    """Parse a YAML document that must be a mapping. See `read`. Raises `BenchmarkFileError`, with the line, if the
+    document is invalid or not a mapping.
     """
     document = read(text, file, problems)
     if not isinstance(document.value, Mapping):
@@ -62,11 +61,11 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
-    """Parse a YAML document. The value of an empty document is None.
+    """Parse a YAML document. The value of an empty document is None. Raises `BenchmarkFileError`, with the line, if the
+    document is invalid or too large.
 
-    Raises `BenchmarkFileError`, with the line, if the document is invalid or too large. If `problems` is given,
-    duplicate keys and values that cannot be read are added to it instead, and the first value of a duplicate key is
-    used.
+    If `problems` is given, duplicate keys and values that cannot be read are added to it instead, and the first value
+    of a duplicate key is used.
     """
     import yaml
 
@@ -132,10 +131,8 @@ class _Reader:
         self._repeats = 0
 
     def build(self, node: Node, path: Place) -> Any:
-        """Return the plain value of a node at `path`.
-
-        A scalar with an error becomes None, and its error is collected. Raises `BenchmarkFileError` for a cycle, an
-        unsupported tag, and too many repetitions through aliases.
+        """Return the plain value of a node at `path`. A scalar with an error becomes None, and its error is collected.
+        Raises `BenchmarkFileError` for a cycle, an unsupported tag, and too many repetitions through aliases.
         """
         if node in self._built:
             if node in self._open:
@@ -169,9 +166,8 @@ class _Reader:
         return mapping
 
     def _pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping, with values merged by `<<` first.
-
-        The mapping's own values override merged ones.
+        """Return the keys and values of a mapping, with values merged by `<<` first. The mapping's own values override
+        merged ones.
         """
         known = self._merged.get(node)
         if known is not None:
@@ -179,7 +175,7 @@ class _Reader:
         if node in self._merging:
             raise self._error(node, "an alias refers to a value that contains it", "write out the value instead")
         pairs = self._own_pairs(node)
-        if any(key.tag == MERGE for key, _ in node.value):
+        if MERGE in [key.tag for key, _ in node.value]:
             self._merging.add(node)
             merged: _Pairs = {}
             for key, value in node.value:
@@ -190,9 +186,8 @@ class _Reader:
         return pairs
 
     def _own_pairs(self, node: MappingNode) -> _Pairs:
-        """Return a mapping's own keys and values, with `<<` treated like any other key.
-
-        Duplicate keys are collected as errors. Raises `BenchmarkFileError` for a key that is not a scalar.
+        """Return a mapping's own keys and values, with `<<` treated like any other key. A duplicate key is collected as
+        an error, and its first value is kept. Raises `BenchmarkFileError` for a key that is not a scalar.
         """
         self._check_tag(node, "map")
         first: _Pairs = {}
@@ -208,9 +203,8 @@ class _Reader:
         return first
 
     def _merge_keys(self, node: Node, merged: _Pairs) -> None:
-        """Add the pairs of the mappings after `<<` to `merged`, unless it already contains their keys.
-
-        Raises `BenchmarkFileError` for any other value after `<<`.
+        """Add the pairs of the mappings after `<<` to `merged`, unless it already contains their keys. Raises
+        `BenchmarkFileError` for any other value after `<<`.
         """
         for source in node.value if isinstance(node, SequenceNode) else [node]:
             if not isinstance(source, MappingNode):

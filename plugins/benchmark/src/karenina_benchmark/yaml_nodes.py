@@ -10,6 +10,7 @@ import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _ODD: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
 """Unusual line breaks and byte-order marks."""
 _BLOCK_START: Final = re.compile(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
 """The first line of a block."""
+_MOST_CACHED: Final = 1024
 _FIRST: Final = frozenset("<~nNtTfF.+-0123456789")
 """The first characters of unquoted text that may be something other than a string."""
 
@@ -105,10 +107,9 @@ def compose(text: str, max_nodes: int) -> Node | None:
 
 
 def _has_libyaml() -> bool:
-    """Return whether libyaml can be used.
-
-    It cannot be used if PyYAML has been imported twice, as in tests of pytest plugins. The extension module is not
-    loaded again, so its events and errors are not instances of PyYAML's new classes.
+    """Return whether libyaml can be used. It cannot if PyYAML has been imported twice, as in tests of pytest plugins,
+    because the extension module is not loaded again, so its events and errors are not instances of PyYAML's new
+    classes.
     """
     import yaml
 
@@ -124,9 +125,8 @@ class _Differences:
         self._tabs = text.count("\t")
 
     def check(self, event: Any, *, is_scalar: bool, flow: bool) -> None:
-        """Raise `_Uncertain` if a value starts at a place that the two parsers may read differently.
-
-        `flow` is true inside `[]` or `{}`.
+        """Raise `_Uncertain` if a value starts at a place that the two parsers may read differently. `flow` is true
+        inside `[]` or `{}`.
         """
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
             raise _Uncertain
@@ -166,9 +166,8 @@ class _Composer:
         self._nodes = 0
 
     def compose_document(self) -> Node | None:
-        """Return the root of the only document, or None if there is none.
-
-        Raises `_Uncertain`, and the same errors as `compose`.
+        """Return the root of the only document, or None if there is none. Raises `_Uncertain`, and the same errors as
+        `compose`.
         """
         stream_end = self._events.StreamEndEvent
         self._next()
@@ -231,6 +230,7 @@ def _error(problem: str, mark: Any) -> ComposerError:
     return ComposerError(None, None, problem, mark)
 
 
+@lru_cache(_MOST_CACHED)
 def _resolve(text: str) -> str:
     """Return the tag of an unquoted scalar."""
     if text and text[0] not in _FIRST:

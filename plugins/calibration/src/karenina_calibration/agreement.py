@@ -62,9 +62,8 @@ class LabelledAnswer:
 
 
 def majority(votes: Sequence[bool | None]) -> tuple[bool | None, bool]:
-    """Return the majority of the votes, and whether the votes are tied. Votes of None are ignored.
-
-    If there are no votes or if they are tied, the majority is None.
+    """Return the majority of the votes, and whether the votes are tied. The majority is None if they are tied or if
+    there are none. Votes of None are ignored.
     """
     right, wrong = votes.count(True), votes.count(False)
     return (None, bool(right)) if right == wrong else (right > wrong, False)
@@ -79,7 +78,8 @@ def _most_common(counts: Counter[str]) -> str | None:
 def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
-    """Join answers with their labels and weights. Labels for unknown answers are ignored.
+    """Return each labelled answer with its labels and its weight. Labels for unknown answers are ignored, and answers
+    without a label left out.
 
     `unit_of` returns the statistical unit for a question ID. Answers outside the draw have no stratum and a weight of
     1. If `whole` is set, the draw is ignored and all answers are treated in this way.
@@ -112,10 +112,8 @@ def join_labels(
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Compare each judge's verdicts with the labels, for answers labelled right or wrong.
-
-    `results` must contain all of the run's results, from which the raw pass rates are computed. Judges without any
-    labelled verdict are omitted.
+    """Compare each judge's verdicts with the labels, for answers labelled right or wrong. Judges without any labelled
+    verdict are omitted. `results` must contain all of the run's results, from which the raw pass rates are computed.
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
@@ -128,9 +126,8 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Compare one judge's verdicts with the labels. `models` contains the units and outcomes for each model.
-
-    Returns None if none of the answers labelled right or wrong has a verdict from this judge.
+    """Compare one judge's verdicts with the labels. `models` contains the units and outcomes for each model. Returns
+    None if none of the answers labelled right or wrong has a verdict from this judge.
     """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
@@ -160,9 +157,8 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Compare the values that each judge extracted with the labels, by field and trait.
-
-    A value only counts if a majority says that it is right or that it is wrong.
+    """Compare the values that each judge extracted with the labels, by field and trait. A value only counts if a
+    majority says that it is right or that it is wrong.
     """
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
@@ -190,9 +186,8 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Compare verdicts with the labels for each template with at least five labels. The worst template comes first.
-
-    If all labelled answers share one template, returns an empty list.
+    """Compare verdicts with the labels for each template with at least five labels. The worst template comes first. If
+    all labelled answers share one template, the list is empty.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)

@@ -151,11 +151,10 @@ class Answers:
 
 
 def truth_text(answer: Answer) -> str:
-    """Return an answer's ground truth as text.
+    """Return an answer's ground truth as text: the reference answer, and the true values of any fields that differ from
+    it. If a known value fills a field, the field is shown with that value and its result.
 
-    It consists of the reference answer and the true values of any fields that differ from it. If a known value fills a
-    field, the field is shown with that value and its result. A boolean is written as *true* or *false*, as in extracted
-    values, even if the reference answer is `Yes` or `no`.
+    A boolean is written as *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
     """
     reference = answer.reference or ""
     word = _BOOLEANS.get(reference.strip().lower(), "")
@@ -168,9 +167,8 @@ def truth_text(answer: Answer) -> str:
 
 
 def readable(value: str) -> str:
-    """Return a JSON value in a form for people to read: strings without quotation marks, and *nothing* for null.
-
-    Text that is not JSON is returned unchanged.
+    """Return a JSON value in a form for people to read: strings without quotation marks, and *nothing* for null. Text
+    that is not JSON is returned unchanged.
     """
     with suppress(ValueError):
         parsed = from_json(value)
@@ -179,10 +177,8 @@ def readable(value: str) -> str:
 
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
-    """Collect the answers in the results, with each judge's judgement.
-
-    A later result for the same answer and judge replaces an earlier one. Results with an empty answer are only counted
-    in `missing`.
+    """Collect the answers in the results, with each judge's judgement. A later result for the same answer and judge
+    replaces an earlier one. Results with an empty answer are only counted in `missing`.
     """
     answers = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}

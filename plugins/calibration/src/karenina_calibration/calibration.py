@@ -89,9 +89,8 @@ class LabelledRun:
 
     @property
     def representative(self) -> list[LabelledAnswer]:
-        """The labelled answers that represent all answers.
-
-        These are the drawn answers or, without a draw, all labelled answers.
+        """The labelled answers that represent all answers: the drawn answers or, without a draw, all labelled
+        answers.
         """
         return [entry for entry in self.labelled if entry.stratum is not None or self.draw is None]
 
@@ -107,14 +106,15 @@ def calibrate(
     quality_from: str | Path | None = None,
     worst: int | None = None,
 ) -> Calibration:
-    """Return the agreement of a run's judges with labels, and the run's corrected pass rate.
+    """Return the agreement of a run's judges with labels, and the run's corrected pass rate. No model is called. Raises
+    `ConfigError` if there are no labels, or if labels are malformed or belong to other results.
 
     `labels` are label files or filled-in sheets. If there is a label file next to the results, it is read too. For
     `cluster`, see `karenina.compare`. If `quality_from` names another labelled result file, the labels are those of
     that file. The pass rate is then corrected with the judges' sensitivity and specificity there, which are assumed to
-    carry over. `worst` is the maximum number of worst items; if it is None, all of them are listed. Raises
-    `ResultFileError` or `JournalError` if results cannot be read. Raises `ConfigError` if there are no labels, or if
-    labels are malformed or belong to other results.
+    carry over. `worst` is the maximum number of worst items; if it is None, all of them are listed.
+
+    Raises `ResultFileError` or `JournalError` if results cannot be read.
     """
     everything = [result for run in read_runs([results]) for result in run.results]
     source = str(results) if isinstance(results, str | Path) else None
@@ -138,9 +138,8 @@ def calibrate(
 
 
 def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
-    """Return the label files. If there is one next to the results, it comes first.
-
-    Raises `ConfigError` if there are no label files.
+    """Return the label files, starting with the one next to the results, if it exists. Raises `ConfigError` if there
+    are no label files.
     """
     paths = [Path(label) for label in labels]
     if isinstance(results, str | Path):
@@ -224,10 +223,10 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Correct the pass rate for each model and judge with the labels of another run.
+    """Correct the pass rate for each model and judge with the labels of another run, whose error rates the judges are
+    assumed to have here, too. For each rate that cannot be corrected, a note is added.
 
-    `other` is the calibration of that run, and `name` is its file. The judges are assumed to have the same error rates
-    here. For each rate that cannot be corrected, a note is added. Agreement and counts are taken from `other`, without
+    `other` is the calibration of that run, and `name` is its file. Agreement and counts are taken from `other`, without
     its worst items.
     """
     units = assign_units(results, cluster)
@@ -303,9 +302,8 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Compute how often labellers agree with each other on whether answers are right.
-
-    Only labels that say right or wrong count. Returns None if no answer has two such labels.
+    """Compute how often labellers agree with each other on whether answers are right. Returns None if no answer has two
+    labels that say right or wrong; other labels do not count.
     """
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]

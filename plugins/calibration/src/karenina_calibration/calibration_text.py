@@ -38,7 +38,7 @@ _TELLS_NOTHING: Final = 0.5
 
 @sections_of.register(Calibration)
 def calibration_sections(found: Calibration) -> Iterator[Section]:
-    """Yield the output of `karenina calibrate`."""
+    """Yield the sections that describe a calibration, as `karenina calibrate` prints them."""
     yield [Facts([*_fact_rows(found)])]
     for rate in found.corrected:
         yield from _corrected(rate, several=len(found.corrected) > 1)
@@ -140,9 +140,8 @@ def corrected_text(found: CorrectedPassRate) -> str:
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
-    """Describe how many more labels would halve the interval, or that no number would.
-
-    If the interval would remain very wide, the text says that too few answers are labelled to tell.
+    """Describe how many more labels would halve the interval, or that no number would, or that too few answers are
+    labelled to tell.
     """
     if found.more_labels is not None:
         return f"{found.more_labels:,} more labels would halve the interval"
@@ -155,7 +154,7 @@ def more_labels_text(found: CorrectedPassRate) -> str:
 
 
 def stale_text(questions: Sequence[str]) -> str:
-    """Return the note about labels for a different ground truth. It names at most 8 questions.
+    """Return the note about labels for a different ground truth, which do not count. It names at most 8 questions.
 
     `questions` contains the question ID of each answer with such a label. IDs may be repeated.
     """
@@ -169,9 +168,8 @@ def stale_text(questions: Sequence[str]) -> str:
 
 
 def outside_text(outside: int, answers: int, results: str | Path, labels: Path | None) -> str:
-    """Return the note about labels outside the draw, which do not count, with the command that includes them.
-
-    `outside` is the number of labelled answers outside the draw, and `answers` is the total number of answers.
+    """Return the note about labels outside the draw, which do not count, with the command that includes them. `outside`
+    is the number of labelled answers outside the draw, and `answers` is the total number of answers.
     """
     return (
         f"left out of rates: {quantity(outside, 'labelled answer')} outside the draw, because people may have chosen "
@@ -181,9 +179,8 @@ def outside_text(outside: int, answers: int, results: str | Path, labels: Path |
 
 
 def _carried(rate: CarriedPassRate) -> tuple[str, str]:
-    """Return the name and text of a rate that was corrected with the labels of another run.
-
-    If the rate could not be corrected, the text says so.
+    """Return the name and text of a rate that was corrected with the labels of another run. If the rate could not be
+    corrected, the text says so.
     """
     raw = f"raw {rate_text(rate.raw)}{undecided_text(rate.raw)}"
     name = in_one_line(f"{rate.model}, judged by {rate.judge}")
@@ -219,9 +216,8 @@ def _table(agreement: VerdictAgreement) -> Grid:
 
 
 def _values(calibration: Calibration) -> Iterator[Section]:
-    """Yield the section about extracted values, if there are any values.
-
-    Fields and traits with at most `MOST_CLASSES` values also get a confusion table.
+    """Yield the section about extracted values, if there are any values. Fields and traits with at most `MOST_CLASSES`
+    values also get a confusion table.
     """
     if not calibration.values:
         return

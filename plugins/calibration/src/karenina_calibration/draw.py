@@ -62,7 +62,9 @@ class Draw(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Raise `ValueError` if the strata and items are inconsistent."""
+        """Raise `ValueError` if the strata and items contradict each other: for example, if an answer was drawn twice,
+        or the numbers of a stratum are wrong.
+        """
         kinds = Counter((stratum.model, verdict) for stratum in self.strata for verdict in set(stratum.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
         if twice := [kind for kind, count in kinds.items() if count > 1 or (kind[0] in any_of and kind[1] != ANY)]:
@@ -87,9 +89,8 @@ class Draw(BaseModel, defer_build=True):
         return self
 
     def find_problem(self, answers: Answers) -> str | None:
-        """Describe why this draw does not follow from its seed and the given answers. Returns None if it does.
-
-        This check is needed because the strata and their sizes determine the weight of each label.
+        """Return why this draw does not follow from its seed and the given answers, or None if it does. The strata and
+        their sizes determine the weight of each label, so they must not be made up.
         """
         members: list[list[Answer]] = [[] for _ in self.strata]
         for answer in answers.by_id.values():
@@ -151,9 +152,10 @@ def draw_answers(
     simple: bool = False,
     before: Draw | None = None,
 ) -> Draw:
-    """Draw `count` answers at random, stratified by model and, unless `simple` is set, by verdicts.
+    """Draw `count` answers at random, stratified by model and, unless `simple` is set, by verdicts. At least five
+    answers are drawn from each stratum, or all of them if it has fewer, so the total may exceed `count`. The same seed
+    draws the same answers. Nothing is written.
 
-    At least five answers are drawn from each stratum, or all of them if it has fewer, so the total may exceed `count`.
     A stratum with fewer than five answers is merged with another stratum of the same model. To extend an earlier draw,
     pass it as `before`. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError`
     if there are no answers.

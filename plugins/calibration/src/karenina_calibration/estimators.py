@@ -59,9 +59,8 @@ class CorrectedRate:
 
     @property
     def remaining(self) -> float:
-        """The approximate half-width of the interval if all answers were labelled.
-
-        It is due to the limited number of questions.
+        """The approximate half-width of the interval if all answers were labelled, which is due to the limited number
+        of questions.
         """
         within = max(0.0, self.error**2 - self.between)
         variance = min(self.error**2, self.between + within * self.labels / self.units)
@@ -69,16 +68,14 @@ class CorrectedRate:
 
 
 def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
-    """Estimate the share of right answers from labels of some of the answers.
+    """Estimate the share of right answers from labels of some of the answers. A stratum's share is (y + 1) / (n + 2).
+    The interval is for all questions of this kind, not only those in the run, so it has a width even if every answer is
+    labelled. Raises `ValueError` if a stratum has no labels or there are no answers.
 
     `answers` contains all of the run's answers, each with its stratum and its unit (the question or a cluster of
-    questions). Every stratum needs a label. A stratum's share is (y + 1) / (n + 2). The variance is that of the
-    linearised estimator, with residuals added up within each unit, because answers to the same question are correlated.
-    The pseudo labels, one right and one wrong in each stratum, preserve the coverage if all labels in a stratum are
-    equal. The population consists of all questions of this kind, not only those in the run, so the variance stays above
-    0 even if every answer is labelled.
-
-    Raises `ValueError` if a stratum has no labels or there are no answers.
+    questions). The variance is that of the linearised estimator, with residuals added up within each unit, because
+    answers to the same question are correlated. The pseudo labels, one right and one wrong in each stratum, preserve
+    the coverage if all labels in a stratum are equal.
     """
     counts = Counter(answers)
     total = sum(counts.values())
@@ -126,9 +123,8 @@ def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
 def _shares(
     labels: Sequence[Label], scale: Mapping[Stratum, float]
 ) -> tuple[Mapping[Stratum, float], Mapping[Stratum, int]]:
-    """Return the share of right answers, (y + 1) / (n + 2), and the number of labels in each stratum.
-
-    `scale` contains the factors for the weights. See `_scales`.
+    """Return the share of right answers, (y + 1) / (n + 2), and the number of labels in each stratum. The shares are
+    never 0 or 1. `scale` contains the factors for the weights; see `_scales`.
     """
     right: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
@@ -148,7 +144,7 @@ class CorrectedDifference:
 
 
 def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDifference:
-    """Subtract the rate `b` from the rate `a`. The interval takes into account that they may share questions."""
+    """Return the rate `a` minus the rate `b`. The interval takes into account that they may share questions."""
     units = a.influence.keys() | b.influence.keys()
     squares = sum((a.influence.get(unit, 0.0) - b.influence.get(unit, 0.0)) ** 2 for unit in units)
     degrees = max(1, len(units) - 1)
@@ -158,10 +154,10 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return the number of additional labels that would halve the interval, or None if no number would.
+    """Return the number of additional labels that would halve the interval, or None if no number would. It is limited
+    by `answers`, the total number of answers.
 
-    `answers` is the total number of answers, which limits the number of labels. The part of the variance that is due to
-    labelling is inversely proportional to the number of labels.
+    The part of the variance that is due to labelling is inversely proportional to the number of labels.
     """
     variance = rate.error**2
     caused = max(0.0, variance - rate.between) * rate.labels
@@ -173,10 +169,11 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Merge strata with fewer than `least` answers. Returns the members of each remaining stratum.
+    """Merge strata with fewer than `least` answers, and return the members of each remaining stratum. If all have fewer
+    in total, one stratum is left. Strata without answers are ignored.
 
     The smallest stratum is merged into the stratum `into` if that exists, and otherwise into the next larger one. This
-    is repeated until no stratum is too small or only one is left. Strata without answers are ignored.
+    is repeated until no stratum is too small or only one is left.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -192,10 +189,9 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 
 
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
-    """Return the number of answers to draw from each stratum, with a total of `labels` if possible.
-
-    At least `least` answers are drawn from each stratum, or all of them if it has fewer, so the total may be larger.
-    The other labels are distributed in proportion to the sizes of the strata.
+    """Return the number of answers to draw from each stratum. At least `least` answers are drawn from each, or all of
+    them if it has fewer, so the total may be larger than `labels`. The other labels are distributed in proportion to
+    the sizes of the strata.
     """
     drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())
@@ -259,9 +255,8 @@ class JudgeQuality:
         )
 
     def can_correct(self) -> bool:
-        """Return whether the judge is better than chance.
-
-        This uses the lower bound of sensitivity + specificity - 1.
+        """Return whether the judge is certainly better than chance: whether the lower bound of sensitivity +
+        specificity - 1 is above 0.
         """
         sensitivity, specificity = self.smoothed()
         spread = _variance(sensitivity, self.right + 2) + _variance(specificity, self.wrong + 2)
@@ -278,10 +273,11 @@ class CarriedRate:
 
 
 def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate | None:
-    """Estimate the share of right answers from a raw pass rate and the judge's error rates in another run.
+    """Estimate the share of right answers from a raw pass rate and the judge's error rates in another run. Returns None
+    if the judge may be no better than chance there.
 
     `rate` is the raw pass rate, and `size` is its effective sample size. `quality` describes the judge in the run with
-    the labels. Returns None if the judge may be no better than chance.
+    the labels.
 
     Sources: W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978; the interval is from Z. Lang and J.
     Reiczigel, Preventive Veterinary Medicine 113, 2014.
@@ -324,10 +320,11 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Compute the mean of the labels, using verdicts on all answers to make it more precise.
+    """Compute the mean of the labels, using verdicts on all answers to make it more precise. Raises `ValueError` if
+    there are fewer than two labels or no unlabelled answers.
 
     `verdicts` contains the verdicts on the labelled answers, in the order of `labels`, and `unlabelled` contains the
-    verdicts on all other answers. Raises `ValueError` if there are fewer than two labels or no unlabelled answers.
+    verdicts on all other answers.
 
     Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023.
     """

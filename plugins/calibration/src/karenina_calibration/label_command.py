@@ -203,9 +203,8 @@ def _labels_read(labels: Sequence[Label]) -> str:
 
 
 def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
-    """Return the names of the people who have labelled the answers.
-
-    If any of the answers is shown again, returns an empty list.
+    """Return the names of the people who have labelled the answers. If any of the answers is shown again, the list is
+    empty.
     """
     if any(entry.why for entry in asked):
         return []

@@ -58,9 +58,8 @@ class Label(BaseModel, defer_build=True):
     )
 
     def extraction(self, wanted: Extraction) -> ExtractionLabel | None:
-        """Return this person's label for an extracted value, or None if there is none.
-
-        If the labeller entered a value (`own`), it also decides whether other judges' values are right.
+        """Return this person's label for an extracted value, or None if there is none. A value that the labeller
+        entered (`own`) also decides whether other judges' values are right.
         """
         same = [
             extraction
@@ -116,10 +115,11 @@ class Labels:
         self.given.setdefault((label.item, label.labeller), []).append(label)
 
     def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
-        """For each labeller and answer, use the last label that is for the current ground truth.
+        """Change `by_item` so that each labeller's label for an answer is the last one for the current ground truth. A
+        label for a different ground truth does not tell whether the answer is right, so only its extraction labels are
+        kept, and it is added to `stale`.
 
-        A label for a different ground truth does not tell whether the answer is right, so only its extraction labels
-        are kept. Labels without a recorded ground truth are assumed to be for the ground truth in `drawn_from`.
+        Labels without a recorded ground truth are assumed to be for the ground truth in `drawn_from`.
         """
         self.stale.clear()
         for (item, labeller), labels in self.given.items():
@@ -161,9 +161,8 @@ class Labels:
         }
 
     def missing(self, labeller: str) -> list[str]:
-        """Return the IDs of drawn answers that the given labeller has yet to label, in the order of the draw.
-
-        Labels for a different ground truth do not count.
+        """Return the IDs of drawn answers that the given labeller has yet to label, in the order of the draw. Labels
+        for a different ground truth do not count.
         """
         items = self.draw.items if self.draw is not None else ()
         return [
@@ -174,9 +173,8 @@ class Labels:
 
 
 def label_command(command: str, results: str | Path, file: Path | None, *more: str) -> str:
-    """Return a command for labelling or calibrating results, for pasting into a shell.
-
-    The label file is only included if it is not the default one. `more` contains further arguments.
+    """Return a command for labelling or calibrating results, for pasting into a shell. The label file is only included
+    if it is not the default one. `more` contains further arguments.
     """
     words = ["karenina", command, str(results), *more]
     if file is not None and file != find_labels_file(Path(results)):
@@ -185,11 +183,11 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
-    """Match labels with their answers. Returns the answers from which the draw was made.
-
-    Labels depend on an answer's ground truth, not on its score. If `source` contains rescored results, `drawn_as` is
-    therefore set to the verdicts of the original run, which are in the journal next to the results. Raises
+    """Match labels with their answers, changing `labels`, and return the answers from which the draw was made. Raises
     `ConfigError` if a label or the draw is for other answers.
+
+    Labels depend on an answer's ground truth, not on its score. If `source` contains rescored results, `drawn_as` in
+    `answers` is therefore set to the verdicts of the original run, which are in the journal next to the results.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:
@@ -200,9 +198,8 @@ def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Pat
 
 
 def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> Answers | None:
-    """Read the answers as they were before the run was rescored, and set `drawn_as` in `answers`.
-
-    Returns None if the run was not rescored, or if the draw was not made from those answers.
+    """Read the answers as they were before the run was rescored, and set `drawn_as` in `answers`. Returns None, without
+    setting anything, if the run was not rescored, or if the draw was not made from those answers.
     """
     rescored = source is not None and read_header(Path(source)).get("rescored")
     journal = find_journal(Path(source)) if source is not None and rescored else None
@@ -217,10 +214,10 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Read label files. If several contain a draw, only the last draw is used.
+    """Read label files. If several contain a draw, only the last draw is used. Raises `ConfigError` if a file cannot be
+    read or contains anything other than draws and labels. The message names the line.
 
-    Set `with_draws` to False to skip draws, which then may be unreadable. Raises `ConfigError` if a file cannot be read
-    or contains anything other than draws and labels. The message names the line.
+    Set `with_draws` to False to skip draws, which then may be unreadable.
     """
     labels = Labels()
     last: Path | None = None
@@ -241,9 +238,8 @@ def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
 
 
 def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
-    """Yield the kind, value and location of each line. The value is either the JSON of a draw or a label.
-
-    Raises `ConfigError` if the file cannot be read or if a line is something else. The message names the line.
+    """Yield the kind, value and location of each line. The value is either the JSON of a draw or a label. Raises
+    `ConfigError` if the file cannot be read or if a line is something else. The message names the line.
     """
     try:
         records = list(read_records(file, suffix=".jsonl", keep_problems=True))
@@ -301,9 +297,8 @@ def label_line(label: Label) -> str:
 
 
 def _append(file: Path, lines: Sequence[str]) -> None:
-    """Append lines to a file in a single write, so that several labellers can use the file.
-
-    Raises `ConfigError` if this fails.
+    """Append lines to a file, which is created if necessary, in a single write, so that several labellers can use the
+    file. Raises `ConfigError` if this fails.
     """
     data = "".join(f"{line}\n" for line in lines).encode()
     try:

@@ -19,9 +19,8 @@ def default_labels(results: Path) -> Path:
 
 
 def find_labels_file(results: Path) -> Path:
-    """Return the path of the label file next to the results. The file need not exist.
-
-    If the results were rescored and have no label file, the path is that of the original results' label file.
+    """Return the path of the label file next to the results, which need not exist. If the results were rescored and
+    have no label file, the path is that of the original results' label file.
     """
     own = default_labels(results)
     if own.exists() or not read_header(results).get("rescored"):

@@ -63,11 +63,11 @@ class Labelling:
         simple: bool = False,
         redraw: bool = False,
     ) -> Labelling:
-        """Open the labelling of results, with the draw in the label file or a new draw.
+        """Open the labelling of results, with the draw in the label file or a new draw, which is not written until
+        `save_draw`. A larger `count` extends an existing draw, and a smaller one has no effect.
 
         A new draw has `count` answers (60 by default) and the given `seed`, or a random one. If `simple` is set, it
-        ignores verdicts. `save_draw` writes it to the file. A larger `count` extends an existing draw, and a smaller
-        one has no effect. Set `redraw` to ignore the label file.
+        ignores verdicts. Set `redraw` to ignore the label file.
 
         Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw has a different
         `seed` or is not `simple` although that is set, or if there are no answers.
@@ -105,7 +105,7 @@ class Labelling:
             self.is_new_draw = False
 
     def add(self, labels: Sequence[Label]) -> None:
-        """Add labels and append them to the file. Raises `ConfigError` if this fails."""
+        """Append labels to the file, and add them here. Raises `ConfigError` if the file cannot be written."""
         if labels:
             append_labels(self.file, labels)
         for label in labels:
@@ -117,10 +117,10 @@ class Labelling:
         return [self.answers.by_id[item] for item in items]
 
     def asked_in_file(self, labeller: str | None) -> list[str]:
-        """Return the IDs of the drawn answers that a sheet or page should contain.
+        """Return the IDs of the drawn answers that a sheet or page should contain: those that `labeller` has not
+        labelled for their current ground truth.
 
-        These are the answers that `labeller` has not labelled for their current ground truth. If `labeller` is None,
-        they are all drawn answers. If a ground truth has changed, however, they are only the drawn answers with a stale
+        If `labeller` is None, they are all drawn answers or, if a ground truth has changed, only those with a stale
         label or no label.
         """
         drawn = [item.item for item in self.draw.items]
@@ -138,9 +138,8 @@ class Labelling:
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer with the values to ask about.
-
-        If its label is stale, the answer has a reason for being shown again and only the values that have no label yet.
+        """Return an answer with the values to ask about. If its label is stale, the answer has a reason for being shown
+        again and only the values that have no label yet.
         """
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
@@ -158,11 +157,12 @@ class Labelling:
         )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Read the labels in a sheet or another label file. Also returns the number of labels for unknown answers.
+        """Read the labels in a sheet or another label file, without adding them. Also returns the number of labels for
+        unknown answers, which are left out.
 
         The file extension determines whether it is a sheet. In a sheet, rows without a name belong to `labeller`, and
-        empty cells are filled from that labeller's earlier label. Nothing is written. Raises `ConfigError` if the file
-        cannot be read or if a label is malformed.
+        empty cells are filled from that labeller's earlier label. Raises `ConfigError` if the file cannot be read or if
+        a label is malformed.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
@@ -172,9 +172,8 @@ class Labelling:
         return labels, len(everything) - len(labels)
 
     def take_over(self, labels: Sequence[Label]) -> None:
-        """Add labels that are not in the file yet, together with the labeller's earlier extraction labels.
-
-        Raises `ConfigError` if the file cannot be written.
+        """Append labels that are not in the file yet, together with the labeller's earlier extraction labels. Raises
+        `ConfigError` if the file cannot be written.
         """
         new = []
         for label in labels:
@@ -191,9 +190,8 @@ class Labelling:
 
 
 def move_away(file: Path) -> Path | None:
-    """Rename a label file. Returns its new name, or None if the file does not exist.
-
-    Raises `ConfigError` if it cannot be renamed.
+    """Rename a label file, and return its new name, or None if the file does not exist. Raises `ConfigError` if it
+    cannot be renamed.
     """
     if not file.exists():
         return None

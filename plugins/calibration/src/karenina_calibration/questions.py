@@ -49,11 +49,12 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask about one answer. Returns its label, or None if the labeller skips the answer.
+    """Ask about one answer, and return its label, or None if the labeller skips the answer. Raises `Stop` if the
+    labeller quits; what was said about this answer is then lost.
 
     `ask` prints a question and returns the reply. `earlier` contains the labeller's extraction labels for another
     ground truth, which are added to the label. If `asks_verdict` is False, the questions are only about extracted
-    values. Values that are skipped get no label. `blind` is recorded in the label. Raises `Stop` if the labeller quits.
+    values. Values that are skipped get no label. `blind` is recorded in the label.
     """
     answer = asked.answer
     right: bool | None = None
@@ -105,9 +106,8 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
-    """Yield the lines that show an answer. They include the judges' verdicts unless `blind` is set.
-
-    Only the first 20,000 characters of the answer are shown.
+    """Yield the lines that show an answer. They include the judges' verdicts unless `blind` is set. Only the first
+    20,000 characters of the answer are shown.
     """
     answer = asked.answer
     text, more = clip(answer.text, _LONGEST, "; the labelling page shows the whole answer")
@@ -137,12 +137,11 @@ def write_label_page(
     show_verdict: bool,
     attached: AttachedFiles,
 ) -> Path | None:
-    """Write the page for labelling the answers in `asked`.
+    """Write the page for labelling the answers in `asked`. An earlier page at `path` is renamed, and its new name is
+    returned; otherwise, None is returned. Raises `ConfigError` if `path` is another kind of file or cannot be written.
 
-    An earlier page at `path` is renamed, and its new name is returned; otherwise, None is returned. Verdicts are only
-    shown if `show_verdict` is set. The page saves a label file, and keeps drafts in the browser under the digest of the
-    results. `attached` has the pictures. If `labeller` is empty, the page asks for a name. Raises `ConfigError` if
-    `path` is another kind of file or cannot be written.
+    Verdicts are only shown if `show_verdict` is set. The page saves a label file, and keeps drafts in the browser under
+    the digest of the results. `attached` has the pictures. If `labeller` is empty, the page asks for a name.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {

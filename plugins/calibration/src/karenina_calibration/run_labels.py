@@ -47,10 +47,10 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of runs with a label file, or the reasons why there are none.
+    """Return the corrected rates of runs with a label file, or the reasons why there are none. Nothing is raised for
+    labels that cannot be used. Runs without labels, and models with only trait scores, have no entry.
 
-    A run without a `model` has one entry per model. Runs without labels, and models with only trait scores, have no
-    entry.
+    A run without a `model` has one entry per model.
     """
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []
@@ -93,9 +93,8 @@ def _notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> list[Ru
 
 
 def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
-    """Return the note about a corrected rate. If there is none, the note gives the reason.
-
-    If there are `several` notes and the run has no letter, the note names the model.
+    """Return the note about a corrected rate. If there is none, the note gives the reason. If there are `several` notes
+    and the run has no letter, the note names the model.
     """
     name = f"{NAME} {labels.label}".strip()
     of = f"{labels.model}: " if several and not labels.label and labels.model else ""

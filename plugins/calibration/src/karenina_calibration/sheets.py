@@ -43,12 +43,13 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write a sheet with the answers to label. It is an Excel file if the extension is `.xlsx`, and otherwise CSV.
+    """Write a sheet with the answers to label. An earlier sheet at `path` is renamed, and its new name is returned;
+    otherwise, None is returned. It is an Excel file if the extension is `.xlsx`, and otherwise CSV.
 
     The first row of an answer asks whether the answer is right. Further rows ask about each extracted value. If an
-    answer is shown again, the column `why` gives the reason. Verdicts are not shown. An earlier sheet at `path` is
-    renamed, and its new name is returned; otherwise, None is returned. Raises `ConfigError` if `path` is another kind
-    of file or cannot be written, and `LibraryMissing` if openpyxl is needed for an Excel file but not installed.
+    answer is shown again, the column `why` gives the reason. Verdicts are not shown. Raises `ConfigError` if `path` is
+    another kind of file or cannot be written, and `LibraryMissing` if openpyxl is needed for an Excel file but not
+    installed.
     """
     rows = [row for entry in asked for row in _rows(entry)]
     write = _excel_writer(rows) if path.suffix.lower() == EXCEL else _csv_writer(rows)
@@ -83,10 +84,8 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook.
-
-    Text is cut to 32,000 characters, and control characters are replaced by U+FFFD. If openpyxl is not installed,
-    raises `LibraryMissing` immediately.
+    """Return a function that writes the rows as an Excel workbook. Text is cut to 32,000 characters, and control
+    characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook
@@ -97,6 +96,7 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         ) from error
 
     def write(file: BinaryIO) -> None:
+        """Write the rows to a binary file as a workbook. All cells are text, so none is a formula."""
         book = Workbook(write_only=True)
         sheet = book.create_sheet("labels")
         sheet.freeze_panes = "A2"
@@ -118,14 +118,15 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 def read_sheet(
     path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
 ) -> tuple[list[Label], list[str]]:
-    """Read the labels in a sheet. Also returns the locations of rows for answers that are not in the results.
+    """Read the labels in a sheet. Rows without a label are skipped. Also returns the locations of rows for answers that
+    are not in the results.
 
     Rows without a name in the column `labeller` belong to `labeller`, and all labels get the given `time`. If the sheet
     lacks parts of a label, they are taken from the `earlier` label by the same labeller.
 
     Sheets from elsewhere need the column `right` (or `human_label`) and either `item` or `question_id`. If a question
-    has several answers, they also need `answering_model` and `replicate`. Rows without a label are skipped. Raises
-    `ConfigError` if the sheet cannot be read, if a column is missing, or if a label is not yes, no or unclear.
+    has several answers, they also need `answering_model` and `replicate`. Raises `ConfigError` if the sheet cannot be
+    read, if a column is missing, or if a label is not yes, no or unclear.
     """
     by_answer: dict[tuple[str, str], list[tuple[str, Row]]] = defaultdict(list)
     strange: list[str] = []
@@ -153,7 +154,7 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Add the parts of an earlier label that are missing from the rows."""
+    """Return the label with the parts of an earlier label that are missing from the rows."""
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))
@@ -161,9 +162,8 @@ def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) 
 
 
 def _asked(row: Row) -> tuple[str, str]:
-    """Return the subject of a row: the answer, or the kind and name of an extracted value.
-
-    Rows without the column `asked` are about the answer.
+    """Return the subject of a row: the answer, or the kind and name of an extracted value. Rows without the column
+    `asked` are about the answer.
     """
     kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
     return kind, name
@@ -175,9 +175,8 @@ def _said(row: Row) -> str:
 
 
 def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
-    """Return the answer that a row is about, or None if it is not in the results.
-
-    Raises `ConfigError` if the row does not identify an answer, or if several answers match.
+    """Return the answer that a row is about, or None if it is not in the results. Raises `ConfigError` if the row does
+    not identify an answer, or if several answers match.
     """
     if "item" in row:
         return answers.by_id.get(row["item"].strip())
@@ -199,9 +198,8 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
-    """Make a label from one labeller's rows about one answer.
-
-    Raises `ConfigError` if a row is malformed. The message names the row.
+    """Make a label from one labeller's rows about one answer. Raises `ConfigError` if a row is malformed. The message
+    names the row.
     """
     right: bool | None = None
     extractions, notes = [], []
@@ -267,9 +265,8 @@ def _parse_right(text: str, place: str) -> bool | None:
 
 
 def _read_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """Yield the location of each row, and its cells by lower-case column name.
-
-    If several columns have the same name, the first one is used. Raises `ConfigError` if the sheet cannot be read.
+    """Yield the location of each row, and its cells by lower-case column name. If several columns have the same name,
+    the first one is used. Raises `ConfigError` if the sheet cannot be read.
     """
     try:
         with read_records(path, package="karenina-calibration") as records:

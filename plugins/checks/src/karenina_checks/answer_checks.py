@@ -79,9 +79,8 @@ class AbstentionCheck(JudgeCheck):
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED)
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Ask the judge whether the answer abstains.
-
-        The judge is not called if the provider stopped the answer or if there is no text.
+        """Ask the judge whether the answer abstains. The judge is not called if the provider stopped the answer, which
+        counts as abstaining, or if there is no text.
         """
         if context.find_artifact(Keys.RESPONSE_REFUSED):
             return STOPPED

@@ -53,9 +53,8 @@ SUFFICIENT: Final = "sufficient"
 
 
 def verdict_schema(verdict: str, meaning: str) -> dict[str, Any]:
-    """Return the JSON Schema of a judge's reply: the reasoning, then a boolean under the key `verdict`.
-
-    `meaning` explains the boolean to the judge.
+    """Return the JSON Schema of a judge's reply: the reasoning, then a boolean under the key `verdict`. `meaning`
+    explains the boolean to the judge.
     """
     reasoning = "One sentence: what the response says to the question, and what follows from it"
     return object_schema(
@@ -76,10 +75,8 @@ def abstention_request(question: str, response: str) -> str:
 
 
 def sufficiency_request(question: str, schema: Mapping[str, Any], response: str) -> str:
-    """Return the item's part of the `sufficiency_detection` prompt.
-
-    It contains the question, the fenced response, and `schema`. That is the schema that the template's judge fills in,
-    which does not contain the ground truth.
+    """Return the item's part of the `sufficiency_detection` prompt: the question, the fenced response, and `schema`,
+    which the template's judge fills in and which does not contain the ground truth.
     """
     shown = json.dumps(schema, ensure_ascii=False)
     return (
@@ -118,10 +115,11 @@ class JudgeCheck(CheckStage):
         raise NotImplementedError(f"{type(self).__name__} must define request()")
 
     async def detect(self, context: VerificationContext) -> Detection:
-        """Return the judge's verdict, or `without_text` if the response has no text.
+        """Return the judge's verdict, or `without_text` if the response has no text. In a conversation, the response is
+        the last answer.
 
-        In a conversation, the response is the last answer. Raises `PortError` or `StructuredError` if the judge gives
-        no verdict. In that case, the check is recorded as not performed.
+        Raises `PortError` or `StructuredError` if the judge gives no verdict. In that case, the check is recorded as
+        not performed.
         """
         conversation = context.find_artifact(CONVERSATION)
         if conversation is not None:

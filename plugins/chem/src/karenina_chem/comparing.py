@@ -21,8 +21,7 @@ _OTHER_STEREO: Final = re.compile(
 _NO_STEREO: Final = "UHFFFAOYSA"
 """The second part of an InChIKey without configuration and isotopes."""
 _STEREO_PROBLEM: Final = (
-    "a configuration other than that of tetrahedral atoms and double bonds is not read; "
-    "`stereo: ignored` compares without any"
+    "only the configuration of tetrahedral atoms and double bonds is supported; `stereo: ignored` compares without any"
 )
 _MOST_TAUTOMERS: Final = 300
 _MOST_FORMS: Final = 200
@@ -33,7 +32,10 @@ class OutOfReach(Exception):
 
 
 def why_unreadable(text: str, stereo: str) -> str | None:
-    """Return why a text cannot be read as a structure, or None if it can."""
+    """Return why a text cannot be compared as a structure, or None if it can.
+
+    Unless `stereo` is "ignored", a kind of stereochemistry that RDKit skips is a reason.
+    """
     if stereo != "ignored" and _OTHER_STEREO.search(text) is not None:
         return _STEREO_PROBLEM
     try:
@@ -44,9 +46,10 @@ def why_unreadable(text: str, stereo: str) -> str | None:
 
 
 def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautomers: str, salts: str) -> list[Any]:
-    """Return [True] or [False], or a list of "unreadable" or None with the reason why there is no verdict.
+    """Return whether `values` contain the structure `truth`: [True], [False], ["unreadable", why], or [None, why].
 
-    `values` are the texts that may be structures. With `all_needed`, each of them must be one.
+    None means that this is undecided. `values` are the texts that may be structures. With `all_needed`, each of them
+    must be one.
     """
     verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:
@@ -66,7 +69,10 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether two texts are the same structure. Raises `NotReadable` and `OutOfReach`."""
+    """Return whether two texts are the same structure under these rules.
+
+    Raises `NotReadable` if a text is not a structure, and `OutOfReach` if there is no clear answer.
+    """
     if stereo != "ignored" and any(_OTHER_STEREO.search(text) is not None for text in (truth, value)):
         if _same(truth, value, "ignored", tautomers, salts):
             raise OutOfReach(_STEREO_PROBLEM)
@@ -117,9 +123,10 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
 
 
 def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are the same without the bonds of metals. Raises `OutOfReach` if bonds may matter.
+    """Return whether two structures of metals are the same except for which parts have bonds to the metal.
 
-    They cannot matter if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
+    Raises `OutOfReach` if these bonds may matter. They cannot if there is one kind of ligand: aluminium chloride may be
+    drawn with bonds or with ions.
     """
     apart = [taken_apart(mol) for mol in (truth, value)]
     if None in apart:
@@ -135,9 +142,9 @@ def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
 
 
 def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are the same but for where bonds and charges of a conjugated system are drawn.
+    """Return whether two structures differ only in where the bonds and charges of a conjugated system are drawn.
 
-    Raises `OutOfReach` if there are too many ways to draw one to be sure.
+    Raises `OutOfReach` if one can be drawn in too many ways to try all of them.
     """
     if CalcMolFormula(truth) != CalcMolFormula(value):
         return False
@@ -169,7 +176,7 @@ def _with_cations(mol: Mol) -> Mol:
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are tautomers. Raises `OutOfReach` if there are too many to be sure.
+    """Return whether two structures are tautomers. Raises `OutOfReach` if one has too many to try all of them.
 
     A hydrogen atom may move between a carbon atom and N, O or S, but not from one carbon atom to another: glucose and
     fructose, and other ketones with the same enol, are different compounds.
@@ -210,7 +217,7 @@ def _stated(mol: Mol) -> int:
 
 @cache
 def _tautomers() -> rdMolStandardize.TautomerEnumerator:
-    """Return what draws the tautomers of a structure, with its configuration as far as they have it."""
+    """Return RDKit's enumerator of tautomers, set up to keep stereochemistry and to stop at `_MOST_TAUTOMERS`."""
     parameters = rdMolStandardize.CleanupParameters()
     parameters.maxTautomers = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
     parameters.maxTransforms = _MOST_TAUTOMERS  # type: ignore[assignment]  # wrong in the stubs
@@ -220,7 +227,7 @@ def _tautomers() -> rdMolStandardize.TautomerEnumerator:
 
 
 def _without_loose_bonds(mol: Mol) -> Mol:
-    """Return a structure without the configuration of the double bonds about which an enol or amidine turns."""
+    """Return a copy of a structure in which the double bonds of enols and amidines have no E/Z configuration."""
     copy = Chem.Mol(mol)
     for _, begin, end in mol.GetSubstructMatches(_loose_bond()):
         copy.GetBondBetweenAtoms(begin, end).SetStereo(Chem.BondStereo.STEREONONE)
@@ -236,7 +243,7 @@ def _loose_bond() -> Mol:
 
 
 def _moved_between_carbons(mol: Mol, form: Mol) -> bool:
-    """Return whether a carbon atom has lost a hydrogen atom in a tautomer, and another one has won one."""
+    """Return whether, from a structure to its tautomer, one carbon atom lost hydrogen and another one gained it."""
     changes = [
         after.GetTotalNumHs() - before.GetTotalNumHs()
         for before, after in zip(mol.GetAtoms(), form.GetAtoms(), strict=True)
@@ -246,19 +253,22 @@ def _moved_between_carbons(mol: Mol, form: Mol) -> bool:
 
 
 def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether a structure has an InChIKey. Raises `OutOfReach` if a key does not tell."""
+    """Return whether a structure has this InChIKey under these rules. Raises `OutOfReach` if the key cannot tell.
+
+    A key states only hashes, so a different one may still be that of a salt or tautomer.
+    """
     own = inchi.MolToInchiKey(mol)  # type: ignore[no-untyped-call]
     if key == own:
         return True
     if salts == "ignored":
         if inchi.MolToInchiKey(parent(mol)) == key:  # type: ignore[no-untyped-call]
             return True
-        raise OutOfReach("an InChIKey does not tell which salt it is")
+        raise OutOfReach("an InChIKey cannot tell which salt it is")
     bonds, configuration, _ = key.split("-")
     own_bonds, own_configuration, _ = own.split("-")
     if bonds != own_bonds or key[-1] != own[-1]:
         if tautomers == "same":
-            raise OutOfReach("an InChIKey does not tell whether it is a tautomer")
+            raise OutOfReach("an InChIKey cannot tell whether it is a tautomer")
         return False
     if stereo == "ignored":
         return True
@@ -266,7 +276,7 @@ def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> boo
         return True
     if stereo == "required" or configuration == _NO_STEREO or "?" not in _centres(mol):
         return False
-    raise OutOfReach("an InChIKey does not tell in what the configuration differs")
+    raise OutOfReach("an InChIKey cannot tell how the configurations differ")
 
 
 def _centres(mol: Mol) -> str:

@@ -83,9 +83,10 @@ class Formula:
 
 
 def read(text: str, names: Sequence[str]) -> list[Formula]:
-    """Return the meanings of a formula. There are two if a number may be that of the charge, as in *O2-*.
+    """Return the possible meanings of a chemical formula: two if a number may count atoms or charges, as in *O2-*.
 
-    A name behind it, which may be one of `names`, has no meaning. Raises `NotReadable`, and `WordsBesideFormula`.
+    A name in parentheses behind the formula, such as one of `names`, is ignored. Raises `NotReadable` if the text is
+    not a formula, and `WordsBesideFormula` if other words behind it may change it.
     """
     if len(text) > _LONGEST:
         raise NotReadable(f"it has more than {_LONGEST} characters")
@@ -112,7 +113,7 @@ def read(text: str, names: Sequence[str]) -> list[Formula]:
 
 
 def _plain(text: str) -> str:
-    """Return a formula in plain text, with `^` before what is raised."""
+    """Return a formula without markup, bonds and states such as *(aq)*, and with `^` before superscripts."""
     text = re.sub(
         "[\u00bc-\u00be\u2150-\u215e]", lambda match: normalize("NFKC", match[0]).replace("\u2044", "/"), text
     )
@@ -131,15 +132,18 @@ def _plain(text: str) -> str:
 
 
 def _charge(sign: str, size: str) -> int:
-    """Return a charge. Raises `NotReadable` if it has different signs, or both several signs and a number."""
+    """Return the charge given by signs or a number: 2 for *++* or *2+*. Raises `NotReadable` for *+-* and *2++*."""
     if len(set(sign)) > 1 or (len(sign) > 1 and size):
-        raise NotReadable("its charge is not clear")
+        raise NotReadable("its charge is unclear")
     number = int(size[:3]) if size else len(sign)
     return number if sign[0] == "+" else -number
 
 
 def _divisions(body: str, digits: str, sign: str) -> list[tuple[str, str]]:
-    """Return how digits before a sign divide into a number of atoms and a charge, such as *42* in *SO42-*."""
+    """Return how the digits before a sign may divide into a number of atoms and a charge: (4, 2) for *SO42-*.
+
+    There are several pairs if it is not clear. An empty string stands for one.
+    """
     if not digits or body.endswith("]") or (body.startswith("(") and _closing(body, 0) == len(body) - 1):
         return [("", digits)]
     alone = re.fullmatch(r"(?:\^\d+(?:;\d*;)?)?([A-Z][a-z]?)", body)
@@ -157,7 +161,10 @@ def _divisions(body: str, digits: str, sign: str) -> list[tuple[str, str]]:
 
 
 def _atoms(text: str) -> Mapping[str, Fraction]:
-    """Return the atoms of a formula without a charge. Raises `NotReadable`."""
+    """Return the number of atoms of each element in a formula without a charge, such as *CuSO4.5H2O*.
+
+    Raises `NotReadable` if the text is not a formula.
+    """
     total: dict[str, Fraction] = {}
     parts = _DOTS.split(text)
     for part in parts:
@@ -172,7 +179,7 @@ def _atoms(text: str) -> Mapping[str, Fraction]:
 
 
 def _group(text: str, depth: int) -> dict[str, Fraction]:
-    """Return the atoms of a formula without dots. Raises `NotReadable`."""
+    """Return the number of atoms of each element in a formula without dots. Raises `NotReadable` if it is not one."""
     if depth > _DEEPEST:
         raise NotReadable("its brackets are nested too deeply")
     found: dict[str, Fraction] = {}
@@ -204,7 +211,7 @@ def _group(text: str, depth: int) -> dict[str, Fraction]:
 
 
 def _closing(text: str, place: int) -> int:
-    """Return the place of the bracket that closes the one at `place`. Raises `NotReadable` if there is none."""
+    """Return the index of the bracket that closes the one at index `place`. Raises `NotReadable` if there is none."""
     opening, depth = text[place], 0
     for end in range(place, len(text)):
         depth += (text[end] == opening) - (text[end] == _CLOSING[opening])

@@ -57,7 +57,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
             return Unreadable(f"the value cannot be read as a formula: {error}")
         verdicts = {meaning == truth for meaning in meanings}
         if len(verdicts) > 1:
-            return Undecided("the number before the sign may be that of the charge or of the atoms")
+            return Undecided("the number before the sign may count charges or atoms")
         if verdicts == {False} and _is_multiple(meanings[0], truth):
             return Undecided("one formula is a multiple of the other one, which contains a fraction")
         if verdicts == {False} and (group := _abbreviation(meanings[0], truth)) is not None:
@@ -65,7 +65,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         return verdicts.pop()
 
     def _truth(self, expected: object) -> Formula:
-        """Return the ground truth. Raises `ValueError` if it is not a formula, or has two meanings."""
+        """Return the ground truth as a formula. Raises `ValueError` if it is not one, or has two meanings."""
         text = text_of(expected)
         if text is None:
             raise self._wrong_truth("a formula", expected)
@@ -79,7 +79,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
 
 
 def _is_multiple(value: Formula, truth: Formula) -> bool:
-    """Return whether two formulas have the same ratio of atoms, and one of them has fractions."""
+    """Return whether two uncharged formulas have the same ratio of atoms, and one has a fractional number of them."""
     if value.charge or truth.charge or set(value.atoms) != set(truth.atoms):
         return False
     ratios = {value.atoms[symbol] / truth.atoms[symbol] for symbol in truth.atoms if truth.atoms[symbol]}

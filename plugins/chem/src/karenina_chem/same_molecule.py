@@ -96,7 +96,7 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         return reply[0] if isinstance(reply[0], bool) else Undecided(str(reply[1]))
 
     def _truth(self, expected: object) -> str:
-        """Return the ground truth. Raises `ValueError` if it is not a short text."""
+        """Return the ground truth without markup. Raises `ValueError` if it is not a text, or empty, or too long."""
         text = text_of(expected)
         if text is None or not text.strip() or len(text) > _LONGEST:
             raise self._wrong_truth(f"the SMILES or InChI of a structure (up to {_LONGEST:,} characters)", expected)

@@ -36,9 +36,9 @@ def is_inchi(text: str) -> bool:
 
 @lru_cache(maxsize=256)
 def read(text: str) -> Mol:
-    """Return a structure in its normal form: bonds of salts are ions, and nitro groups have charges.
+    """Return the structure in a SMILES or InChI, normalized so that salts are ions and nitro groups have charges.
 
-    Raises `NotReadable`.
+    Raises `NotReadable` if the text is neither, or contains a placeholder for an atom.
     """
     if not text.isascii():  # RDKit would skip other characters
         raise NotReadable(f"{text[:60]!r} contains a character that is not part of a SMILES or InChI")
@@ -56,7 +56,7 @@ def read(text: str) -> Mol:
 
 
 def _without_dative_bonds(mol: Mol) -> Mol:
-    """Return a structure with a bond between charges for each dative one: *[NH3+][BH3-]* for *N->B*."""
+    """Return a copy of a structure with a single bond and charges for each dative bond: *[NH3+][BH3-]* for *N->B*."""
     copy = Chem.RWMol(mol)
     for bond in copy.GetBonds():
         if bond.GetBondType() == Chem.BondType.DATIVE:
@@ -68,7 +68,7 @@ def _without_dative_bonds(mol: Mol) -> Mol:
 
 
 def _without_hydrides(mol: Mol) -> Mol:
-    """Return a structure with ions in place of hydrides of alkali and alkaline earth metals."""
+    """Return a copy of a structure in which hydrides of alkali and alkaline earth metals are ions."""
     copy = Chem.RWMol(mol)
     for atom in mol.GetAtoms():
         if atom.GetAtomicNum() in _ALKALINE and atom.GetTotalNumHs():
@@ -81,7 +81,7 @@ def _without_hydrides(mol: Mol) -> Mol:
 
 
 def _with_moved_protons(mol: Mol) -> Mol:
-    """Return a salt with its protons at the anions: *Cl.N* for *[Cl-].[NH4+]*. Zwitterions remain as they are."""
+    """Return a salt with its protons moved to the anions: *Cl.N* for *[Cl-].[NH4+]*. Zwitterions are not changed."""
     ions: list[Mol] = []
     others: list[Mol] = []
     for part in Chem.GetMolFrags(mol, asMols=True):
@@ -97,7 +97,7 @@ def _with_moved_protons(mol: Mol) -> Mol:
 
 
 def taken_apart(mol: Mol) -> Mol | None:
-    """Return a structure without the bonds of metals that are no salts, or None if it has no such metal."""
+    """Return a structure with ions in place of the bonds of its metals, or None if it has none but alkaline ones."""
     if not any(atom.GetAtomicNum() in _METALS for atom in mol.GetAtoms()):
         return None
     again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(_as_ions(mol, _METALS)))
@@ -105,7 +105,7 @@ def taken_apart(mol: Mol) -> Mol | None:
 
 
 def _as_ions(mol: Mol, numbers: Container[int]) -> Mol:
-    """Return a structure with ions in place of the bonds of some metals. RDKit's own way loses charges."""
+    """Return a copy with ions in place of the bonds of the metals with these atomic numbers (RDKit loses charges)."""
     copy = Chem.RWMol(mol)
     for bond in mol.GetBonds():
         metals = [atom.GetAtomicNum() in numbers for atom in (bond.GetBeginAtom(), bond.GetEndAtom())]
@@ -127,7 +127,7 @@ def _from_inchi(text: str) -> Mol | None:
 
 
 def _from_smiles(text: str) -> Mol | None:
-    """Return a structure, or None if a text is not a SMILES as a whole."""
+    """Return the structure in a SMILES, or None if the text is not one, or continues after it."""
     if not text:
         return None
     if "->" in text or "<-" in text:  # to RDKit, a dative bond would take the place of a hydrogen atom
@@ -139,7 +139,7 @@ def _from_smiles(text: str) -> Mol | None:
 
 @cache
 def _smiles_parameters(sanitize: bool) -> Chem.SmilesParserParams:
-    """Return parameters with which only a whole text is read."""
+    """Return parameters for RDKit's parser that allow no name or extension after a SMILES."""
     parameters = Chem.SmilesParserParams()
     parameters.sanitize = sanitize  # type: ignore[assignment]  # wrong in the stubs
     parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs
@@ -166,10 +166,10 @@ def through_inchi(mol: Mol) -> Mol:
 
 
 def parent(mol: Mol) -> Mol:
-    """Return the largest organic part without the charges of acids and bases.
+    """Return the largest organic part of a salt, neutralized, or the structure itself if it has no organic part.
 
-    It is the structure itself if nothing in it is organic, or if the charge of the part is that of a carbon atom: then
-    it is no salt of an acid, and the metal beside it counts.
+    A part with a charged carbon atom also leaves the structure as it is: it is no salt of an acid, so the metal beside
+    it counts.
     """
     largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
     if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()) or largest.HasSubstructMatch(_carbon_ion()):

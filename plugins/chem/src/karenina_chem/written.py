@@ -37,7 +37,7 @@ _METALS: Final = frozenset(("copper", "silver", "gold", "zinc", "lead", "nickel"
 
 
 def clean(text: str) -> str:
-    """Return the text without markup, labels such as *SMILES:* and punctuation around it."""
+    """Return the text without markup, labels such as *SMILES:*, and punctuation at its end."""
     text = text.translate(_SIGNS | _INVISIBLE).replace("\u00a0", " ").strip()
     for _ in range(_DEEPEST):
         before = text
@@ -52,7 +52,7 @@ def clean(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return the text without a pair of marks or a command of LaTeX around it."""
+    """Return the text without the outermost pair of marks or LaTeX command around it, or the text itself."""
     for opening, closing in _PAIRS:
         inner = text[len(opening) : -len(closing)]
         if inner and text.startswith(opening) and text.endswith(closing) and opening not in inner:
@@ -62,7 +62,7 @@ def _unwrapped(text: str) -> str:
 
 
 def _is_closed(text: str) -> bool:
-    """Return whether every brace in a text is closed in it, so that braces around it belong together."""
+    """Return whether all braces in a text are balanced, so that braces around the text are a pair."""
     depth = 0
     for sign in text:
         depth += (sign == "{") - (sign == "}")
@@ -72,10 +72,9 @@ def _is_closed(text: str) -> bool:
 
 
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
-    """Return the texts that may be structures in a text that was cleaned, and whether all of them have to be.
+    """Return the parts of a cleaned text that may be structures, and whether each of them has to be one.
 
-    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*). Words beside
-    it that are neither a name nor without meaning, such as *deprotonated*, are among the texts.
+    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
     """
     if not re.search(r"\s", text):
         return [text], True
@@ -88,9 +87,9 @@ def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
 
 
 def is_name(text: str, names: Sequence[str], ionic: bool = False) -> bool:
-    """Return whether words beside a structure say nothing that changes it: a listed name, or one that looks like one.
+    """Return whether words beside a structure only name it: they are in `names`, or each looks like a chemical name.
 
-    `ionic` is whether the names of salts and ions are such names: *acetate* beside the acid is a contradiction.
+    Names of salts and ions only count with `ionic`, because *acetate* beside the acid is a contradiction.
     """
     if any(names_equal(text, name) for name in names):
         return True
@@ -99,7 +98,7 @@ def is_name(text: str, names: Sequence[str], ionic: bool = False) -> bool:
 
 
 def _is_name(word: str, ionic: bool) -> bool:
-    """Return whether one word looks like a name, or says nothing."""
+    """Return whether a word looks like a chemical name, or has no meaning for a structure."""
     plain = word[:1].lower() + word[1:] if word[1:2].islower() else word
     if _NEUTRAL.fullmatch(plain) is not None or (ionic and plain in _METALS):
         return True

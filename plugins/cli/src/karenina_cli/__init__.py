@@ -27,10 +27,10 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command, or print shell completions.
+    """Run the command, or print shell completions. An unexpected exception prints a traceback and exits with 70; if
+    output cannot be written, the exit code is that of `exit_for`.
 
-    Imports are local so that Ctrl-C is handled before anything else. An unexpected exception prints a traceback and
-    exits with 70. If output cannot be written, the exit code is that of `exit_for`.
+    Imports are local so that Ctrl-C is handled before anything else.
     """
     ends = _end_at_once_on_interrupt()  # an exception that is raised during imports can get lost
     import atexit
@@ -68,9 +68,8 @@ def _run() -> None:
 
 
 def _end_at_once_on_interrupt() -> bool:
-    """Make Ctrl-C end the process without an exception.
-
-    Returns False if SIGINT has another handler or is ignored, or if this is not the main thread.
+    """Make Ctrl-C end the process without an exception. Returns False if SIGINT has another handler or is ignored, or
+    if this is not the main thread.
     """
     import signal
 
@@ -84,9 +83,8 @@ def _end_at_once_on_interrupt() -> bool:
 
 
 def _raise_on_interrupt() -> None:
-    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up.
-
-    Where the exception would be lost, as in a destructor, Ctrl-C ends the process at once.
+    """Make Ctrl-C raise `KeyboardInterrupt`, so that the command can clean up. Where the exception would be lost, as in
+    a destructor, Ctrl-C ends the process at once.
     """
     import signal
     import sys
@@ -102,9 +100,8 @@ def _raise_on_interrupt() -> None:
 
 
 def _ignore_interrupt() -> None:
-    """Ignore Ctrl-C at exit.
-
-    The interpreter is about to restore the default handler, which would end the process with the wrong exit code.
+    """Ignore Ctrl-C at exit. The interpreter is about to restore the default handler, which would end the process with
+    the wrong exit code.
     """
     import signal
 

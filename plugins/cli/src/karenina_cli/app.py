@@ -96,19 +96,18 @@ def build_app() -> typer.Typer:
 
 
 def build_command() -> Callable[..., object]:
-    """Return the command as a function that reads the process's arguments.
+    """Return the command as a function that reads the process's arguments. If a plugin command cannot be built, all
+    plugin commands are skipped with a warning.
 
     Plugins that may add commands are loaded. SDKs, HTTP clients and the modules of built-in commands are imported only
-    when they are needed. If a plugin command cannot be built, all plugin commands are skipped with a warning.
+    when they are needed.
     """
     return _build()[1]
 
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
-    """Return the Typer application and its command, including plugin commands.
-
-    A plugin command with the name of a built-in one is skipped with a warning. If a plugin command cannot be built, all
-    of them are skipped.
+    """Return the Typer application and its command. A plugin command with the name of a built-in one is skipped with a
+    warning. If a plugin command cannot be built, all of them are.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
@@ -182,9 +181,8 @@ class _Commands(WholeSummaries):
 
 
 def _core_app() -> typer.Typer:
-    """Return the Typer application with the global options and built-in commands.
-
-    The commands' modules are not imported.
+    """Return the Typer application with the global options and built-in commands. The commands' modules are not
+    imported.
     """
     app = typer.Typer(
         name="karenina",
@@ -237,10 +235,10 @@ class _CleanFormatter(logging.Formatter):
 
 
 def _log_to(screen: Screen, verbose: int) -> None:
-    """Send Karenina's log to standard error only, with more detail for `verbose` 1 and 2.
+    """Send Karenina's log to standard error only, replacing other handlers, with more detail for `verbose` 1 and 2.
+    Messages that commands also print as errors are dropped.
 
-    Messages that commands also print as errors are dropped. If `verbose` is 0, messages about single items are dropped
-    too, because the results contain them.
+    If `verbose` is 0, messages about single items are dropped too, because the results contain them.
     """
     from rich.logging import RichHandler
 

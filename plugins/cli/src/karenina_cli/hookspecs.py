@@ -126,9 +126,8 @@ def karenina_diagnoses() -> Sequence[Diagnosis]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Warn about commands added by stages and adapters.
-
-    These commands do not work, because stages and adapters are not loaded at startup.
+    """Log a warning about commands added by stages and adapters, which do not work, because stages and adapters are not
+    loaded at startup.
     """
     others = {info.distribution for info in plugins.describe() if info.kind == "other"}
     for implementation in plugins.implementations(karenina_commands):

@@ -24,9 +24,8 @@ def is_completing() -> bool:
 
 
 def complete(build: Callable[[], Callable[..., object]]) -> None:
-    """Print the completions for the command line in the environment. `build` returns the command.
-
-    Nothing is printed if an error occurs.
+    """Print the completions for the command line in the environment. If an error occurs, nothing is printed, and none
+    is raised. `build` returns the command.
     """
     prefix = _join_divided_words() if os.environ[VARIABLE] == "complete_bash" else ""
     printed = io.StringIO()
@@ -41,10 +40,11 @@ def complete(build: Callable[[], Callable[..., object]]) -> None:
 
 
 def _join_divided_words() -> str:
-    """Join the words in the environment that bash has split at `:`, `=` and `@`.
+    """Join the words in the environment that bash has split at `:`, `=` and `@`, changing `os.environ`, and return the
+    start of the current word, which must not be printed again.
 
-    Returns the start of the current word. Bash keeps this part and replaces only the text after the last of these
-    characters, so completions are printed without it.
+    Bash keeps this part and replaces only the text after the last of these characters, so completions are printed
+    without it.
     """
     words = os.environ.get("COMP_WORDS", "").split("\n")
     current = int(os.environ.get("COMP_CWORD", "0"))

@@ -45,11 +45,11 @@ _output: _Output | None = None
 
 
 def prepare_streams() -> None:
-    """Make the three standard streams usable, even if some are closed.
+    """Make the three standard streams usable, even if some are closed. `sys.stdout` and `sys.stderr` are replaced if
+    they are not terminals, so that failed writes are handled.
 
-    Otherwise, the next file to be opened, such as the journal, would get the descriptor of a closed stream, and output
-    would be written to it. If standard output or standard error is not a terminal, failed writes are handled.
-    Characters that a stream's encoding lacks are written as escapes.
+    If a stream stayed closed, the next file to be opened, such as the journal, would get its descriptor, and output
+    would be written to it. Characters that a stream's encoding lacks are written as escapes.
     """
     global _output
     for number in range(3):
@@ -81,9 +81,8 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because standard output cannot be written.
-
-    The exit code is 141 for a broken pipe. Any other error prints a message and exits with 70.
+    """Exit because standard output cannot be written: with 141 for a broken pipe; otherwise, with 70 after a message on
+    standard error.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit

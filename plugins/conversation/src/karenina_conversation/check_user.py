@@ -112,7 +112,10 @@ class CheckUser(Stage):
         return config.section(ConversationSettings).check_user
 
     async def execute(self, context: VerificationContext) -> None:
-        """Check the user's messages, and end the item if there is a fault."""
+        """Check the simulated user's messages, and end the item with an error if one is against the user's brief.
+
+        If the judge fails, a warning is logged and the item continues.
+        """
         conversation = context.get_artifact(CONVERSATION)
         user = cast("QuestionFields", context.question_settings).user
         assert user is not None
@@ -143,7 +146,7 @@ class CheckUser(Stage):
 
 
 def find_spoken_truth(conversation: Conversation, user: UserBrief, bound: BoundTemplate) -> UserFault | None:
-    """Return the fault of a user who says a ground truth first, or None if it does not.
+    """Return a fault if the user states a ground truth that neither its brief nor the model stated before, or None.
 
     Only text and numbers that can be recognized count, and only in fields that a judge fills without a list of choices.
     """
@@ -169,9 +172,9 @@ def check_request(conversation: Conversation, user: UserBrief) -> str:
 
 
 def read_verdict(data: Mapping[str, Any], said: Sequence[str]) -> UserFault | None:
-    """Return the fault in a judge's reply, or None.
+    """Return the fault that a judge reports, or None. Raises `InvalidReply` unless the user said the quoted sentence.
 
-    Raises `InvalidReply` if there is a fault without a sentence, or with one that no message of the user contains.
+    `said` are the user's messages.
     """
     if data["fault"] == "none":
         return None

@@ -154,7 +154,10 @@ class Converse(Stage):
 
     @staticmethod
     async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
-        """Hold the conversation with this user, and record it."""
+        """Alternate between the model and the user until one side ends, and record the conversation.
+
+        Recorded answers are replayed as long as the user's messages match.
+        """
         messages = first_messages(context)
         turns: list[ModelTurn] = []
         taken = [ConversationTurn(1, said=context.question.question)]

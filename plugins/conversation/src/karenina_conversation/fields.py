@@ -31,7 +31,7 @@ _RESERVED = ("last", "all")
 
 
 def _read_primitive(value: object) -> Primitive:
-    """Return a primitive that decides without a ground truth. Raises `ValueError` for any other value."""
+    """Return the value as a primitive, parsed from JSON if needed. Raises `ValueError` if it needs a ground truth."""
     try:
         primitive = value if isinstance(value, Primitive) else primitive_from_json(value)
     except ValidationError as error:
@@ -45,7 +45,7 @@ def _read_primitive(value: object) -> Primitive:
 
 
 def _name_parameters(error: ValidationError, name: str) -> ValidationError:
-    """Return the error of a primitive with the names of its parameters added for each unknown one."""
+    """Return a copy of a primitive's validation error that suggests a known name for each unknown parameter."""
     lines: list[InitErrorDetails] = []
     for item in error.errors(include_url=False):
         kind, message = item["type"], item["msg"]
@@ -98,7 +98,7 @@ class Condition(StrictSettings):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        """Return the condition. Raises `ValueError` unless it has one of the four."""
+        """Return the condition. Raises `ValueError` unless it sets exactly one of its four fields."""
         if sum(value is not None for value in (self.said, self.tool, self.not_said, self.not_tool)) != 1:
             raise ValueError(
                 "a condition has exactly one of `said` (a primitive that tests the last answer), `tool` (the name of a "
@@ -122,7 +122,7 @@ class Entry(StrictSettings):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        """Return the entry. Raises `ValueError` if it is neither a message nor a way out, or if its id is reserved."""
+        """Return the entry. Raises `ValueError` unless it is either a message, with an allowed id, or an `end`."""
         if (self.say is None) is (self.end is None):
             raise ValueError("an entry of `turns` has either `say` (a message) or `end` (a condition)")
         if self.attachments and self.say is None:
@@ -145,7 +145,10 @@ Says = Annotated[Entry, BeforeValidator(_read_entry, json_schema_input_type=Entr
 
 
 def _read_turns(value: object) -> object:
-    """Return the entries of a script. Raises `ValueError` for a value that is not a list, and for an empty list."""
+    """Return the value of `turns` as a list of entries that are not validated yet.
+
+    Raises `ValueError` for a value that is not a list, and for an empty list.
+    """
     entries = script_entries(value)
     if not isinstance(entries, list | tuple):
         raise ValueError("write a list of messages, each a text or a mapping with `say`")  # noqa: TRY004
@@ -232,7 +235,10 @@ class OnlyTurn(StrictSettings):
 
 
 def _read_turn(value: object) -> object:
-    """Return the number, id or `OnlyTurn` that a field or trait names. Raises `ValueError` for any other value."""
+    """Return the turn that a field or trait names: a number, an id, or an `OnlyTurn` for a mapping `{only: ...}`.
+
+    Raises `ValueError` for any other value.
+    """
     only = isinstance(value, Mapping) and [*value] == ["only"]
     turn = value["only"] if isinstance(value, Mapping) and only else value
     is_number = isinstance(turn, int) and not isinstance(turn, bool) and turn >= 1

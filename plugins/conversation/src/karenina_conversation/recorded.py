@@ -25,10 +25,10 @@ _ENDS: Final = (None, *USER_ENDS)
 
 
 def split_recorded(turn: ModelTurn) -> Iterator[tuple[str | None, ModelTurn]]:
-    """Yield the turns of a recorded conversation, each with the user's message before it (None for the first).
+    """Yield the turns of a recorded conversation, each with the user's message before it (None for the first). If a
+    message of the user follows the last answer, the last turn is empty.
 
-    How the recording ended, and its usage, belong to the last turn with an answer. If a message of the user follows it,
-    the last turn is empty.
+    How the recording ended, and its usage, belong to the last turn with an answer.
     """
     parts = list(split_at_user(turn.trace))
     last = len(parts) - 1 if parts[-1][1] or len(parts) == 1 else len(parts) - 2
@@ -49,9 +49,10 @@ def is_same_text(one: str | None, other: str) -> bool:
 def recording_problems(
     config: VerificationConfig, questions: Sequence[tuple[Question, QuestionFields]]
 ) -> Iterator[str]:
-    """Yield a message for each model whose recordings have other or fewer messages of the user than `turns`.
+    """Yield messages about models whose recordings do not fit the user's side of the questions.
 
-    A simulated user may have said anything in a recording, but not nothing.
+    The recorded messages of a user must be those of `turns`. A simulated user may have said anything, except an empty
+    message, and must have ended in a known way.
     """
     for model in config.core.answering_models:
         find = find_adapter(plugins_of(config), model.interface).spec.recording
@@ -84,7 +85,7 @@ def recording_problems(
 
 
 def _difference(question: Question, fields: QuestionFields, said: AgentReply) -> str | None:
-    """Return how a recording differs from the script, or None if it does not.
+    """Return how the user's messages in a recording differ from the question's script, or None if they do not.
 
     A condition that cannot be decided is not a difference: the run reports it. Neither is the end of a conversation
     whose last answer was refused, or whose agent reached its limit.

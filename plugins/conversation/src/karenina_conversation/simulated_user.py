@@ -100,10 +100,10 @@ class SimulatedUser:
     _messages: list[Message] = field(default_factory=list)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Return the next message, or why there is none.
+        """Ask the model that plays the user for its next message, or return why there is none.
 
-        Raises `SimulatedUserFailed` if the call fails, or if two replies are empty, are too long, are written as the
-        assistant, or are otherwise unusable.
+        The answer and the reply are added to the messages that this model gets. Raises `SimulatedUserFailed` if the
+        call fails, or if two replies are empty, are too long, are written as the assistant, or are otherwise unusable.
         """
         last = history[-1]
         if not self._messages:
@@ -126,10 +126,13 @@ class SimulatedUser:
         return ()
 
     async def _ask(self, last: ConversationTurn) -> UserReply:
-        """Return the user's reply to the last answer, asking a second time if the first reply cannot be used."""
+        """Return the user's reply to the last answer, asking a second time if the first reply cannot be used. Raises
+        `SimulatedUserFailed` if a call fails, or if the second reply cannot be used either.
+        """
         faults: list[str] = []
 
         def read(data: Mapping[str, Any]) -> UserReply:
+            """Return the reply. If it cannot be used, add its fault to `faults`: the next one is read leniently."""
             try:
                 return read_reply(data, last.text, lenient=bool(faults))
             except _Unusable as error:
@@ -162,10 +165,10 @@ class _Unusable(InvalidReply):
 
 
 def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -> UserReply:
-    """Return a user's reply to the assistant's `answer`.
+    """Return a user's reply to the assistant's `answer`, or raise `InvalidReply` if no user may send it.
 
-    A user with something left to say is not done: such a reply is refused and, with `lenient`, read as not done. Raises
-    `InvalidReply` if the reply is empty, too long, or written as the assistant (see `speaks_as_assistant`).
+    A reply is refused if it is empty, too long, written as the assistant (see `speaks_as_assistant`), or if it says
+    something although it is done. With `lenient`, the last of these is read as not done.
     """
     say, done, reached = data["say"], data["done"] is True, data["reached"] is True
     text = say.strip() if isinstance(say, str) else ""
@@ -195,7 +198,7 @@ def refuse_recorded(said: str, last: ConversationTurn) -> None:
 
 
 def _find_fault(text: str, answer: str) -> tuple[str, str] | None:
-    """Return the fault of a message that no user may send, and a description of it, or None."""
+    """Return the kind and description of what is wrong with a user's message, or None if it may be sent."""
     if len(text) > _LONGEST_MESSAGE:
         return "too_long", f"has {len(text):,} characters, more than {_LONGEST_MESSAGE:,}"
     if why := speaks_as_assistant(text, answer):
@@ -204,10 +207,9 @@ def _find_fault(text: str, answer: str) -> tuple[str, str] | None:
 
 
 def speaks_as_assistant(said: str, answer: str) -> str | None:
-    """Return why a message of the user is written as the assistant, or None if no program can tell.
-
-    This is so if it begins with the assistant's name as a label (`Assistant:`, `AI:`, `Support agent:`), repeats the
-    assistant's last `answer` of at least four words word for word, or contains a special token of chat models.
+    """Return why a message of the user is written as the assistant, or None if no program can tell: it begins with the
+    assistant's name as a label (`Assistant:`, `AI:`, `Support agent:`), repeats the assistant's last `answer` of at
+    least four words word for word, or contains a special token of chat models.
     """
     if label := _LABEL.match(said):
         return f"begins with {label[0].strip()!r}"

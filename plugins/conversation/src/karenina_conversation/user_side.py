@@ -63,14 +63,17 @@ class Script:
     _left_out: set[int] = field(default_factory=set)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Return the next message whose condition holds, or the end.
+        """Return the next message of the script whose condition holds, or the end, and advance the script past it.
 
         Raises `ConditionUndecided` if a primitive cannot decide.
         """
         return self.advance(history[-1])
 
     def advance(self, last: ConversationTurn) -> NextTurn | End:
-        """Return what `next_turn` returns after the turn `last`."""
+        """Advance the script past the turn `last`, and return the next message or the end.
+
+        Unlike `next_turn`, this is not a coroutine and needs only the last turn.
+        """
         while self._at < len(self.entries):
             entry = self.entries[self._at]
             self._at += 1
@@ -93,7 +96,7 @@ class Script:
         return holds(condition, last) if longest is None else longest is goes_on
 
     def not_taken(self, taken: Sequence[ConversationTurn]) -> Sequence[ConversationTurn]:
-        """Return the turns that a `when` or `end` left out, and those that are missing, as after a failure."""
+        """Return the script's turns that are not in `taken`: those that a condition left out, and those not reached."""
         numbers = {turn.number for turn in taken}
         says = [entry for entry in self.entries if entry.say is not None]
         return [
@@ -104,10 +107,8 @@ class Script:
 
 
 def holds(condition: Condition, last: ConversationTurn) -> bool:
-    """Return whether a condition holds for what the model did in its last turn.
-
-    A text is compared with the turn's answer, which is empty if there is none. Raises `ConditionUndecided` if the
-    primitive cannot decide or fails.
+    """Return whether a condition holds for what the model did in its last turn. Raises `ConditionUndecided` if the
+    primitive cannot decide or fails. A text is compared with the turn's answer, which is empty if there is none.
     """
     tool = condition.not_tool if condition.tool is None else condition.tool
     if tool is not None:

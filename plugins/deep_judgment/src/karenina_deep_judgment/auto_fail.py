@@ -44,10 +44,9 @@ class DeepJudgmentAutoFail(AutoFailStage):
         return settings_of(config).deep_judgment_mode != "disabled" or Skip("deep_judgment_mode is disabled")
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if it should run.
-
-        The stage is skipped if deep judgment was not performed or requested no excerpts, if every attribute has
-        excerpts, if the fields are undecided, or if the model abstained.
+        """Return the reason for skipping the stage, or None if it should run. It is skipped if deep judgment was not
+        performed or requested no excerpts, if every attribute has excerpts, if the fields are undecided, or if the
+        model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_PERFORMED):
             return "deep judgment was not performed"
@@ -96,9 +95,8 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     prompts = TRAIT_PROMPTS
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of rubrics is enabled.
-
-        Raises `ConfigError` if the search tool is unknown, or if a trait's settings are invalid or not supported.
+        """Include the stage if deep judgment of rubrics is enabled. Raises `ConfigError` if the search tool is unknown,
+        or if a trait's settings are invalid or not supported.
         """
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")
@@ -110,9 +108,8 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """If a trait uses the search tool but the tool is not available, return it as a need.
-
-        Logs a warning about traits and questions in `deep_judgment_rubric_config` that are not in this run.
+        """Return the search tool as a need if a trait uses it but it is not available. Logs a warning about traits and
+        questions in `deep_judgment_rubric_config` that are not in this run.
         """
         _warn_about_unknown_names(config, questions)
         if any(needs_search(config, question) for question in questions):
@@ -120,10 +117,8 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
         return ()
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if it should run.
-
-        The stage is skipped if deep judgment was not performed, if all scored traits have excerpts, or if the model
-        abstained.
+        """Return the reason for skipping the stage, or None if it should run. It is skipped if deep judgment was not
+        performed, if all scored traits have excerpts, or if the model abstained.
         """
         if not context.find_artifact(Keys.DEEP_JUDGMENT_RUBRIC_PERFORMED):
             return "deep judgment of traits was not performed"

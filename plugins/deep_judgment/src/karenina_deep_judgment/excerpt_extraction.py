@@ -44,10 +44,11 @@ class ExtractedExcerpts:
 async def extract_excerpts(
     context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
 ) -> ExtractedExcerpts:
-    """Ask the judge for excerpts from `text` about each item. `items` maps names to descriptions.
+    """Ask the judge for excerpts from `text` about each item. Quotations that are not in the text are rejected. If all
+    of an item's are, the judge is asked again, up to `limits.retries` times, and the item may end without excerpts. An
+    empty list is a valid reply.
 
-    If none of an item's quotations is in the text, the item is retried, up to `limits.retries` times. An empty list is
-    a valid reply and is not retried. Raises `StructuredError` or `PortError` if the judge fails.
+    `items` maps names to descriptions. Raises `StructuredError` or `PortError` if the judge fails.
     """
     quoted = ExtractedExcerpts({name: [] for name in items})
     searched = SearchableText(text, exact_facts=limits.exact_facts)
@@ -77,9 +78,8 @@ def _sort_quotes(
     searched: SearchableText,
     limits: ExcerptLimits,
 ) -> list[str]:
-    """Add the quotations for an item to `quoted`, as found or rejected.
-
-    Returns the problems with the rejected ones. Repeated quotations, and those that exceed the limit, are ignored.
+    """Add the quotations for an item to `quoted`, as found or rejected, and return the problems with the rejected ones.
+    Repeated quotations, and those that exceed the limit, are ignored.
     """
     accepted, problems = quoted.found[name], []
     for quotation in quotations:
@@ -107,9 +107,8 @@ def _sort_quotes(
 
 
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
-    """Explain to the judge why a quotation was rejected.
-
-    The explanation quotes the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
+    """Explain to the judge why a quotation was rejected. The explanation quotes the most similar passage, cut to 300
+    characters, if its similarity is at least 0.5.
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
@@ -123,9 +122,8 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    """Return the JSON Schema for the excerpts of all items.
-
-    It allows far more excerpts than `most`, so that few replies are invalid.
+    """Return the JSON Schema for the excerpts of all items. It allows far more excerpts than `most`, so that few
+    replies are invalid.
     """
     excerpt = object_schema(
         {

@@ -121,13 +121,13 @@ class SearchableText:
         self.exact_facts = exact_facts
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
-        """Find an excerpt in the original text, or return None.
-
-        Whitespace and quotation marks around the excerpt are ignored, and only whole words match: "8" does not match
+        """Return the place of an excerpt in the original text, or None. Only whole words match: "8" does not match
         "1985". An excerpt with changes matches if its similarity is at least `threshold` and its words are in the same
-        order as in the text, because "A inhibits B" does not quote "B inhibits A". The similarity is twice the number
-        of characters in common, in the same order, divided by the total number of characters in both. Case and the
-        amount of whitespace are ignored.
+        order as in the text, because "A inhibits B" does not quote "B inhibits A".
+
+        Whitespace and quotation marks around the excerpt are ignored. The similarity is twice the number of characters
+        in common, in the same order, divided by the total number of characters in both. Case and the amount of
+        whitespace are ignored.
         """
         match = self._find(fold(excerpt).strip(), threshold)
         if match is None or self._folded is self.text:
@@ -180,7 +180,7 @@ class SearchableText:
         return _normalize_spaces(self._folded)
 
     def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
-        """Find an excerpt in the text with normalized whitespace. Return its position in the folded text, or None.
+        """Find an excerpt in the text with normalized whitespace, and return its position in the folded text, or None.
 
         Folding the case of a long text is slow, so that is only done if the alignment, which tolerates some differences
         in case, finds nothing.
@@ -220,9 +220,8 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
-        """Return the match at or near a span, or None if it differs too much.
-
-        It differs too much if its similarity is below the threshold or if its words are in a different order.
+        """Return the match at or near a span, or None if its similarity is below the threshold or its words are in a
+        different order.
         """
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)
@@ -248,10 +247,10 @@ class SearchableText:
         return best
 
     def _match_with_same_facts(self, excerpt: str, match: Match) -> Match:
-        """Return `match`, or a similar passage nearby that has the same numbers and negations as the excerpt.
+        """Return `match`, or a similar passage nearby that has the same numbers and negations as the excerpt. If there
+        is none, the similarity of the returned match is -1.
 
-        If there is none, the similarity of the returned match is -1. Nearby passages are tried because an alignment can
-        be off by a word at either end.
+        Nearby passages are tried because an alignment can be off by a word at either end.
         """
         facts, folded = extract_facts(excerpt), _ignore_case(excerpt)
         if extract_facts(self._folded[match.start : match.end]) == facts:
@@ -274,9 +273,8 @@ class SearchableText:
         return sorted({bound for word in words for bound in word.span()} | {at})
 
     def _in_order(self, excerpt: str, match: Match) -> bool:
-        """Return whether the excerpt's words are in the same order in and around the passage.
-
-        In excerpts of 40 words or more, one word may be misplaced.
+        """Return whether the excerpt's words are in the same order in and around the passage, except for one word in
+        excerpts of 40 words or more.
         """
         from rapidfuzz.distance import LCSseq
 
@@ -291,9 +289,8 @@ class SearchableText:
         return shared - LCSseq.similarity(quoted, around) < _reordering_threshold(len(quoted))
 
     def _most_similar_passage(self, words: Sequence[str]) -> tuple[int, int] | None:
-        """Return the `len(words)` consecutive words of the text that share the most words with the excerpt.
-
-        Returns None if there are no words in common.
+        """Return the start and end of the `len(words)` consecutive words of the text that share the most words with the
+        excerpt, or None if there are no words in common.
         """
         tokens = list(_WORD.finditer(self._folded))
         counts, held = Counter(words), Counter[str]()
@@ -317,9 +314,8 @@ def _reordering_threshold(count: int) -> int:
 
 
 def _align(excerpt: str, text: str, threshold: float) -> tuple[int, int] | None:
-    """Return the span of the text that is most similar to the excerpt.
-
-    Returns None if no span reaches the threshold. If the excerpt is longer than the text, the span is the whole text.
+    """Return the span of the text that is most similar to the excerpt, or None if no span reaches the threshold. If the
+    excerpt is longer than the text, the span is the whole text.
     """
     from rapidfuzz import fuzz
 
@@ -351,9 +347,8 @@ def _find_words(excerpt: str, text: str) -> int:
 
 
 def _splits_word(text: str, at: int) -> bool:
-    """Return whether the index `at` is inside a word or number.
-
-    In scripts without case, such as Chinese, it never is, because many of them have no spaces between words.
+    """Return whether the index `at` is inside a word or number. In scripts without case, such as Chinese, it never is,
+    because many of them have no spaces between words.
     """
     return 0 < at < len(text) and _spaced_script(text[at - 1]) and _spaced_script(text[at])
 
@@ -381,16 +376,15 @@ def _last_word(text: str, start: int, end: int) -> int:
 
 
 def _without_quotes(excerpt: str) -> str:
-    """Remove the quotation marks around an excerpt if both are the same."""
+    """Return an excerpt without the quotation marks around it, if both are the same."""
     if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
         return excerpt[1:-1].strip()
     return excerpt
 
 
 def _normalize_spaces(text: str) -> str:
-    """Replace all whitespace between words with a single space.
-
-    The text is not split, because thousands of small strings would cost more than the search.
+    """Return the text with all whitespace between words replaced by a single space. It is not split, because thousands
+    of small strings would cost more than the search.
     """
     for blank in _BLANKS:
         if blank in text:

@@ -79,9 +79,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
     precedence = 10
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of templates is enabled.
-
-        Raises `ConfigError` if the search tool is unknown.
+        """Include the stage if deep judgment of templates is enabled. Raises `ConfigError` if the search tool is
+        unknown.
         """
         if settings_of(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
@@ -121,9 +120,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
     async def _run_steps(
         self, context: VerificationContext, bound: BoundTemplate, text: str, progress: _Progress
     ) -> BaseAnswer:
-        """Run the steps of the mode and return the filled template. Results are stored in `progress`.
-
-        Raises `StructuredError` or `PortError` if the judge fails.
+        """Run the steps of the mode and return the filled template. Results are stored in `progress`. Raises
+        `StructuredError` or `PortError` if the judge fails.
         """
         settings = settings_of(context.config)
         schema = bound.judge_schema()
@@ -151,9 +149,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
         settings: DeepJudgmentSettings,
         progress: _Progress,
     ) -> None:
-        """Add the excerpts for each attribute to `progress`.
-
-        If `deep_judgment_search_enabled` is set, their risks are added too.
+        """Add the excerpts for each attribute to `progress`, with their risks if `deep_judgment_search_enabled` is set.
+        Quotations that the response does not contain are recorded as rejected.
         """
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,
@@ -175,6 +172,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
 
     @staticmethod
     def _record(context: VerificationContext, progress: _Progress, *, performed: bool) -> None:
+        """Set the stage's result fields and artifacts from what is known so far. `performed` is False if a step
+        failed.
+        """
         settings = settings_of(context.config)
         context.set_result_field("deep_judgment_enabled", True)
         context.set_result_field(
@@ -198,9 +198,8 @@ def _uses_search(config: VerificationConfig) -> bool:
 
 
 def _describe_attributes(schema: Mapping[str, Any], hints: Mapping[str, str]) -> dict[str, str]:
-    """Return descriptions of the fields that the judge should reason about, including hints.
-
-    Fields for reasons are omitted, unless the template has no other fields.
+    """Return descriptions of the fields that the judge should reason about, including hints. Fields for reasons are
+    omitted, unless the template has no other fields.
     """
     fields: Mapping[str, Mapping[str, Any]] = schema["properties"]
     values = {name: part for name, part in fields.items() if not is_reasoning(name)} or fields

@@ -60,10 +60,8 @@ TRAIT_PROMPTS: Final = (EXCERPTS, RISK, TRAIT_REASONING, TRAIT_SCORE)
 def excerpts_request(
     question: str, response: str, items: Mapping[str, str], most: int, rejected: Sequence[str] = ()
 ) -> str:
-    """Return a request for excerpts about `items`, which maps names to descriptions.
-
-    `most` is the maximum number of excerpts per item. `rejected` contains lines about the quotations that were rejected
-    in the previous attempt.
+    """Return a request for excerpts about `items`, which maps names to descriptions. `most` is the maximum number of
+    excerpts per item. `rejected` contains lines about the quotations that were rejected in the previous attempt.
     """
     parts = [
         f"Question: {question}",
@@ -105,10 +103,7 @@ def conclusion(reasoning: Mapping[str, str]) -> str:
 
 
 def score_request(question: str, response: str, trait: str, scale: str, reasoning: Mapping[str, str]) -> str:
-    """Return a request for a trait's score.
-
-    `scale` describes the scale. `reasoning` comes from the previous step.
-    """
+    """Return a request for a trait's score. `scale` describes the scale. `reasoning` comes from the previous step."""
     parts = [
         f"Question: {question}",
         f"Quality: {trait}",

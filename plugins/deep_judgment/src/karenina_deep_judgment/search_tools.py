@@ -39,9 +39,8 @@ def search_tools(plugins: Plugins) -> list[SearchTool]:
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
-    """Return the search tool with the given name. Its results are recorded and replayed like models' replies.
-
-    Raises `LookupError` if there is no such tool.
+    """Return the search tool with the given name. Its results are recorded and replayed like models' replies. Raises
+    `LookupError` if there is no such tool.
     """
     for tool in search_tools(context.plugins):
         if tool.name == name:
@@ -50,9 +49,8 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:
-    """Check the search tool in the given setting. A function passed in Python is always accepted.
-
-    Raises `ConfigError` if there is no such tool.
+    """Raise `ConfigError` if no plugin offers the search tool in the given setting. A function passed in Python is
+    always accepted.
     """
     chosen = _chosen_name(config, setting)
     tools = _offered_tools(config)
@@ -68,9 +66,8 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """If the search tool in the given setting is not available, return it as a need.
-
-    No request is made. If no plugin provides the tool at all, the list is empty.
+    """Return a need if the search tool in the given setting is not available. No request is made. If no plugin provides
+    the tool at all, the list is empty.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -148,7 +145,9 @@ class TavilySearch:
     name: ClassVar[str] = "tavily"
 
     def unavailable(self) -> str | None:
-        """Return the reason why the tool cannot be used, such as a missing package or key, or None."""
+        """Return the reason why the tool cannot be used, such as a missing package or key, or None. No request is
+        made.
+        """
         if find_spec("tavily") is None:
             return f"the Tavily client is not installed: {install_command('karenina-deep-judgment[tavily]')}"
         if not os.environ.get("TAVILY_API_KEY"):
@@ -156,9 +155,8 @@ class TavilySearch:
         return None
 
     async def search(self, query: str) -> str:
-        """Return the titles, texts and URLs of the first five results, or a sentence saying that there are none.
-
-        Queries are cut to 400 characters.
+        """Send a query to api.tavily.com, and return the titles, texts and URLs of the first five results, or a
+        sentence saying that there are none. Queries are cut to 400 characters.
         """
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
 
@@ -178,10 +176,10 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt, and add the results and the risk to it. Return the number of model calls.
+    """Search for each excerpt, add the results and the risk to it, and return the number of model calls. If a search
+    fails, the excerpt gets a `search_error` but no risk. If the judge omits a risk, it is "medium".
 
-    `chosen` is the name of a search tool, or a function. If a search fails, the excerpt gets a `search_error` but no
-    risk. If the judge omits a risk, it is "medium". Raises `StructuredError` or `PortError` if the judge fails.
+    `chosen` is the name of a search tool, or a function. Raises `StructuredError` or `PortError` if the judge fails.
     """
     every = [excerpt for listed in excerpts.values() for excerpt in listed]
     results = await _search_all(context, chosen, [excerpt["text"] for excerpt in every])
@@ -213,9 +211,8 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Run all searches. Return the results and None for each query or, if a search fails, "" and the error.
-
-    A failed search also logs a warning. Equal queries are only sent once.
+    """Run all searches, and return the results and None for each query. If a search fails, a warning is logged, and the
+    query has "" and the error. Equal queries are only sent once.
     """
 
     def search(query: str) -> Awaitable[str]:
@@ -235,6 +232,7 @@ async def _search_all(
 
 
 def _schema(numbered: Mapping[str, object]) -> dict[str, Any]:
+    """Return the JSON Schema of the judge's assessment: a justification and a risk for each key in `numbered`."""
     part = object_schema(
         {
             "justification": {"type": "string", "maxLength": 1000},

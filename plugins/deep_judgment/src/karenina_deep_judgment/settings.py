@@ -266,11 +266,11 @@ class ResolvedTraitSettings:
 def resolve_trait_settings(
     trait: RubricTrait, question_id: str, settings: DeepJudgmentSettings
 ) -> ResolvedTraitSettings | None:
-    """Return the settings that apply to a trait, or None if it is scored without deep judgment.
+    """Return the settings that apply to a trait, or None if it is scored without deep judgment, which is only available
+    for LLM traits of the kinds boolean, score and literal. Raises `ConfigError` if the mode is `use_checkpoint` and the
+    trait's own settings are invalid.
 
-    Deep judgment is only available for LLM traits of the kinds boolean, score and literal. For a trait that fills a
-    schema, there is no score to reason about. Raises `ConfigError` if the mode is `use_checkpoint` and the trait's own
-    settings are invalid.
+    For a trait that fills a schema, there is no score to reason about.
     """
     if not isinstance(trait, LLMRubricTrait) or trait.kind == "template":
         return None
@@ -350,9 +350,8 @@ def _resolve(
     threshold: float | None = None,
     retries: int | None = None,
 ) -> ResolvedTraitSettings:
-    """Combine a trait's settings with the defaults in the configuration.
-
-    Searches are only possible with excerpts.
+    """Return a trait's settings, with the defaults in the configuration where it has none. Without excerpts, `search`
+    has no effect.
     """
     limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,

@@ -41,14 +41,15 @@ class DeepJudgmentTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait, in the order of `traits`."""
+        """Return one score for each trait, in the order of `traits`. If a trait cannot be scored, no exception is
+        raised, and its score has the error.
+        """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         return await gather_all(self._score_or_error(trait, text, context) for trait in asked)
 
     async def _score_or_error(self, trait: LLMRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Score a trait. An exception becomes the score's error.
-
-        The fields set before the exception are kept.
+        """Score a trait. If this fails, no exception is raised: the score has the error, and the fields that were set
+        before it.
         """
         metadata: dict[str, Any] = {
             "stages_completed": [],
@@ -72,9 +73,8 @@ class DeepJudgmentTraitEvaluator:
         metadata: dict[str, Any],
         fields: dict[str, object],
     ) -> object:
-        """Judge a trait and return its score. Each step adds to `metadata` and `fields`.
-
-        Raises `StructuredError` or `PortError` if the judge fails.
+        """Judge a trait, adding to `metadata` and `fields` at each step, and return its score. Raises `StructuredError`
+        or `PortError` if the judge fails.
         """
         settings = settings_of(context.config)
         how = resolve_trait_settings(trait, context.question.id, settings)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict
@@ -31,17 +32,15 @@ _SHORT_MONTH: Final = 3
 
 
 def plain_words(text: str) -> str:
-    """Return the text in lower case, without punctuation or repeated spaces.
-
-    If nothing would be left, only the case and the surrounding spaces are changed.
+    """Return the text in lower case, without punctuation or repeated spaces. If nothing would be left, only the case
+    and the surrounding spaces are changed.
     """
     return normalize(text, _WORDS) or text.strip().casefold()
 
 
 def numbers_in(text: str) -> list[Decimal]:
-    """Return the numbers in a text, in order. Numbers directly after a letter or a point (`B12`) are ignored.
-
-    Commas and no-break spaces between groups of three digits are removed. The decimal separator is a point.
+    """Return the numbers in a text, in order. Numbers directly after a letter or a point (`B12`) are ignored. The
+    decimal separator is a point; commas and no-break spaces between groups of three digits are removed.
     """
     cleaned = (re.sub(r"[,\u202f\u00a0]", "", number).replace("\u2212", "-") for number in _NUMBER.findall(text))
     return [Decimal(number) for number in cleaned]
@@ -60,9 +59,8 @@ def date_of(text: str) -> date | None:
 
 
 def contains_date(text: str, day: date) -> bool:
-    """Return whether a text contains the year, month and day of a date, in any order.
-
-    The month may be a number, a name or an abbreviation.
+    """Return whether a text contains the year, month and day of a date, in any order. The month may be a number, a name
+    or an abbreviation.
     """
     if date_of(text) == day or day.isoformat() in text:
         return True
@@ -111,9 +109,9 @@ class DraftBrief(BaseModel, defer_build=True):
 
 
 def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswer, ...]:
-    """Choose up to two answers to other questions that differ from the answer to `questions[place]`.
-
-    Answers of the same kind are preferred. The search starts with the next question.
+    """Choose up to two answers to other questions that differ from the answer to `questions[place]`. Answers of the
+    same kind are preferred, so that a draft is tried on what it could confuse. The search starts with the next
+    question.
     """
     own = questions[place].raw_answer or ""
     after = [*questions[place + 1 :], *questions[:place]]
@@ -128,8 +126,8 @@ def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
     seen: set[str] = set()
     for question in questions:
         answer = question.raw_answer or ""
-        if plain_words(answer) not in seen:
-            seen.add(plain_words(answer))
+        if _read(answer)[2] not in seen:
+            seen.add(_read(answer)[2])
             yield OtherAnswer(question_id=question.id, question=question.question, answer=answer)
         if len(seen) == _MOST_OTHERS:
             return
@@ -137,18 +135,24 @@ def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
 
 def _are_equal(one: str, other: str) -> bool:
     """Compare two answers as numbers or booleans if both have this kind, and otherwise as words."""
-    if _kind(one) == _kind(other) == "number":
-        return numbers_in(one) == numbers_in(other)
-    if _kind(one) == _kind(other) == "boolean":
-        return boolean_in(one) is boolean_in(other)
-    return plain_words(one) == plain_words(other)
+    kind, value, words = _read(one)
+    other_kind, other_value, other_words = _read(other)
+    return words == other_words if value is None or kind != other_kind else value == other_value
 
 
 def _kind(answer: str) -> str:
     """Return an answer's kind: `boolean`, `date`, `number` (one, in at most two words), or `text`."""
-    if boolean_in(answer) is not None:
-        return "boolean"
+    return _read(answer)[0]
+
+
+@lru_cache(maxsize=10_000)  # each answer of a table is compared with all others
+def _read(answer: str) -> tuple[str, list[Decimal] | bool | None, str]:
+    """Return an answer's kind, its numbers or boolean if it has this kind, and its words."""
+    words = plain_words(answer)
+    value = boolean_in(answer)
+    if value is not None:
+        return "boolean", value, words
     if date_of(answer) is not None:
-        return "date"
-    words = plain_words(answer).split()
-    return "number" if len(numbers_in(answer)) == 1 and len(words) <= 2 else "text"
+        return "date", None, words
+    numbers = numbers_in(answer)
+    return ("number", numbers, words) if len(numbers) == 1 and len(words.split()) <= 2 else ("text", None, words)

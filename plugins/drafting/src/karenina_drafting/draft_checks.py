@@ -51,7 +51,8 @@ class CheckedDraft:
 
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
-    """Check a proposal for a question whose answer is `reference`.
+    """Check a proposal for a question whose answer is `reference`. No model is called. What is wrong is not raised, but
+    listed in the result.
 
     The template must build, accept its ground truth and reject a changed one. Its names and descriptions must not
     reveal the ground truth (`karenina check`). If all this is the case, the ground truth must also be in the reference
@@ -76,9 +77,8 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
-    """Return a problem if the template accepts the answer to another question, or None.
-
-    The template is filled in without a model. An answer whose values do not fit the fields is rejected.
+    """Return a problem if the template accepts the answer to another question, or None. No model is called: the values
+    are read from the answer by simple rules. An answer whose values do not fit the fields is rejected.
     """
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
@@ -91,11 +91,12 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
 
 
 def read_value(kind: object, text: str) -> object:
-    """Read the value for a field of type `kind` from the text of a short answer.
+    """Read the value for a field of type `kind` from the text of a short answer. Returns None if there is no such
+    value.
 
-    Returns None if there is no such value. If there are several numbers, the first one is used. It must be whole for
-    `int`. Choices must equal the text. Lists are split at commas, semicolons, line ends and "and", and may be empty.
-    For any other type, the value is the stripped text.
+    If there are several numbers, the first one is used. It must be whole for `int`. Choices must equal the text. Lists
+    are split at commas, semicolons, line ends and "and", and may be empty. For any other type, the value is the
+    stripped text.
     """
     match kind:
         case "int" | "float":
@@ -126,10 +127,11 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield a problem for each name that contains a ground truth, or description with the reference answer.
+    """Yield a problem for each name that contains a ground truth, or description with the reference answer, because a
+    judge sees both. Ground truths in descriptions are found by `karenina check`.
 
-    A judge sees both. A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the
-    description also contains other choices. Ground truths in descriptions are found by `karenina check`.
+    A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the description also
+    contains other choices.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")
@@ -158,9 +160,8 @@ def _find_foreign_truths(answer: Mapping[str, Mapping[str, Any]], reference: str
 
 
 def _states(reference: str, truth: object, kind: object) -> bool:
-    """Return whether the reference answer contains a ground truth of type `kind`.
-
-    A boolean must be the first word (see `boolean_in`). Other values may be anywhere.
+    """Return whether the reference answer contains a ground truth of type `kind`. A boolean must be the first word (see
+    `boolean_in`). Other values may be anywhere.
     """
     match truth:
         case bool():

@@ -67,11 +67,11 @@ class Selection:
 
 
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
-    """Select the questions to draft templates for, from `ids` or all, at most `limit`.
+    """Select the questions to draft templates for, from `ids` or all. Questions with a template are skipped, unless it
+    was generated from the correct answer in a table. Raises `ConfigError` if an ID is unknown, or if there is no
+    question with an answer.
 
-    Questions with a template are skipped, unless it was generated from the correct answer in a table. Questions without
-    an answer count towards `limit`. Raises `ConfigError` if an ID is unknown, or if there is no question with an
-    answer.
+    At most `limit` are selected, including questions without an answer.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -93,10 +93,11 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
-    """Make a benchmark with the `wanted` questions, each with a placeholder template and its brief.
+    """Make a benchmark with the `wanted` questions, each with a placeholder template and its brief. Rubrics and other
+    fields are omitted.
 
     A draft must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
-    states whether the answers are prose. Rubrics and other fields are omitted.
+    states whether the answers are prose.
     """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
@@ -114,11 +115,11 @@ def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, fro
 def make_config(
     wanted: Sequence[Question], settings: VerificationConfig, tries: int | None
 ) -> tuple[VerificationConfig, list[str]]:
-    """Make the run's configuration, and return it with the names of settings that do not affect drafts.
+    """Make the run's configuration, and return it with the names of settings that do not affect drafts. Settings that a
+    drafting run sets itself, such as `answering_models`, are overridden without being listed. Raises `ConfigError`
+    unless there is exactly one parsing model.
 
-    Settings that a drafting run sets itself, such as `answering_models`, are overridden without being listed. `tries`
-    is the maximum number of drafts, or None for the configured number. Raises `ConfigError` unless there is exactly one
-    parsing model.
+    `tries` is the maximum number of drafts, or None for the configured number.
     """
     owned = all_settings()
     used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}

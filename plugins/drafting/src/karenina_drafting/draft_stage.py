@@ -112,9 +112,8 @@ def _read_by_primitives() -> list[tuple[str, str]]:
 
 
 def draft_request(question: str, reference: str, *, from_response: bool) -> str:
-    """Build the request for a question, with the fenced reference answer and the primitives that read text.
-
-    With `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
+    """Build the request for a question, with the fenced reference answer and the primitives that read text. With
+    `from_response`, the answer is described as an expert's prose, and there may be only a few fields.
     """
     further = [f"- {name}: {about}" for name, about in [*_read_by_primitives(), _AMOUNT]]
     parts = [
@@ -136,10 +135,9 @@ def correction_request(reply: str, problems: Sequence[str]) -> list[Message]:
 async def find_misreadings(
     context: VerificationContext, bound: BoundTemplate, reference: str, others: Sequence[OtherAnswer]
 ) -> list[str]:
-    """Return the first problem that occurs when the model itself fills in the template from answers.
-
-    The list is empty if there is none. The reference answer must pass, and the first of `others` must fail. A reply
-    that does not fit the template is a problem, too. Raises `PortError` if a call fails.
+    """Let the model fill in the template from answers, and return the first problem, or an empty list if there is none.
+    The reference answer must pass, and the first of `others` must fail. A reply that does not fit the template is a
+    problem, too. Raises `PortError` if a call fails.
     """
     try:
         filled = await _fill(context, bound, reference)
@@ -159,9 +157,8 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Let the model fill in the template from `text`.
-
-    Raises `PortError` if the call fails, and `StructuredError` if the reply does not fit the template.
+    """Let the model fill in the template from `text`. Raises `PortError` if the call fails, and `StructuredError` if
+    the reply does not fit the template.
     """
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))
@@ -212,9 +209,8 @@ class DraftTemplate(Stage):
         return config.section(DraftingSettings).draft_templates or Skip("draft_templates is false")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Draft and check a template, and store the last draft. If it fails, the item is vetoed.
-
-        If a reply is not a proposal, nothing is stored and the outcome is `PARSE_ERROR`. Raises `PortError` if a call
+        """Draft and check a template, and store the last draft. If it does not pass its checks, the item is vetoed. If
+        a reply is not a proposal, nothing is stored and the outcome is `PARSE_ERROR`. Raises `PortError` if a call
         fails.
         """
         try:
@@ -239,10 +235,10 @@ class DraftTemplate(Stage):
 
 
 async def _draft(context: VerificationContext) -> _Attempt:
-    """Return the first draft that passes, or the last of `draft_tries` drafts.
+    """Return the first draft that passes, or the last of `draft_tries` drafts, which does not. Raises `PortError` if a
+    call fails, and `StructuredError` if a reply is not a proposal.
 
-    If the reference answer is prose, the model must also be able to fill in the template from it. Raises `PortError` if
-    a call fails, and `StructuredError` if a reply is not a proposal.
+    If the reference answer is prose, the model must also be able to fill in the template from it.
     """
     from karenina_drafting.draft_checks import check_draft
 

@@ -46,18 +46,16 @@ class Draft:
 def collect_drafts(
     questions: Iterable[Question], results: Iterable[VerificationResult], others: Mapping[str, Sequence[str]]
 ) -> list[Draft]:
-    """Return a draft for each question. Questions without a result had no answer to draft from.
-
-    `others` maps each question's ID to the questions whose answers its draft must reject.
+    """Return a draft for each question. Questions without a result had no answer to draft from. `others` maps each
+    question's ID to the questions whose answers its draft must reject.
     """
     by_id = {result.question_id: result for result in results}
     return [_make_draft(question, by_id.get(question.id), tuple(others.get(question.id, ()))) for question in questions]
 
 
 def _make_draft(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
-    """Return the draft in a result, or the reason why there is none.
-
-    `failed` is set if the result has no verdict or no draft.
+    """Return the draft in a result, or the reason why there is none. `failed` is set if the result has no verdict or no
+    draft.
     """
     if result is None:
         return Draft(question, reason="the question has no answer")
@@ -77,9 +75,8 @@ def _make_draft(question: Question, result: VerificationResult | None, others: t
 
 
 def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> None:
-    """Write the drafts as a YAML benchmark called `name`, with a comment for each question.
-
-    The first line contains the name of the `model`. Raises `ConfigError` if the file exists or cannot be written.
+    """Write the drafts as a YAML benchmark called `name`, with a comment for each question. Raises `ConfigError` if the
+    file exists, or cannot be written. The first line contains the name of the `model`.
     """
     try:
         with path.open("x", encoding="utf-8") as file:
@@ -100,9 +97,8 @@ def check_new(path: Path) -> None:
 
 
 def _lines(name: str, drafts: Sequence[Draft], model: str) -> Iterator[str]:
-    """Yield the lines of the YAML file for a benchmark called `name`, whose drafts were written by `model`.
-
-    Synonyms that are not in the question's answer are marked with a comment.
+    """Yield the lines of the YAML file for a benchmark called `name`, whose drafts were written by `model`. Synonyms
+    that are not in the question's answer are marked with a comment.
     """
     passed = sum(draft.answer is not None for draft in drafts)
     yield f"# Drafted by {in_one_line(model)} with `karenina draft`; {passed} of {quantity(len(drafts), 'question')}.\n"
@@ -131,9 +127,8 @@ def foreign_synonyms(draft: Draft) -> dict[str, str]:
 
 
 def _comment(draft: Draft) -> str:
-    """Return the comment on a question, which says how its draft was checked or why there is none.
-
-    The reason is shortened to 600 characters.
+    """Return the comment on a question, which says how its draft was checked or why there is none. The reason is
+    shortened to 600 characters.
     """
     if draft.answer is None:
         reason = in_one_line(draft.reason or "no reason is known")
@@ -149,9 +144,8 @@ def _tries(draft: Draft) -> str:
 
 
 def _entry(draft: Draft) -> dict[str, Any]:
-    """Return the YAML entry for a question: its ID, text, answer and keywords, and the draft, if any.
-
-    Other fields are omitted.
+    """Return the YAML entry for a question: its ID, text, answer and keywords, and the draft, if any. Other fields are
+    omitted.
     """
     question = draft.question
     entry: dict[str, Any] = {"id": question.id, "question": question.question}

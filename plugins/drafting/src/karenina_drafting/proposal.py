@@ -69,9 +69,8 @@ class Proposal(BaseModel):
 
 
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
-    """Declare the proposed template, as under `answer` in a YAML file.
-
-    Raises `ProposalError` with all problems, one per line, or if the number of fields is not between one and eight.
+    """Declare the proposed template, as under `answer` in a YAML file. Nothing in the proposal is executed. Raises
+    `ProposalError` with all problems, one per line, or if the number of fields is not between one and eight.
     """
     fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -92,10 +91,8 @@ def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
 
 
 def _declare_field(field: ProposedField) -> dict[str, Any]:
-    """Declare a field.
-
-    Raises `ProposalError` if the ground truth is empty or does not fit the primitive, if a string is too long, or if
-    there are too many values.
+    """Declare a field. Raises `ProposalError`, with a text for the model, if the ground truth is empty or does not fit
+    the primitive, if a string is too long, or if there are too many values.
     """
     texts = [text.strip() for text in field.ground_truth]
     if not texts or not all(texts):
@@ -114,10 +111,7 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a string.
-
-    Other values and synonyms that differ from it are accepted as well.
-    """
+    """Return the type, ground truth and rule for a string. The other values and the synonyms are accepted as well."""
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
     canonical = normalize(truth, _steps(truth))
@@ -129,10 +123,9 @@ def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, objec
 
 
 def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a number. `NumericExact` with a whole number has the type `int`.
-
-    Raises `ProposalError` unless the ground truth is a single string with one number. `NumericTolerance` also requires
-    a valid tolerance.
+    """Return the type, ground truth and rule for a number. Raises `ProposalError` unless the ground truth is a single
+    string with one number; `NumericTolerance` also requires a valid tolerance. `NumericExact` with a whole number has
+    the type `int`.
     """
     numbers = numbers_in(_single(texts))
     if len(numbers) != 1:
@@ -150,9 +143,8 @@ def _declare_number(field: ProposedField, texts: list[str]) -> tuple[object, obj
 
 
 def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a boolean.
-
-    Raises `ProposalError` unless the ground truth is a single string that starts with yes, no, true or false.
+    """Return the type, ground truth and rule for a boolean. Raises `ProposalError` unless the ground truth is a single
+    string that starts with yes, no, true or false.
     """
     truth = boolean_in(_single(texts))
     if truth is None:
@@ -161,9 +153,8 @@ def _declare_boolean(_field: ProposedField, texts: list[str]) -> tuple[object, o
 
 
 def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a date.
-
-    Raises `ProposalError` if the ground truth is not a complete date.
+    """Return the type, ground truth and rule for a date. Raises `ProposalError` if the ground truth is not a complete
+    date.
     """
     truth: date | None = date_of(_single(texts))
     if truth is None:
@@ -172,9 +163,8 @@ def _declare_date(_field: ProposedField, texts: list[str]) -> tuple[object, obje
 
 
 def _declare_choice(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a choice, or for a string if there are no choices.
-
-    Raises `ProposalError` unless there are at least two choices and the ground truth is one of them.
+    """Return the type, ground truth and rule for a choice, or for a string if there are no choices. Raises
+    `ProposalError` unless there are at least two choices and the ground truth is one of them.
     """
     if not field.choices:  # small models use LiteralMatch for names
         return _declare_text(field, texts)
@@ -200,9 +190,8 @@ def _declare_amount(_field: ProposedField, texts: list[str]) -> tuple[object, ob
 
 
 def _declare_read(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, truth and rule for text that a primitive with a `field_type` reads, such as a quantity.
-
-    Raises `ProposalError` if there is no such primitive.
+    """Return the type, truth and rule for text that a primitive with a `field_type` reads, such as a quantity. Raises
+    `ProposalError` if there is no such primitive.
     """
     if field.primitive not in primitives_by_field_type().values():
         known = ", ".join([*_KINDS, *primitives_by_field_type().values()])

@@ -69,9 +69,8 @@ class Embedder:
         return len(self._waiting)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return a unit vector for each string. Unpaired surrogates are replaced.
-
-        Raises `RuntimeError` if the model fails on the batch that contains these strings.
+        """Return a unit vector for each string. Unpaired surrogates are replaced. Raises `RuntimeError` if the model
+        fails on the batch that contains these strings, which may also contain those of other threads.
         """
         request = _Request([_replace_surrogates(text) for text in texts])
         with self._queue_lock:
@@ -85,10 +84,8 @@ class Embedder:
         return request.vectors
 
     def similarity(self, one: str, another: str) -> float:
-        """Return the cosine similarity of two strings, from 0 to 1, rounded to six digits.
-
-        Negative values become 0. Models truncate long strings. For example, all-MiniLM-L6-v2 only reads the first 256
-        tokens.
+        """Return the cosine similarity of two strings, rounded to six digits. Negative values become 0, so it is from 0
+        to 1. Models truncate long strings: all-MiniLM-L6-v2, for example, only reads the first 256 tokens.
         """
         left, right = self.embed([one, another])
         cosine = sum(a * b for a, b in zip(left, right, strict=True))
@@ -125,10 +122,9 @@ _load_lock = Lock()
 
 
 def get_embedder(name: str) -> Embedder:
-    """Return the model with the given name or folder. It is loaded on the first call.
-
-    Loading takes seconds, so call this in a thread. Raises `ModelUnavailable` if the model cannot be loaded. The
-    message includes a fix.
+    """Return the model with the given name or folder, which is loaded on the first call and then kept. Loading takes
+    seconds, so call this in a thread. Raises `ModelUnavailable`, with a fix, if the model cannot be loaded. Nothing is
+    downloaded.
     """
     if name in _by_name:
         return _by_name[name]
@@ -159,10 +155,10 @@ class _Library(Protocol):
 
 
 def _load(name: str, path: Path) -> Embedder:
-    """Load a model from local files without running any of its code.
+    """Load a model from local files without running any of its code: only safetensors are read, but no pickles or
+    custom Python modules. Raises `ModelUnavailable` if the model cannot be loaded.
 
-    Only safetensors are read, but no pickles or custom Python modules. The library is imported by name, so that type
-    checking works without it. Raises `ModelUnavailable` if the model cannot be loaded.
+    The library is imported by name, so that type checking works without it.
     """
     try:
         library = cast("_Library", import_module("sentence_transformers"))
@@ -212,18 +208,17 @@ CONFIGURED_MODEL: Final[ContextVar[str]] = ContextVar("karenina_embedding_model"
 
 
 def compute_similarity(one: str, another: str, model: str | None) -> float:
-    """Return the cosine similarity of two strings, from 0 to 1.
+    """Return the cosine similarity of two strings, from 0 to 1. The model is loaded on the first call in a process.
+    Models are never downloaded, so that someone else's template cannot start a download: `ModelUnavailable` is raised
+    if there is no local copy.
 
-    `model` defaults to the run's `embedding_check_model`. It is loaded on the first call in a process. Models are never
-    downloaded, so that someone else's template cannot start a download. Raises `ModelUnavailable` if there is no local
-    copy.
+    `model` defaults to the run's `embedding_check_model`.
     """
     return get_embedder(model or CONFIGURED_MODEL.get()).similarity(one, another)
 
 
 def load_model(model: str | None, config: VerificationConfig) -> None:
-    """Load `model`, which defaults to the `embedding_check_model` in `config`.
-
-    Raises `ModelUnavailable` if there is no local copy.
+    """Load `model`, which defaults to the `embedding_check_model` in `config`, so that later calls do not wait. Raises
+    `ModelUnavailable` if there is no local copy.
     """
     get_embedder(model or config.section(EmbeddingSettings).embedding_check_model)

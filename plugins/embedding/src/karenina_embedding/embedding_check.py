@@ -97,9 +97,8 @@ class EmbeddingCheck(Stage):
     usage_key = "embedding_check"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `embedding_check_enabled` is true.
-
-        Raises `ConfigError` if sentence-transformers is required but not installed.
+        """Include the stage if `embedding_check_enabled` is true. Raises `ConfigError` if it is, but
+        sentence-transformers is not installed.
         """
         if not config.section(EmbeddingSettings).embedding_check_enabled:
             return Skip("embedding_check_enabled is false")
@@ -115,10 +114,8 @@ class EmbeddingCheck(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Load the embedding model before any answers are generated. No other models are needed.
-
-        Otherwise, the first item would have to wait some seconds for the model. Raises `ValueError` if the model is not
-        available.
+        """Load the embedding model, so that the first item need not wait some seconds for it. Returns no needs. Raises
+        `ValueError` if the model is not available.
         """
         try:
             get_embedder(config.section(EmbeddingSettings).embedding_check_model)
@@ -171,10 +168,10 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
-        """Ask the judge whether the values are equivalent. If they are, change the field result to True.
+        """Ask the judge whether the values are equivalent. If they are, the field result is changed to True. The reply
+        is recorded in a result field. Raises `StructuredError` or `PortError` if the judge gives no verdict.
 
-        The reply is recorded in a result field. The reason for the change mentions `score`. Raises `StructuredError` or
-        `PortError` if the judge gives no verdict.
+        The reason for the change mentions `score`.
         """
         request = equivalence_request(context.question.question, expected, extracted)
         verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value
@@ -198,9 +195,8 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the true values of the fields that a judge extracts.
-
-    Fields that read the response itself, and fields filled with known values, are excluded.
+    """Return the true values of the fields that a judge extracts, without fields that read the response itself, and
+    fields filled with known values.
     """
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}

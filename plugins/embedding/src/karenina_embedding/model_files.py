@@ -69,11 +69,11 @@ def explain_missing_library() -> str | None:
 
 
 def find_model(name: str) -> Path:
-    """Return the folder or zip file of a model.
+    """Return the folder or zip file of a model. Nothing is downloaded. Raises `ModelUnavailable`, with an explanation
+    of how to get it, if the model is not found.
 
     `name` is either the path of a folder, which must contain a slash, or a plain name. Plain names are looked up in
-    installed packages and then in the Hugging Face cache. Raises `ModelUnavailable` if the model is not found. The
-    message explains how to get it.
+    installed packages and then in the Hugging Face cache.
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and os.path.lexists(folder) and folder.is_dir():
@@ -85,7 +85,7 @@ def find_model(name: str) -> Path:
 
 
 def _check_folder(folder: Path) -> Path:
-    """Resolve the path of a folder. Raises `ModelUnavailable` if the folder contains no embedding model."""
+    """Return the folder's resolved path. Raises `ModelUnavailable` if the folder contains no embedding model."""
     if not (folder / "modules.json").is_file() and not (folder / "config.json").is_file():
         raise ModelUnavailable(
             f"the folder {folder} does not contain an embedding model (no modules.json or config.json); specify a "
@@ -95,9 +95,8 @@ def _check_folder(folder: Path) -> Path:
 
 
 def _find_packaged(name: str) -> Path | None:
-    """Find a model in the installed packages. Return None if no package contains it.
-
-    Raises `ModelUnavailable` if the weights in the package are not the expected ones.
+    """Return the place of a model in the installed packages, or None if no package contains it. Raises
+    `ModelUnavailable` if the weights in the package are not the expected ones.
     """
     packaged = PACKAGED_MODELS.get(name.removeprefix(f"{_OWNER}/"))
     for package in packaged.packages if packaged is not None else ():
@@ -120,9 +119,8 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """Return the SHA-256 digest of the weights in a folder or zip file, computed once per path.
-
-    Returns None if there are no weights.
+    """Return the SHA-256 digest of the weights in a folder or zip file, or None if there are none. It is computed once
+    per path, even if the file changes.
     """
     try:
         if path.is_dir():
@@ -135,9 +133,8 @@ def _digest(path: Path) -> str | None:
 
 
 def _find_in_hub_cache(name: str) -> Path | None:
-    """Find a model in the Hugging Face cache, or return None. Nothing is downloaded.
-
-    A name without a slash refers to a sentence-transformers model.
+    """Return the folder of a model in the Hugging Face cache, or None. Nothing is downloaded. A name without a slash
+    refers to a sentence-transformers model.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -150,6 +147,7 @@ def _find_in_hub_cache(name: str) -> Path | None:
 
 
 def _explain_missing(name: str) -> str:
+    """Return an error message that says where a model was looked for, and how to get it."""
     repository = name if "/" in name else f"{_OWNER}/{name}"
     by_package = (
         f"{install_command('karenina-embedding[carried]')}, or "

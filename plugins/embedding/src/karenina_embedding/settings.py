@@ -39,7 +39,7 @@ class EmbeddingSettings(BaseModel):
     @field_validator("embedding_check_model")
     @classmethod
     def _named(cls, value: str) -> str:
-        """Strip whitespace from the name. Raises `ValueError` if the name is blank."""
+        """Return the name without whitespace around it. Raises `ValueError` if it is blank."""
         if not value.strip():
             raise ValueError(f"the value must not be empty; set a model or a folder, such as {DEFAULT_MODEL}")
         return value.strip()

@@ -55,9 +55,8 @@ class ModelSetting:
 
 
 def model_settings() -> dict[str, ModelSetting]:
-    """Return all settings that contain models, by name. The core's settings come first, then those of plugins.
-
-    Raises `ConfigError` if two settings models own the same name.
+    """Return all settings that contain models, by name, the core's first. Logs a warning if another setting declares an
+    option of its own but is not a text. Raises `ConfigError` if two settings models own the same name.
     """
     held: dict[str, ModelSetting] = {}
     for name, setting in all_settings().items():
@@ -71,7 +70,6 @@ def model_settings() -> dict[str, ModelSetting]:
 
 def text_settings() -> dict[str, ModelSetting]:
     """Return all settings that declare an option and take a text, by name, in the form of settings with one model.
-
     Raises `ConfigError` if two settings models own the same name.
     """
     return {
@@ -99,16 +97,17 @@ def models_in(value: Any) -> list[Any]:
 
 
 def map_models(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Replace each model in `value`, the value of a setting that contains models, with the result of `change`."""
+    """Return a setting's value, which may be a model, a list of models or None, with the result of `change` in place of
+    each model.
+    """
     if value is None:
         return None
     return [change(model) for model in value] if isinstance(value, (list, tuple)) else change(value)
 
 
 def options_of(extra: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the option names in a setting's `json_schema_extra`, where `option` is one string or several.
-
-    Raises `ValueError` if a name is neither a hyphen with a letter nor two hyphens with a word.
+    """Return the option names in a setting's `json_schema_extra`, where `option` is one string or several. Raises
+    `ValueError` if a name is neither a hyphen with a letter nor two hyphens with a word.
     """
     given = (extra or {}).get("option", ())
     names = (given,) if isinstance(given, str) else tuple(given)
@@ -127,10 +126,8 @@ def holds_models(annotation: Any) -> bool:
 
 
 def allowed_in_files(setting: Setting) -> AllowedInFiles:
-    """Return the kind of values that a file may give the setting without the user's trust.
-
-    If the setting contains models, their fields are checked one by one, whatever mark the setting has. The only
-    exception is the mark `never`.
+    """Return the kind of values that a file may give the setting without the user's trust. If the setting contains
+    models, their fields are checked one by one, whatever mark the setting has. The only exception is the mark `never`.
     """
     if holds_models(setting.info.annotation) and mark_of(setting.model, setting.field) != "never":
         return "models"

@@ -74,10 +74,8 @@ class QuestionSource(Protocol):
         """Return the ids of drafts. Drafts only run if they are selected by id."""
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """Return the question with the shared traits added.
-
-        Use `trait_names` to select some of the shared traits. Raises `ValueError` if the question has a trait with the
-        same name.
+        """Return the question with the shared traits added, or only those in `trait_names`. Raises `ValueError` if the
+        question has a trait with the same name.
         """
 
     def trait_names(self) -> Sequence[str]:

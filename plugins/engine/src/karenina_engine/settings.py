@@ -102,10 +102,10 @@ logger = logging.getLogger("karenina")
 
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate setting names of the reference implementation, including the fields of models.
+    """Return the values with names and values of settings of the reference implementation translated, including the
+    fields of models. Each translation is logged once per process. If a setting is given under both names, ours is used.
 
-    Each translation is logged once per process. The reference implementation's default values are dropped silently. If
-    a setting is given under both names, the value under our name is used.
+    The reference implementation's default values are dropped silently.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -165,14 +165,18 @@ def _translate_number(name: str) -> Callable[[Any], dict[str, Any]]:
 
 
 def _translate_limits(value: Any) -> dict[str, Any]:
-    """Translate limits by model to `model_concurrency`, or a single limit to `max_concurrency`."""
+    """Return limits by model as `model_concurrency`, or a single limit as `max_concurrency`. The value is not
+    checked.
+    """
     if isinstance(value, Mapping):
         return {"model_concurrency": dict(value)}
     return {"max_concurrency": value}
 
 
 def _translate_retries(value: Any) -> dict[str, Any]:
-    """Translate the reference implementation's retry policy. Its delays and other categories are dropped."""
+    """Return the settings for the numbers of retries in the reference implementation's retry policy. Its delays and
+    other categories are dropped.
+    """
     names = {"connection": "connection", "timeout": "timeout", "rate_limit": "rate_limit", "server_error": "server"}
     policy = value if isinstance(value, Mapping) else {}
     return {
@@ -195,10 +199,10 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the fields of a model, and log which were translated or dropped.
+    """Return a model's values with the field names of the reference implementation translated, and log which were
+    translated or have no effect. A model without an id gets its model name as its id.
 
-    The reference implementation's default values are dropped silently. A model without an id gets its model name as its
-    id.
+    The reference implementation's default values are dropped silently.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []
@@ -326,9 +330,8 @@ class EngineSettings(BaseModel):
     @field_validator("model_concurrency")
     @classmethod
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-        """Raise `ValueError` if a limit is for a model that is not configured.
-
-        If no models are known, nothing is checked.
+        """Raise `ValueError` if a limit is for a model that is not configured. If no models are known, nothing is
+        checked.
         """
         values = info.context or {}
         models = [model for name in model_settings() for model in models_in(values.get(name))]

@@ -32,18 +32,15 @@ class TrustFileError(KareninaError, ValueError):
 
 
 def load_trust() -> Trust:
-    """Load the digests of everything that the user has trusted with `karenina trust`.
-
-    Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
+    """Load the digests of everything that the user has trusted with `karenina trust`. Raises `TrustFileError` if the
+    file is malformed or unreadable, or if another user could have written it.
     """
     return Trust(frozenset(_read(trust_path())))
 
 
 def digest_of_values(file: Path, values: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256 digest of a file's resolved path and the names and values that the file sets.
-
-    The digest is in hexadecimal. The order of the values has no effect. The digest changes if any value, name or folder
-    changes.
+    """Return the SHA-256 digest, in hexadecimal, of a file's resolved path and the names and values that the file sets,
+    in any order. It changes if any value, name or folder changes.
     """
     text = json.dumps([str(file.resolve()), sorted(set(values))])
     return digest_of(f"restricted values\0{text}")
@@ -55,10 +52,8 @@ def trusts_values(trust: Trust, file: Path, values: Iterable[tuple[str, str]]) -
 
 
 def trust_path() -> Path:
-    """Return the path of the list of trusted digests.
-
-    The list is in the folder `KARENINA_CONFIG_HOME`. If that is not set, it is in `karenina` inside `XDG_CONFIG_HOME`.
-    If neither is set, it is in `~/.config/karenina`.
+    """Return the path of the list of trusted digests, `trusted.json`: in `KARENINA_CONFIG_HOME` if set, otherwise in
+    `karenina` in `XDG_CONFIG_HOME` or `~/.config`.
     """
     own = os.environ.get("KARENINA_CONFIG_HOME")
     if own:
@@ -68,10 +63,11 @@ def trust_path() -> Path:
 
 
 def store_trust(digests: Iterable[str], note: str = "") -> Path:
-    """Add digests from `digest_of` to the user's file, with `note` and the current time. Returns the file's path.
+    """Add digests from `digest_of` to the user's list of trusted ones, with `note` and the current time, and return the
+    file's path. Digests already in the file keep their notes. Raises `TrustFileError` if the file is malformed or
+    cannot be written, and `ValueError` for an invalid digest.
 
-    Digests that are already in the file keep their notes. Raises `ValueError` if a digest is not a SHA-256 digest in
-    lowercase hexadecimal, and `TrustFileError` if the file is malformed or cannot be written.
+    A valid digest is SHA-256 in lowercase hexadecimal.
     """
     new = list(digests)
     for digest in new:
@@ -92,9 +88,8 @@ def store_trust(digests: Iterable[str], note: str = "") -> Path:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the trusted digests with their notes and times. If the file does not exist, returns an empty dict.
-
-    Raises `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
+    """Return the trusted digests with their notes and times. If the file does not exist, returns an empty dict. Raises
+    `TrustFileError` if the file is malformed or unreadable, or if another user could have written it.
     """
     try:
         text = read_private(path)
@@ -126,10 +121,10 @@ def _is_digest(text: str) -> bool:
 
 
 def read_private(path: Path) -> str | None:
-    """Read one of the user's private files. Returns None if it does not exist.
+    """Return the text of one of the user's private files, or None if it does not exist. Raises `OSError` if it is a
+    link or not a regular file, or if it or its folder belongs to another user or is writable by everyone.
 
-    Raises `OSError` if the path is a link or not a regular file, or if the file or its folder belongs to another user
-    or is writable by everyone. Raises `UnicodeDecodeError` if the file is not UTF-8.
+    Raises `UnicodeDecodeError` if the file is not UTF-8.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -150,10 +145,10 @@ def read_private(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a private file, so that it does not change between being read and being replaced.
+    """Lock a private file inside the `with` block, so that it does not change between being read and being replaced.
+    Raises `TimeoutError` if another process holds the lock for longer than `LOCK_SECONDS`.
 
-    The file's folder is created if necessary. Raises `OSError` if other users can write to the folder, and
-    `TimeoutError` if another process holds the lock for longer than `LOCK_SECONDS`.
+    The file's folder is created if necessary. Raises `OSError` if other users can write to the folder.
     """
     from filelock import FileLock, Timeout
 

@@ -54,7 +54,7 @@ class TraceValidationAutoFail(AutoFailStage):
         return None
 
     def execute(self, context: VerificationContext) -> None:
-        """Veto the item if the trace does not end in an answer."""
+        """Veto the item if the trace does not end in an answer, and set the artifacts about this."""
         trace = context.find_artifact(Keys.TRACE_MESSAGES)
         verdict = traces.validate_trace(trace or [])
         context.set_artifact(Keys.MCP_ENABLED, True)

@@ -165,10 +165,10 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the correct option.
+    """Return the index of the correct option, which may be given by its text, letter or index (from 0).
 
-    The correct answer may be the option's text, its letter or its index (from 0). If `mapping.choice_by` is set, only
-    this way is tried. `number` is the position from 1. The mapping's `answer_pattern` is not applied.
+    If `mapping.choice_by` is set, only this way is tried. `number` is the position from 1. The mapping's
+    `answer_pattern` is not applied.
 
     Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one correct answer, or if it
     matches none or several of the options.
@@ -201,9 +201,9 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Join the correct answers with " or ".
+    """Return the correct answers joined with " or ", or the correct option with its letter (`B.
 
-    For a multiple-choice question, the result is the correct option with its letter (`B. Paris`), if it can be found.
+    Paris`) if it can be found.
     """
     if choices:
         try:
@@ -216,10 +216,9 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
 
 
 def with_options(question: str, choices: Sequence[str]) -> str:
-    """Add lettered options to a question, at most 26.
+    """Add lettered options to a question, at most 26, unless it lists them already or they are just letters.
 
-    The question is returned unchanged if there are no options, if it already lists them on separate lines, or if they
-    are just letters.
+    It lists them if each is at the end of a line after the first.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
@@ -257,10 +256,9 @@ def _convert(kind: str, truth: str) -> Any:
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace each `{column: NAME}` in declared fields with the mapped value.
+    """Return declared fields with mapped values for each `{column: NAME}`. Raises `NoAnswer` if one is not mapped.
 
-    A field without a type gets the type `str` if its ground truth becomes a string. Raises `NoAnswer` if no value is
-    mapped to the name.
+    A field without a type gets the type `str` if its ground truth becomes a string.
     """
     from karenina_benchmark.template_declarations import fill_columns
 

@@ -29,7 +29,7 @@ def take_media(value: Any, files: dict[str, bytes]) -> Any:
 
 
 def store_media(data: bytes, files: dict[str, bytes]) -> str | None:
-    """Add contents to `files`, and return their path. Returns None if they cannot be attached."""
+    """Add contents to `files` under a path with their digest, and return it, or None if they cannot be attached."""
     try:
         media_type = find_media_type(data[:HEAD])
     except ValueError:
@@ -49,7 +49,7 @@ def store_url(url: str, files: dict[str, bytes]) -> str | None:
 
 
 def take_named(value: Any, paths: Collection[str]) -> Any:
-    """Return a prompt without the paths of files. Parts of messages that contain one are removed."""
+    """Return a prompt without the paths of files, which are cut out of text, and without parts that contain one."""
     if isinstance(value, str):
         for path in paths:
             value = value.replace(path, "")
@@ -66,7 +66,7 @@ def take_named(value: Any, paths: Collection[str]) -> Any:
 
 
 def _store_encoded(text: str, files: dict[str, bytes]) -> str | None:
-    """Add contents in base64 to `files`, and return their path. Returns None if they cannot be attached."""
+    """Decode base64, add the contents to `files`, and return their path, or None if they cannot be attached."""
     try:
         return store_media(b64decode(text, validate=True), files)
     except ValueError:
@@ -74,7 +74,7 @@ def _store_encoded(text: str, files: dict[str, bytes]) -> str | None:
 
 
 def _take(part: Any, files: dict[str, bytes]) -> bool:
-    """Return whether a content part contained a file that can be attached, which is then added to `files`.
+    """Add the file that a content part contains to `files`, and return whether there was one that can be attached.
 
     These are the parts of Inspect (`image`, `audio` and `document`), of OpenAI (`image_url`, `input_image`, `file`,
     `input_file` and `input_audio`) and of Anthropic (`source`).

@@ -141,10 +141,9 @@ class _Converter:
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
-        """Add the question and the recordings in a row.
+        """Add the question and the recordings in a row, or a problem if the row cannot be converted.
 
-        A row that cannot be converted is added to the problems. A question without a recording is added to
-        `unanswered`. Raises `ConfigError` if there are too many rows.
+        A question without a recording is added to `unanswered`. Raises `ConfigError` if there are too many rows.
         """
         done = self.imported
         done.rows += 1
@@ -184,9 +183,9 @@ class _Converter:
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the correct answers in a row, if it has any.
+        """Return the correct answers in a row, or an empty list.
 
-        In a list of lists, each inner list contains alternatives and becomes one string.
+        Alternatives in an inner list are joined with " or ".
         """
         value = self._value(row, "raw_answer")
         if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
@@ -220,7 +219,7 @@ class _Converter:
             return as_text(value) if value is not None else None
 
     def _add_question(self, row: SourceRow) -> str:
-        """Add the question in a row and return its ID.
+        """Add the question in a row, unless it was added before, and return its ID.
 
         A question that has already been added is only counted in `repeats`. If no ID is mapped, questions are the same
         if they have the same text and the format sets the same keys for them, apart from metadata.
@@ -263,7 +262,7 @@ class _Converter:
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
-        """Make the keys of a question in a YAML benchmark.
+        """Return the keys of a question in a YAML benchmark, from mapped values and those that the format has set.
 
         Keys set by the format replace mapped ones, but metadata is merged and traits are combined. If the mapping
         declares a template or a trait, the format's fields are dropped. Raises `_RowError` or `NoAnswer` if a value
@@ -342,7 +341,7 @@ class _Converter:
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
-        """Return the mapped metadata of a row. Raises `_RowError` if a value cannot be stored as JSON."""
+        """Return the mapped metadata of a row without empty values. Raises `_RowError` if one cannot be JSON."""
         metadata = {}
         for key, path in self.mapping.metadata.items():
             with _naming(f"metadata.{key}"):
@@ -521,10 +520,7 @@ def _is_several(value: list[Any]) -> bool:
 
 
 def _paths_of(values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of a row.
-
-    Keys in nested objects are written with a dot (`doc.question`), with at most 100 for each object.
-    """
+    """Yield the paths of a row's values: its keys, and up to 100 of each nested object (`doc.question`)."""
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from (f"{key}.{inner}" for inner in islice(value, _MOST_KEYS))

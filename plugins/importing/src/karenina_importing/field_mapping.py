@@ -121,7 +121,7 @@ class FieldMapping:
         return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
-        """Apply a single change.
+        """Return a copy of the mapping with `path` for `name`, or without the name if `path` is empty.
 
         Raises `ConfigError` if the name is unknown or the value is invalid.
         """

@@ -22,7 +22,7 @@ _MAPPINGS: Final = (".mapping.yaml", ".yaml", ".yml")
 
 
 def import_formats(plugins: Plugins) -> list[ImportFormat]:
-    """Return the import formats provided by plugins."""
+    """Return the import formats provided by plugins, all of which are loaded for this."""
     from karenina_benchmark.formats.format_registry import list_formats
 
     values = [offer.value for offer in list_formats(plugins)]

@@ -216,10 +216,10 @@ _CURE_OF_MEDIA: Final = (
 
 
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
-    """Print the rows that could not be converted.
+    """Print the rows that could not be converted, and raise `ConfigError` for some of them unless `partial` is set.
 
-    Raises `ConfigError` if a name in `mapped` has no value in any row, if there are no rows, if no row could be
-    converted, or if any row failed and `partial` is not set.
+    Also raises `ConfigError` if a name in `mapped` has no value in any row, if there are no rows, or if no row could be
+    converted.
     """
     from karenina_core.errors import ConfigError
 

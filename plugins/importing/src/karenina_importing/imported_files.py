@@ -113,10 +113,7 @@ def write_files(
 
 
 def _write_mapping(path: Path, text: bytes) -> Path | None:
-    """Write the mapping, unless the file already contains it.
-
-    Returns the new path of the file that was replaced, or None.
-    """
+    """Write the mapping, unless the file already contains it, and return where the replaced file is now, or None."""
     if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
         return None
     return write_whole(path, _MAPPING, lambda file: _write(file, text))

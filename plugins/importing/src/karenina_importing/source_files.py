@@ -74,7 +74,7 @@ class SizeLimit:
         return self._left >= 0
 
     def require(self, value: Any, place: str, what: str) -> None:
-        """Count a value. Raises `ConfigError` if the limit is exceeded, because the files could not be read again.
+        """Count a value, and raise `ConfigError` if the limit is exceeded: what is written could not be read again.
 
         Messages use `what` for the values, such as "questions".
         """
@@ -138,16 +138,13 @@ def open_archive(path: Path) -> Iterator[archives.Archive]:
 
 
 def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
-    """Read a JSON file in an archive.
-
-    Raises `BenchmarkFileError` if this fails.
-    """
+    """Return the parsed JSON of a file in an archive. Raises `BenchmarkFileError` if it is missing or invalid."""
     with bounded(path):
         return files.parse_json(archive.read(name), path, name, surrogates=True)
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the start of a file.
+    """Return the start of a file, from which formats detect it. Nothing is read yet, and no error is raised.
 
     The last one is cached, so that all formats that look at the same file share it.
     """

@@ -63,10 +63,10 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Mark labels as unclear if their numbers are on a scale such as 1 to 5, on which 1 does not mean correct.
+    """Mark labels as unclear, in place, if their numbers are on a scale such as 1 to 5, and return notes about this.
 
-    A 0 is also unclear if there are negative numbers. Labels are changed in place and lose the keys `score` and
-    `value`. Returns notes for the user.
+    On such a scale, 1 does not mean correct. A 0 is also unclear if there are negative numbers. All labels lose the
+    keys `score` and `value`.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:

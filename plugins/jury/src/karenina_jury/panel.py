@@ -43,9 +43,9 @@ INTERFACE: Final = "jury"
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
-    """Create the jury for a run.
+    """Return the jury for a run, or raise `ConfigError` if the configuration allows no valid vote.
 
-    Raises `ConfigError` if the run has no templates, if `jury.escalate_to` is not a judge, if fewer than two judges
+    A vote is not valid if the run has no templates, if `jury.escalate_to` is not a judge, if fewer than two judges
     vote, or if the quorum is not more than half of the voting judges.
     """
     judges = config.core.parsing_models
@@ -150,7 +150,7 @@ class JuryPanel:
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)
 
     def _record(self, vote: _Vote) -> JuryRecord:
-        """Make the record of a vote. `evaluate` adds the ballots to it later."""
+        """Return a record of the vote with its agreement. The judges' own votes are added later, by `evaluate`."""
         return JuryRecord(
             vote=self._jury.vote,
             quorum=self._quorum,
@@ -190,10 +190,7 @@ class JuryPanel:
 
 
 def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
-    """Return the outcome if there is no quorum.
-
-    It is undecided if at least one judge is undecided and no judge failed. Otherwise, it is PARSE_ERROR.
-    """
+    """Return the outcome without a quorum: UNDECIDED if a judge is undecided and none failed, otherwise PARSE_ERROR."""
     outcomes = {ballot.result.outcome for ballot in ballots}
     failed = any(outcome.group == "not_judged" for outcome in outcomes)
     return Outcome.PARSE_ERROR if failed or Outcome.UNDECIDED not in outcomes else Outcome.UNDECIDED

@@ -5,22 +5,10 @@ Importing this package is cheap: mpmath is imported only in child processes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from karenina_core import hookimpl
-
-if TYPE_CHECKING:
-    from karenina_template.templates import Primitive
+from karenina_toolkit.lazy_names import offer
 
 
 class plugin:  # noqa: N801 - the entry points' name
     """The primitive of this distribution."""
 
-    @staticmethod
-    @hookimpl
-    def karenina_primitives() -> Sequence[type[Primitive]]:
-        """Return the primitive for expressions."""
-        from karenina_math.math_equal import MathEqual
-
-        return [MathEqual]
+    karenina_primitives = offer("karenina_math.math_equal:MathEqual")

@@ -53,7 +53,10 @@ _ENOUGH: Final = 3
 
 
 def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
-    """Return [True] or [False], or a list of None and the reason why the trees cannot be compared."""
+    """Return whether two parsed expressions are equal: [True], [False], [None, why], or ["no value", why].
+
+    None means that this is undecided, for example because a notation has two readings.
+    """
     pairs = both_readings(truth, value)
     if (verdict := compared_bounds(*pairs[0])) is not None:
         return verdict
@@ -77,7 +80,10 @@ def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str
 
 
 def _compare_lists(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
-    """Return what `compare` does, for one reading of functions and products."""
+    """Compare two expressions as `compare` does, for one reading of functions and products.
+
+    If commas between inequalities can mean *and* or *or*, both must give the same reply.
+    """
     firsts, seconds = readings(truth), readings(value)
     pairs = list(zip(firsts, seconds, strict=False))
     if len(firsts) != len(seconds):
@@ -95,9 +101,13 @@ def _compare_lists(truth: Tree, value: Tree, domain: str, ordered: bool, toleran
 
 
 def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
-    """Return what `compare` does, for one reading of each tree."""
+    """Compare two expressions as `compare` does, for one reading of each.
+
+    If they differ, other meanings of their symbols are tried, which may make them equal or undecided.
+    """
 
     def is_same(one: Tree, other: Tree) -> bool:
+        """Return whether two trees mean the same, or False if one has no value."""
         try:
             return rules.same(_expanded(one), _expanded(other))
         except NoValue:
@@ -113,7 +123,7 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
         if not verdict and contains((truth,), "degrees") is not contains((value,), "degrees"):
             radians = _Rules(domain, ordered, Fraction(tolerance), common=False, degrees=False)
             if radians.same(_expanded(truth), _expanded(value)):
-                return [None, "an angle without a sign for degrees"]
+                return [None, "the angle has no degree sign"]
         if not verdict and (reason := other_meaning(truth, value, domain, is_same)) is not None:
             return [True] if reason == "" else [None, reason]
         whole = symbols_of([truth, value]) & _WHOLE
@@ -135,7 +145,7 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
 
 
 def _expanded(tree: Tree) -> Tree:
-    """Return the tree with each item that contains *±* as two items, in a list without order (`solutions`)."""
+    """Return an unordered list (`solutions`) with two items for each that contains *±*, or the tree if none does."""
     items = tree[1:] if tree[0] == "list" else [tree]
     found, is_expanded = [], False
     for item in items:
@@ -169,7 +179,10 @@ class _Rules:
         """Whether an equation with several signs, such as *x = 12/2 = 5*, was found not to be true."""
 
     def same(self, one: Tree, other: Tree) -> bool:
-        """Return whether two trees mean the same. Raises `NoValue` and `OutOfReach`."""
+        """Return whether two expressions mean the same under these rules.
+
+        Raises `NoValue` if one has no value, and `OutOfReach` if this cannot be decided.
+        """
         if one == other:
             return True
         if "sign" in (one[0], other[0]):
@@ -202,7 +215,10 @@ class _Rules:
         return self._same_numbers(one, other)
 
     def _unchained(self, tree: Tree) -> Tree:
-        """Return *x = 10/2 = 5* as *x = 5*, *x = y = 0* as *x = 0, y = 0*, and other trees unchanged."""
+        """Return *x = 10/2 = 5* as *x = 5*, *x = y = 0* as *x = 0, y = 0*, and other trees unchanged.
+
+        Sets `untrue` if the values in such a chain are not equal.
+        """
         if tree[0] != "relation" or len(tree) < 6 or set(tree[2::2]) != {"="}:
             return tree
         names = [part for part in tree[1::2] if is_name(part)]
@@ -214,7 +230,10 @@ class _Rules:
         return ["list", *found] if len(found) > 1 else found[0] if found else values[-1]
 
     def _same_ratios(self, one: Tree, other: Tree) -> bool:
-        """Return whether two ratios, or a ratio of two numbers and a number, are equal."""
+        """Return whether two ratios, or a ratio of two numbers and a number, are equal.
+
+        Raises `NoValue` if all terms are zero, and `OutOfReach` if one of them may be a time of the day.
+        """
         first, second = terms(one), terms(other)
         if len(first) != len(second):
             return False
@@ -228,7 +247,7 @@ class _Rules:
         if "time" in (one[0], other[0]):
             if any(equal(value_of(term, self._point()), Fraction(0)) for term in (*first, *second)):
                 return False
-            raise OutOfReach("a ratio and a time of the day are written in the same way")
+            raise OutOfReach("a ratio and a time of day are written in the same way")
         return True
 
     def _point(self, trial: int = 0) -> Point:
@@ -236,7 +255,10 @@ class _Rules:
         return Point(TrialNumbers(trial, self.domain, self._whole), common=self.common, degrees=self.degrees)
 
     def _same_rows(self, one: Tree, other: Tree) -> bool:
-        """Return whether two tuples, matrices or intervals have the same parts in the same order."""
+        """Return whether two tuples, matrices or intervals have the same parts in the same order.
+
+        Raises `OutOfReach` if a matrix of one row or column has the parts of a tuple.
+        """
         if {one[0], other[0]} == {"matrix", "tuple"}:
             vector, pair = (one, other) if one[0] == "matrix" else (other, one)
             items = vector[1] if len(vector) == 2 else [row[0] for row in vector[1:] if len(row) == 1]
@@ -258,7 +280,11 @@ class _Rules:
         return all(self.same(first, second) for first, second in pairs)
 
     def _same_lists(self, one: Tree, other: Tree) -> bool:
-        """Return whether two lists or sets have the same items. Those in braces, or with *±*, have no order."""
+        """Return whether two lists or sets have the same items, in the same order only if `ordered` is set.
+
+        The items of sets in braces, and those with *±*, never have an order. Raises `OutOfReach` if only one list names
+        its values or repeats one.
+        """
         kinds = {one[0], other[0]}
         if (is_real_set(one) or is_real_set(other)) and not kinds & {"list", "solutions"} and kinds != {"set"}:
             return self._same_sets(one, other)
@@ -292,7 +318,7 @@ class _Rules:
         return sum(self.same(item, other) for other in items)
 
     def _same_pairs(self, named: Mapping[str, Tree], pair: Tree) -> bool:
-        """Return whether *x = 2, y = 1* is the tuple *(2, 1)*: the names are in the order of the alphabet.
+        """Return whether values in the alphabetical order of their names are a tuple: *y = 1, x = 2* is *(2, 1)*.
 
         Raises `OutOfReach` if only the order in which they are written fits.
         """
@@ -300,11 +326,11 @@ class _Rules:
         if self.same(["tuple", *in_order], pair):
             return True
         if self.same(["tuple", *named.values()], pair):
-            raise OutOfReach("the order of the named values is not clear")
+            raise OutOfReach("the order of the named values is unclear")
         return False
 
     def _distinct(self, items: Sequence[Tree]) -> list[Tree]:
-        """Return the items without those that are equal to an earlier one."""
+        """Return the items without those that mean the same as an earlier one."""
         found: list[Tree] = []
         for item in items:
             if not any(self.same(item, known) for known in found):
@@ -312,7 +338,10 @@ class _Rules:
         return found
 
     def _same_relations(self, one: Tree, other: Tree, are_sets: bool) -> bool:
-        """Return whether two equations or inequalities, or one and an expression, mean the same."""
+        """Return whether two equations or inequalities, or *x = 2* and the expression *2*, mean the same.
+
+        Raises `OutOfReach` if this cannot be decided.
+        """
         first, second = assigned(one), assigned(other)
         if one[0] != "relation" or other[0] != "relation":
             named = first if first is not None else second
@@ -343,10 +372,13 @@ class _Rules:
         same = self._have_same_solutions(one, other)
         if same is not None:
             return same
-        raise OutOfReach("whether the relations have the same solutions is not decided")
+        raise OutOfReach("it could not be determined whether the relations have the same solutions")
 
     def _have_same_solutions(self, one: Tree, other: Tree) -> bool | None:
-        """Return whether two relations are true for the same numbers, or None if that is not known."""
+        """Return whether two relations are true for the same numbers, by trying some, or None if that is not known.
+
+        Raises `OutOfReach` if equations have the same solutions only for positive symbols.
+        """
         points = [self._point(trial) for trial in range(_MANY_TRIALS)]
         is_positive = self.domain == "positive"
         same = None
@@ -361,7 +393,10 @@ class _Rules:
         return same
 
     def _is_multiple(self, one: Tree, other: Tree, sign: str, other_sign: str) -> bool:
-        """Return whether one expression is the other times a constant, whose sign fits the relations."""
+        """Return whether one expression is a constant multiple of the other, with a sign that keeps the relation true.
+
+        `sign` and `other_sign` relate the expressions to zero, such as `<`.
+        """
         ratios = []
         for first, second in self._values(one, other):
             if equal(second, Fraction(0)):
@@ -374,7 +409,10 @@ class _Rules:
         return bool(mpmath.im(ratios[0]) == 0 and (mpmath.re(ratios[0]) > 0) is (sign == other_sign))
 
     def _same_numbers(self, one: Tree, other: Tree) -> bool:
-        """Return whether two expressions have the same values at all points that are tried."""
+        """Return whether two expressions have the same values at all points that are tried.
+
+        Raises `NoValue` if there is no point at which both have a value.
+        """
         compared = 0
         for first, second in self._values(one, other):
             if not equal(first, second, self.tolerance):
@@ -385,7 +423,10 @@ class _Rules:
         return True
 
     def _values(self, one: Tree, other: Tree) -> Iterator[tuple[Any, Any]]:
-        """Yield the values of two expressions at points where both have one."""
+        """Yield pairs of values of two expressions at points where both have one. Other kinds of trees give one pair.
+
+        This pair is of equal numbers if the trees are the same, and otherwise of different ones.
+        """
         signs = [tree[1] if tree[0] == "signed" else 1 for tree in (one, other)]
         trees = [tree[2] if tree[0] == "signed" else tree for tree in (one, other)]
         for kind in ("tuple", "matrix", "relation", *SETS):
@@ -415,7 +456,10 @@ class _Rules:
                 yield values[0], values[1]
 
     def _same_sets(self, one: Tree, other: Tree) -> bool:
-        """Return whether two sets of real numbers are equal: whether they agree at and between all their ends."""
+        """Return whether two sets or inequalities have the same real numbers, by trying their ends and points between.
+
+        Raises `OutOfReach` if this cannot be decided in this way.
+        """
         names = symbols_of([one, other])
         one, other = as_set(one), as_set(other)
         relations = [*hard_relations(one), *hard_relations(other)]
@@ -445,5 +489,5 @@ class _Rules:
             raise OutOfReach("the inequalities are about different symbols")
         pairs = zip(relations, critical, strict=True)
         if not all(points is not None or has_no_other_roots(relation, tried, point) for relation, points in pairs):
-            raise OutOfReach("whether the inequalities have the same solutions is not decided")
+            raise OutOfReach("it could not be determined whether the inequalities have the same solutions")
         return True

@@ -26,7 +26,7 @@ _ROUNDING: Final = mpmath.mpf(10) ** -15
 
 
 def are_same_family(truth: Tree, value: Tree) -> bool:
-    """Return whether two solutions that differ are the same with other constants of an integration.
+    """Return whether two solutions are equal but for the names or values of their constants of integration.
 
     A constant of the truth is *C* or *K*, as a term of its own or before a power of *e*, or one of several, such as
     *A* and *B*, in which the truth is linear.
@@ -61,7 +61,10 @@ def _is_added(tree: Tree, name: str) -> bool:
 
 
 def _equations(truth: Tree, value: Tree) -> list[Tree]:
-    """Return expressions that are zero for a solution. Its name does not matter if both have one."""
+    """Return, for each of two solutions, an expression that is zero for it. A name such as *y* is not part of it.
+
+    It is only part of it if one solution is an equation that does not define such a name.
+    """
     names = [(assigned(tree) or [[""]])[0] for tree in (truth, value)]
     are_named = [
         tree[0] != "relation" or (name[0] != "" and not _OTHER_NAME.fullmatch(str(name[1])))
@@ -80,7 +83,7 @@ def _without_signs(tree: Any) -> Any:
 
 
 def _depend_on_each_other(one: Tree, constant: str, other: Tree, other_constant: str, names: Sequence[str]) -> bool:
-    """Return whether the constants of two equations are functions of each other: their derivatives are parallel."""
+    """Return whether each constant is a function of the other one: at trial points, their gradients are parallel."""
     compared = 0
     for trial in range(_POINTS):
         numbers = {name: TrialNumbers(trial, "positive", set())(name) for name in names}
@@ -95,7 +98,10 @@ def _depend_on_each_other(one: Tree, constant: str, other: Tree, other_constant:
 
 
 def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | None:
-    """Return the derivatives of the number for a symbol at which an expression is zero, or None if it has none."""
+    """Return the gradient of the symbol `name`, as the equation *tree = 0* defines it, or None if it has no solution.
+
+    `numbers` are the other symbols with their values.
+    """
     found = []
     for other in numbers:
         pair = []
@@ -110,7 +116,7 @@ def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | 
 
 
 def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether two expressions that are linear in their constants have the same values for all constants."""
+    """Return whether two expressions that are linear in their constants describe the same family of functions."""
     try:
         first, second = _basis(one, constants), _basis(other, others)
     except (NoValue, OutOfReach):
@@ -125,10 +131,14 @@ def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Seq
 
 
 def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]] | None:
-    """Return an expression without its constants, and what each is multiplied by, at some points, if it is linear."""
+    """Return an expression's values with constants of 0 and the factors of each constant, or None if it is not linear.
+
+    The values are those at some trial points.
+    """
     trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]
 
     def values(numbers: Mapping[str, Fraction]) -> list[Any]:
+        """Return the values of the expression at all trial points, with these numbers for its constants."""
         found = []
         for trial in trials:
             point = Point({**{name: trial(name) for name in symbols_of(tree)}, **numbers}.__getitem__)
@@ -147,7 +157,7 @@ def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[A
 
 
 def _is_in_span(vectors: Sequence[Sequence[Any]], vector: Sequence[Any]) -> bool:
-    """Return whether a vector is a sum of multiples of others, which are independent."""
+    """Return whether a vector is a linear combination of others, or False if these depend on each other."""
     columns = mpmath.matrix([list(row) for row in zip(*vectors, strict=True)])
     try:
         rest = columns * mpmath.lu_solve(columns, mpmath.matrix(list(vector))) - mpmath.matrix(list(vector))

@@ -50,7 +50,7 @@ class Point:
         self.symbols, self.common, self.degrees, self.sign = symbols, common, degrees, sign
 
     def with_symbol(self, name: str, value: Value) -> Point:
-        """Return the point with another number for a symbol."""
+        """Return a copy of the point with the number `value` for the symbol `name`."""
         symbols = {name: value}
         return Point(
             lambda other: symbols[other] if other in symbols else self.symbols(other),
@@ -67,7 +67,7 @@ class TrialNumbers:
         self._trial, self._domain, self._whole = trial, domain, whole
 
     def __call__(self, name: str) -> Any:
-        """Return the number for a symbol."""
+        """Return the number for a symbol, which is always the same for this name and trial, and fits the domain."""
         source = random.Random(f"{self._trial} {name}")  # noqa: S311 - points, not secrets
         sign = 1 if (source.random() < 0.5) ^ bool(self._trial % 2) else -1
         if "(" in name:
@@ -81,7 +81,10 @@ class TrialNumbers:
 
 
 def value_of(tree: Tree, point: Point) -> Value:
-    """Return the value of a tree at a point. Raises `NoValue` and `OutOfReach`."""
+    """Return the value of an expression at a point, as a `Fraction` if it is exact, otherwise as a number of mpmath.
+
+    Raises `NoValue` if it has none, such as for a division by zero, and `OutOfReach` if it is too large to compute.
+    """
     try:
         value = _value(tree, point)
     except (NoValue, OutOfReach):
@@ -94,7 +97,7 @@ def value_of(tree: Tree, point: Point) -> Value:
 
 
 def equal(one: Value, other: Value, tolerance: Fraction = Fraction(0)) -> bool:
-    """Return whether two numbers are equal but for rounding and a tolerance."""
+    """Return whether two numbers differ by at most `tolerance`, plus a rounding error unless both are exact."""
     if isinstance(one, Fraction) and isinstance(other, Fraction):
         return abs(one - other) <= tolerance
     one, other = number(one), number(other)
@@ -110,7 +113,7 @@ def number(value: Value) -> Value:
 
 
 def _value(tree: Tree, point: Point) -> Value:
-    """Return the value of a tree; see `value_of`."""
+    """Return the value of an expression like `value_of`, which also handles the errors of arithmetic."""
     kind, parts = tree[0], tree[1:]
     match kind:
         case "number":
@@ -193,7 +196,10 @@ def _repeating(written: str) -> Fraction:
 
 
 def _power(base: Value, exponent: Value) -> Value:
-    """Return a power. Raises `OutOfReach` if it has too many digits."""
+    """Return a power, exactly for a fraction and an integer. *0^0* is 1.
+
+    Raises `OutOfReach` if it has too many digits, and `NoValue` or `ZeroDivisionError` if it is not defined.
+    """
     if mpmath.isinf(number(base)) or mpmath.isinf(number(exponent)):
         raise NoValue("a power of infinity")
     if base == 0:
@@ -209,7 +215,7 @@ def _power(base: Value, exponent: Value) -> Value:
 
 
 def _root(inner: Value, index: Value) -> Value:
-    """Return a root. Odd roots of negative numbers are real."""
+    """Return the root of `inner` with an index. Odd roots of negative numbers are real, even ones are complex."""
     if isinstance(inner, Fraction) and index == 2 and inner >= 0:
         above, below = math.isqrt(inner.numerator), math.isqrt(inner.denominator)
         if above**2 == inner.numerator and below**2 == inner.denominator:
@@ -222,7 +228,7 @@ def _root(inner: Value, index: Value) -> Value:
 
 
 def _factorial(value: Value) -> Value:
-    """Return a factorial. Raises `OutOfReach` if it is too large."""
+    """Return a factorial, or a value of the gamma function between integers. Raises `OutOfReach` if it is too large."""
     if abs(number(value)) > _LARGEST_FACTORIAL:
         raise OutOfReach("a factorial is too large")
     if isinstance(value, Fraction) and value.denominator == 1 and value >= 0:
@@ -250,13 +256,16 @@ def _binomial(above: Value, below: Value) -> Value:
 
 
 def _series(parts: list[Any], point: Point) -> Value:
-    """Return a sum or product with bounds. Raises `OutOfReach` if it has infinitely many terms, or too many."""
+    """Return a sum or product with bounds. If the upper bound is below the lower one, a sum is 0 and a product 1.
+
+    Raises `OutOfReach` if it has infinitely many terms, or too many, and `NoValue` if a bound is not an integer.
+    """
     kind, index, low, high, body = parts
     first, last = _value(low, point), _value(high, point)
     if mpmath.isinf(number(first)) or mpmath.isinf(number(last)) or last - first > _MOST_TERMS:
         raise OutOfReach(f"a sum of more than {_MOST_TERMS:,} terms is not computed")
     if not all(isinstance(bound, Fraction) and bound.denominator == 1 for bound in (first, last)):
-        raise NoValue("a bound of a sum is no integer")
+        raise NoValue("a bound of a sum is not an integer")
     total = Fraction(0 if kind == "sum" else 1)
     for term in range(int(first), int(last) + 1):
         total = _combine(total, _value(body, point.with_symbol(index, Fraction(term))), "+" if kind == "sum" else "*")
@@ -264,7 +273,7 @@ def _series(parts: list[Any], point: Point) -> Value:
 
 
 def _function(name: str, value: Value, point: Point) -> Value:
-    """Return the value of a function."""
+    """Return the value of a known function, such as *sin*, for a number. Raises `NoValue` for other functions."""
     if name == "abs":
         return abs(value)
     if name in ("floor", "ceil"):
@@ -284,7 +293,7 @@ def _function(name: str, value: Value, point: Point) -> Value:
 
 
 def _applied(name: str, argument: Tree, point: Point) -> Value:
-    """Return the value of an unknown function: a number that depends on its name and arguments alone."""
+    """Return a number to stand for the value of an unknown function, which depends on its name and arguments alone."""
     values = argument[1:] if argument[0] == "tuple" else [argument]
     if name.endswith("_"):  # a subscript
         index = _value(argument, point)

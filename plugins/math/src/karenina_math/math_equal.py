@@ -101,11 +101,11 @@ class MathEqual(ReadingPrimitive, defer_build=True):
             if self._compare(one, other) is True:
                 return Undecided(f"the comma in {number} may be a decimal mark")
         if verdict is False and any(self._is_same(*pair) for pair in _other_texts(str(text_of(expected)), text)):
-            return Undecided("the value or the ground truth has another reading that is equal")
+            return Undecided("the value or the ground truth can also be read in a way that makes them equal")
         return verdict
 
     def _is_same(self, truth: str, value: str) -> bool:
-        """Return whether two texts can be read and are equal."""
+        """Return whether two texts can be read and are equal. Undecided comparisons count as not equal."""
         try:
             trees = _read(truth), _read(value)
         except (ValueError, RecursionError):
@@ -113,7 +113,10 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return trees[0] == trees[1] or self._compare(*trees) is True
 
     def _compare(self, truth: Tree, value: Tree) -> bool | Undecided:
-        """Return whether two trees are equal, compared in a child process."""
+        """Compare two parsed expressions in a child process, and return `Undecided` or `Unreadable` if that fails.
+
+        A process that takes too long or fails makes the result undecided.
+        """
         tolerance = str(Fraction(exact(self.tolerance or 0)))
         try:
             reply = call_limited(
@@ -129,7 +132,7 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return reply[0] if isinstance(reply[0], bool) else Undecided(str(reply[1]))
 
     def _truth(self, expected: object) -> Tree:
-        """Return the ground truth. Raises `ValueError` if it cannot be read."""
+        """Return the ground truth as a parsed expression. Raises `ValueError` if it is not text or cannot be read."""
         text = text_of(expected)
         if text is None:
             raise self._wrong_truth("a text", expected)
@@ -151,7 +154,7 @@ def _other_texts(truth: str, value: str) -> list[tuple[str, str]]:
 
 
 def _both_readings(text: str) -> tuple[str, str]:
-    """Return a text and what it is in another reading, which may be the same."""
+    """Return a text, and the text rewritten in the other reading of ambiguous notations, if it has any."""
     other = text
     for pattern, meaning in _OTHER_READINGS:
         other = pattern.sub(meaning, other)

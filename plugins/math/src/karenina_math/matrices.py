@@ -24,11 +24,10 @@ class _NoMatrix(Exception):
 
 
 def matrices(tree: Tree, others: Tree) -> set[str]:
-    """Return the names of the symbols in two trees that may be matrices, because of how one of them is written.
+    """Return the names of the symbols in two expressions that may be matrices: bold letters, or all letters.
 
-    These are bold letters, and all letters if there is a transpose *A^T*, if a product contains a letter and its
-    inverse, or the inverse of a capital beside another, if a sum contains *AB* and *BA*, and if *e^A* stands
-    beside *e^B*.
+    All letters may be matrices if there is a transpose *A^T*, if a product contains a letter and its inverse, or the
+    inverse of a capital beside another, if a sum contains *AB* and *BA*, and if *e^A* stands beside *e^B*.
     """
     found = {part[1] for part in _parts([tree, others]) if part[0] == "symbol" and part[2:] == ["bold"]}
     if any(map(_has_matrices, _parts([tree, others]))):
@@ -40,7 +39,7 @@ def matrices(tree: Tree, others: Tree) -> set[str]:
 
 
 def order_counts(trees: Sequence[Tree], names: set[str]) -> bool:
-    """Return whether a product in a tree contains two of these symbols, or a transpose one."""
+    """Return whether a product in an expression contains two of the named symbols, or the transpose of one."""
     kinds = ("times", "over", "power")
     return any(
         part[0] in kinds and len(_named_in(_factors(part), names)) > (part[0] != "power" or part[2] not in _TRANSPOSES)
@@ -49,9 +48,9 @@ def order_counts(trees: Sequence[Tree], names: set[str]) -> bool:
 
 
 def same_as_matrices(one: Tree, other: Tree, names: set[str]) -> bool | None:
-    """Return whether two expressions, or the values of two equations, have the same values for matrices.
+    """Return whether two expressions, or the values of two equations, are equal if `names` are random matrices.
 
-    Returns None if they are not computed.
+    Returns None if they cannot be computed.
     """
     if (one[0] == "relation") is not (other[0] == "relation") or (one[0] == "relation" and one[1] != other[1]):
         return None
@@ -71,7 +70,7 @@ def _doubled(tree: Tree) -> list[Tree]:
 
 
 def _has_matrices(tree: Tree) -> bool:
-    """Return whether an expression is written as with matrices."""
+    """Return whether an expression is written as with matrices: with a transpose, an inverse, or *AB* beside *BA*."""
     if tree[0] == "sum":
         products = [_factors(part[1] if part[0] == "minus" else part) for part in tree[1:]]
         capitals = [[factor for factor in product if _is_capital(factor)] for product in products]
@@ -107,7 +106,7 @@ def _named_in(factors: Sequence[Tree], names: set[str]) -> list[str]:
 
 
 def _parts(tree: Any) -> Iterator[Tree]:
-    """Yield all parts of a tree, or of several."""
+    """Yield a tree and all parts of it, at any depth, or those of a list of trees."""
     if isinstance(tree, list):
         if tree and isinstance(tree[0], str):
             yield tree
@@ -116,7 +115,11 @@ def _parts(tree: Any) -> Iterator[Tree]:
 
 
 def _matrix(tree: Tree, names: set[str], tall: set[str]) -> Any:
-    """Return the value of an expression as a matrix, or as a number. Raises `_NoMatrix`, and `ValueError` for sizes."""
+    """Return the value of an expression as a matrix, or as a number if it contains none of `names`.
+
+    Each name stands for a random matrix, which is not square if the name is in `tall`. Raises `_NoMatrix` if this is
+    not computed, and `ValueError` if sizes do not fit.
+    """
     if tree[0] == "symbol" and tree[1].endswith("'") and tree[1][:-1] in names:
         return _matrix(["symbol", tree[1][:-1]], names, tall).T
     if tree[0] == "symbol" and tree[1] in names:

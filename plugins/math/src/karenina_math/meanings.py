@@ -43,7 +43,10 @@ _LARGE_CHANGE: Final = 0.1
 
 
 def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree, Tree], bool]) -> str | None:
-    """Return the reason why trees that differ may be the same, an empty text if they are, or None if they are not."""
+    """Return why expressions that differ may still mean the same, an empty string if they do, or None if they do not.
+
+    `is_same` compares them with other meanings of their notation and symbols.
+    """
     for one, other, reason in (*_other_texts(truth, value, domain), *_other_letters(truth, value)):
         if is_same(one, other):
             return reason
@@ -65,7 +68,10 @@ def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree
 
 
 def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, Tree, str]]:
-    """Yield pairs of trees with other meanings of what is written, and what it means if they are the same."""
+    """Yield both expressions with another meaning of their notation, and the reason for doubt if these are the same.
+
+    The reason is empty if there is no doubt.
+    """
     real = [with_real_roots(tree) for tree in (truth, value)]
     if domain in ("real", "integer") and real != [truth, value]:
         yield *real, "" if symbols_of([truth, value]) else "a root of a negative number may be real or complex"
@@ -81,7 +87,10 @@ def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, 
 
 
 def _other_letters(truth: Tree, value: Tree) -> Iterator[tuple[Tree, Tree, str]]:
-    """Yield pairs of trees with other letters, and what it means if they are the same."""
+    """Yield both expressions with another meaning of a letter, and the reason for doubt if these are the same.
+
+    The reason is empty if there is no doubt.
+    """
     both = [truth, value]
     forms = [with_one_form(tree) for tree in both]
     if forms != both and all(
@@ -114,7 +123,7 @@ def with_letter_i(truth: Tree, value: Tree) -> list[Tree] | None:
 
 
 def _have_same_integers(one: Tree, other: Tree) -> bool:
-    """Return whether two expressions of one integer, such as *\\frac{\\pi}{4} + n\\pi*, have the same values."""
+    """Return whether two linear expressions in one integer, such as *\\pi/4 + n\\pi*, have the same set of values."""
     names = symbols_of([one, other])
     if (
         contains((one, other), "apply")
@@ -148,12 +157,15 @@ def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
         if change is not None and change > _LARGE_CHANGE:
             return [False]
         if change is None or change > _SMALL_CHANGE:
-            return [None, "whether the bounds grow alike is not decided"]
+            return [None, "it could not be determined whether the bounds grow alike"]
     return [True] if truth[0] == value[0] else [None, "one value is an equation with a bound, the other a bound"]
 
 
 def _change(one: Tree, other: Tree, names: Sequence[str], sizes: Sequence[int]) -> float | None:
-    """Return how much the ratio of two expressions changes between two sizes, or None if it has no value."""
+    """Return by how much the logarithm of the ratio of two expressions changes between two sizes of their symbols.
+
+    Symbols later in `names` grow faster. Returns None if the ratio has no value.
+    """
     logarithms = []
     for size in sizes:
         values = {name: Fraction(size ** (place + 1)) for place, name in enumerate(names)}

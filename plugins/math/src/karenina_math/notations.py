@@ -14,7 +14,11 @@ _AFTER: Final = ("power", "factorial", "double factorial", "percent", "degrees")
 
 
 def both_readings(truth: Tree, value: Tree) -> list[tuple[Tree, Tree]]:
-    """Return the trees with functions and products of vectors, and with products of numbers if these differ."""
+    """Return the pair of trees in each reading of an ambiguous notation, or only one pair if there is no other reading.
+
+    In the first reading, *f(2)* is the value of a function and *u \\cdot v* a product of vectors. In the second one,
+    both are products of numbers.
+    """
     names = {json.dumps(name) for name in (*_defined(truth), *_defined(value))}
     is_size = truth[0] == "cross" and truth[1][0] == "number"
     are_vectors = is_size or any(_has_letters(tree) for tree in _vectors(truth))
@@ -31,16 +35,16 @@ def unknown_values(tree: Tree) -> set[str]:
 
 
 def two_readings(pairs: Sequence[tuple[Tree, Tree]]) -> str:
-    """Return which notation has the two readings in which the trees are given."""
+    """Return a sentence that names the notation in which two readings, from `both_readings`, differ."""
     functions, products = ({name for tree in pair for name in unknown_values(tree)} for pair in pairs)
     name = json.loads(min(functions - products, default='["", ""]'))[1]
     if name in _SIGNS.values():
         return f"{name} may stand for a product of vectors, or in the size of a matrix"
-    return f"{name} before brackets may be a factor or a function" if name else "the notation has two readings"
+    return f"{name} before brackets may be a factor or a function" if name else "the notation is ambiguous"
 
 
 def _values(tree: object) -> Iterator[Tree]:
-    """Yield the values of functions in a tree, which are not subscripts."""
+    """Yield the parts of a tree that are values of functions, such as *f(2)*, but not subscripts such as *a_n*."""
     if isinstance(tree, list):
         if tree[:1] == ["apply"] and not tree[1].endswith("_"):
             yield tree
@@ -49,7 +53,7 @@ def _values(tree: object) -> Iterator[Tree]:
 
 
 def _defined(tree: object) -> Iterator[Tree]:
-    """Yield the names of the functions that are a side of an equation."""
+    """Yield the names of the functions that an equation in a tree defines, as *f* in *f(x) = x + 1*."""
     if isinstance(tree, list):
         if tree[:1] == ["relation"]:
             yield from (part[1] for part in tree[1::2] if part[0] == "call")
@@ -72,7 +76,10 @@ def _has_letters(tree: Tree) -> bool:
 
 
 def _read(tree: Any, *, is_function: bool, names: set[str], are_vectors: bool) -> Any:
-    """Return a tree in one reading. Names of functions in `names` are so in both."""
+    """Return a tree with each ambiguous notation as a function or product of vectors, or as a product of numbers.
+
+    Names in `names` are functions in any case.
+    """
     if not isinstance(tree, list):
         return tree
     parts = [_read(part, is_function=is_function, names=names, are_vectors=are_vectors) for part in tree]

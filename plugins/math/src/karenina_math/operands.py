@@ -58,10 +58,10 @@ class Operands(Cursor, ABC):
         """Return whether the next token starts a factor."""
 
     def _exponent(self) -> Tree:
-        """Return what follows a *^*. Powers of powers group from the right."""
+        """Read the exponent after a *^*. Powers of powers group from the right."""
         if self._take("{"):
             if self._take("\\circ"):
-                raise TooLarge("a sign for degrees in braces is not read")
+                raise TooLarge("a degree sign in braces is not supported")
             return self._until("}")
         if self._take("-"):
             return ["minus", self._exponent()]
@@ -73,7 +73,7 @@ class Operands(Cursor, ABC):
         return exponent
 
     def _until(self, closing: str) -> Tree:
-        """Return the expression before a closing sign."""
+        """Read an expression and the sign that closes it, such as *}*, and return the expression."""
         bars, self._bars = self._bars, 0
         inner = self._item()
         self._bars = bars
@@ -81,9 +81,9 @@ class Operands(Cursor, ABC):
         return inner
 
     def _primary(self) -> Tree:
-        """Return a number, symbol, function, bracket or matrix."""
+        """Read a number, symbol, function, bracket or matrix. Raises `NotReadable` at the end of the text."""
         if self.place >= len(self.tokens):
-            raise NotReadable("the expression is not complete")
+            raise NotReadable("the expression is incomplete")
         token = self.tokens[self.place]
         self.place += 1
         match token.kind:
@@ -104,15 +104,18 @@ class Operands(Cursor, ABC):
         return self._command(token.text) if token.kind == "command" else self._bracket(token.text)
 
     def _base(self, digits: str) -> int:
-        """Return the base of a number such as *204_5*. Raises `NotReadable` unless it has only digits of that base."""
+        """Read the base of a number such as *204_5*. Raises `NotReadable` if `digits` are not digits of that base."""
         base = self._argument()
         size = int(base[1]) if base[0] == "number" and base[1] in _BASES else 0
         if not digits.isalnum() or any(int(digit, 36) >= size for digit in digits):
-            raise NotReadable("the base of a number is not possible")
+            raise NotReadable("the base of the number is invalid")
         return size
 
     def _bracket(self, sign: str) -> Tree:
-        """Return what is in brackets."""
+        """Read up to the bracket that closes `sign`: an expression, absolute value, set, tuple or interval.
+
+        Raises `NotReadable` if the closing bracket is missing or does not fit.
+        """
         if sign == "|":
             self._bars += 1
             inner = self._item()
@@ -138,7 +141,7 @@ class Operands(Cursor, ABC):
         self.place += 1
         if len(inner) == 2:
             if (sign == "(") is not (closing == ")"):
-                raise NotReadable("a bracket is closed by another kind")
+                raise NotReadable("a bracket is closed by one of another kind")
             only: Tree = inner[1]
             return only
         if sign == "(" and closing == ")":
@@ -148,10 +151,10 @@ class Operands(Cursor, ABC):
             return ["interval", sign == "[", closing == "]", inner[1], inner[2]]
         if sign == "[" and closing == "]":
             return ["tuple", *inner[1:]]
-        raise NotReadable("an interval has two ends")
+        raise NotReadable("an interval must have two ends")
 
     def _command(self, name: str) -> Tree:
-        """Return what a command of LaTeX, or a function in plain text, stands for."""
+        """Read the arguments of a LaTeX command or function. Raises `NotReadable` or `TooLarge` for unknown ones."""
         plain = name[1:]
         if name in _FRACTIONS:
             return quotient(self._argument(), self._argument())
@@ -182,7 +185,7 @@ class Operands(Cursor, ABC):
                     return ["set"]
                 found = self.items()
                 if any(item[0] == "relation" and contains(item[1::2], "ratio") for item in found[1:]):
-                    raise TooLarge("a set with a condition is not read")
+                    raise TooLarge("sets with conditions are not supported")
                 self._expect("\\}")
                 return ["set", *found[1:]]
             case "\\langle":
@@ -199,14 +202,17 @@ class Operands(Cursor, ABC):
                 self.place += 1
                 self._expect("}")
                 if kind != "R":
-                    raise TooLarge(f"the set {kind} is not read")
+                    raise TooLarge(f"the set {kind} is not supported")
                 return ["reals"]
         if name.startswith("\\begin{"):
             return self._matrix(name[7:-1])
-        raise NotReadable(f"{name} is not read")
+        raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
-        """Return a function with its argument: *sin^2 x*, *log_2 8*."""
+        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*.
+
+        Without brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
+        """
         base = exponent = None
         for _ in range(2):
             if self._take("_"):
@@ -225,7 +231,7 @@ class Operands(Cursor, ABC):
                 argument = ["times", argument, self._power()]
             self._depth -= 1
             if "" in symbols_of(argument):
-                raise TooLarge(f"the argument of {name} is not clear")
+                raise TooLarge(f"the argument of {name} is unclear")
         if argument[0] == "tuple":
             raise NotReadable(f"{name} has several arguments")
         if exponent == ["minus", ["number", "1"]]:
@@ -236,7 +242,7 @@ class Operands(Cursor, ABC):
         return tree if exponent is None else ["power", tree, exponent]
 
     def _series(self, kind: str) -> Tree:
-        """Return a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus."""
+        """Read a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus."""
         before = frozenset(self.free)
         low: Tree = []
         high: Tree = []
@@ -246,7 +252,7 @@ class Operands(Cursor, ABC):
             elif self._take("^"):
                 high = self._exponent()
         if not high or low[:1] != ["relation"] or len(low) != 4 or low[2] != "=" or not is_index(low[1]):
-            raise NotReadable(f"a {kind} without bounds such as k=1 and n is not read")
+            raise NotReadable(f"a {kind} needs bounds such as k=1 and n")
         index = low[1][1]
         if index not in before:
             self.symbols.discard(index)
@@ -260,7 +266,7 @@ class Operands(Cursor, ABC):
         return ["series", kind, index, low[3], high, body]
 
     def _argument(self) -> Tree:
-        """Return an argument of a command: in braces, or a single digit or sign."""
+        """Read an argument of a command: an expression in braces, a single digit, or an operand."""
         if self._take("{"):
             return self._until("}")
         token = self.tokens[self.place] if self.place < len(self.tokens) else None
@@ -273,7 +279,7 @@ class Operands(Cursor, ABC):
         return tree
 
     def _symbol(self, name: str) -> Tree:
-        """Return a symbol with its subscript, the constant *e* or *i*, or a function such as *f(x)*.
+        """Read what follows a name: return a symbol with its subscript, the constant *e* or *i*, or a function *f(x)*.
 
         *\\Delta x* is one symbol, and a "call" a product or the value of a function.
         """
@@ -310,7 +316,7 @@ class Operands(Cursor, ABC):
         return ["symbol", name]
 
     def _inside(self) -> list[Token]:
-        """Return the tokens in the brackets that come next, or none if they are not closed."""
+        """Return the tokens in the brackets that come next without reading them, or none if these are not closed."""
         depth = 0
         for place in range(self.place, len(self.tokens)):
             depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(self.tokens[place].text, 0)
@@ -324,7 +330,7 @@ class Operands(Cursor, ABC):
         return any(one == name and after not in ("(", "[") for one, after in pairwise([*texts, ""]))
 
     def _may_be_function(self, name: str) -> bool:
-        """Return whether what is in the brackets that come next may be the argument of a function."""
+        """Return whether the brackets that come next may contain the argument of a function `name`, not a factor."""
         inside = self._inside()
         if not inside or self._contains_itself(name):
             return False
@@ -340,7 +346,7 @@ class Operands(Cursor, ABC):
         return "".join(token.text for token in self.tokens[self.place :])
 
     def _index(self) -> str | Tree:
-        """Return a subscript: a text such as *12* or *max*, or an expression such as *n-1* or the index of a sum."""
+        """Read a subscript: a string such as *12* or *max*, or an expression such as *n-1* or the index of a sum."""
         in_braces = self._take("{")
         parts: list[str] = []
         start = self.place
@@ -350,7 +356,7 @@ class Operands(Cursor, ABC):
         if not in_braces or self._next() == "}":
             is_bound = not self._bound.isdisjoint(parts)
             if is_bound and len(parts) > 1:
-                raise TooLarge("a subscript with several indices of sums is not read")
+                raise TooLarge("a subscript with several indices of sums is not supported")
             if parts and not is_bound:
                 self.place += in_braces
                 return "".join(parts)
@@ -358,9 +364,9 @@ class Operands(Cursor, ABC):
         return self._until("}") if in_braces else self._primary()
 
     def _matrix(self, name: str) -> Tree:
-        """Return a matrix, whose *\\begin* was read."""
+        """Read a matrix up to its *\\end*, after its *\\begin*. Raises `NotReadable` if its rows differ in length."""
         if name not in _MATRICES:
-            raise NotReadable(f"{name} is not read")
+            raise NotReadable(f"{name} is not supported")
         if name == "array" and self._take("{"):
             while not self._take("}"):
                 if self.place >= len(self.tokens):
@@ -376,5 +382,5 @@ class Operands(Cursor, ABC):
             elif self._next() != end:
                 self._expect("&")
         if len({len(row) for row in rows}) != 1:
-            raise NotReadable("the matrix is not complete")
+            raise NotReadable("the rows of the matrix differ in length")
         return ["matrix", *rows]

@@ -24,7 +24,10 @@ _CLOSING: Final = frozenset(
 
 
 def read(text: str) -> Tree:
-    """Return the tree of a text. Raises `NotReadable` if it is not an expression, and `TooLarge` beyond a limit."""
+    """Parse mathematical text into a tree of nested lists, such as ["sum", ["symbol", "x"], ["number", "1"]].
+
+    Raises `NotReadable` if it is not an expression, and `TooLarge` if it is beyond a limit or has two readings.
+    """
     reader = _Reader(tokens_of(text))
     if not reader.tokens:
         raise NotReadable("the value is empty")
@@ -36,7 +39,7 @@ def read(text: str) -> Tree:
     if len(reader.symbols) > _MOST_SYMBOLS:
         raise TooLarge(f"there are more than {_MOST_SYMBOLS} symbols")
     if reader.free & reader.indices:
-        raise TooLarge("where a sum ends has two readings")
+        raise TooLarge("it is ambiguous where a sum ends")
     return tree[1] if tree[0] == "list" and len(tree) == 2 else tree
 
 
@@ -44,7 +47,10 @@ class _Reader(Operands):
     """A recursive-descent parser of tokens: lists, relations and operators."""
 
     def items(self) -> Tree:
-        """Return a list of items that are separated by commas, *and* or *or*. Raises `TooLarge` for both words."""
+        """Read items that are separated by commas, *and* or *or*, and return them as a list even if there is only one.
+
+        Raises `TooLarge` for both words.
+        """
         found = [self._item()]
         words: set[str] = set()
         while (sign := self._next()) in _SEPARATORS:
@@ -54,11 +60,11 @@ class _Reader(Operands):
             found.append(self._item())
         words &= {"and", "or"}
         if len(words) > 1:
-            raise TooLarge("'and' beside 'or' has two readings")
+            raise TooLarge("'and' next to 'or' is ambiguous")
         return [words.pop() if words else "list", *found]
 
     def _item(self) -> Tree:
-        """Return an expression, a set, or a relation of several of them."""
+        """Read an expression or set, or a relation of several of them, such as *1 < x < 2*."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise TooLarge(f"the value is nested more than {DEEPEST} deep")
@@ -74,7 +80,7 @@ class _Reader(Operands):
         return parts[0] if len(parts) == 1 else ["relation", *parts]
 
     def _ratio(self, first: Tree) -> Tree:
-        """Return a ratio such as *3:2*, whose first term was read. *2:30* may be a time."""
+        """Read the rest of a ratio such as *3:2* after its first term. *2:30* becomes a "time", which may be either."""
         terms, last = [first], ""
         while self._take(":"):
             last = self._next()
@@ -83,7 +89,7 @@ class _Reader(Operands):
         return ["time" if is_time else "ratio", *terms]
 
     def _set(self) -> Tree:
-        """Return a sum, or several sets with the signs between them."""
+        """Read a sum, and the further ones after signs of sets such as *\\cup*, which group from the left."""
         left = self._sum()
         if self._next() in ("\\over", "\\choose"):
             is_choice = self._take("\\choose") or not self._take("\\over")
@@ -94,7 +100,7 @@ class _Reader(Operands):
         return left
 
     def _sum(self) -> Tree:
-        """Return a sum of products."""
+        """Read a sum of products, or a single product. A minus between sets is their difference."""
         terms: list[Tree] = []
         while True:
             sign = self._next()
@@ -111,7 +117,7 @@ class _Reader(Operands):
         return terms[0] if len(terms) == 1 else ["sum", *terms]
 
     def _product(self) -> Tree:
-        """Return a product or quotient, also without a sign. Raises `TooLarge` for *1/2x*, which has two readings."""
+        """Read a product or quotient, also without a sign, as in *2x*. Raises `TooLarge` for *1/2x* (two readings)."""
         left = self._power()
         after_slash = False
         while True:
@@ -131,31 +137,34 @@ class _Reader(Operands):
                 if self._kind() in ("repeating", "based"):
                     raise NotReadable("a number follows another factor")
                 if after_slash:
-                    raise TooLarge("a product after a slash has two readings, as in 1/2x")
+                    raise TooLarge("a product after a slash is ambiguous, as in 1/2x")
                 right = self._power()
                 left = beside(left, right)
             else:
                 return left
 
     def _mixed(self, whole: Tree) -> Tree:
-        """Return a mixed number in plain text, such as *4 1/2*, after its whole part."""
+        """Read the fraction of a mixed number in plain text, such as *4 1/2*, after its whole part, and return the sum.
+
+        Raises `NotReadable` if no proper fraction of integers follows.
+        """
         above, slash, below = (*(token.text for token in self.tokens[self.place : self.place + 3]), "", "")[:3]
         number = beside(whole, ["over", ["number", above], ["number", below]])
         if slash != "/" or number[0] != "sum":
             raise NotReadable("a number follows another factor")
         self.place += 3
         if self._next() in ("^", "!", "%"):
-            raise TooLarge("a sign after a mixed number has two readings")
+            raise TooLarge("a sign after a mixed number is ambiguous")
         return number
 
     def _power(self) -> Tree:
-        """Return a factor with the signs after it: exponent, factorial, percent, degrees."""
+        """Read a factor with the signs after it: exponents, factorials, percent and degrees."""
         base = self._primary()
         while True:
             if self._take("!"):
                 is_double = self._take("!")
                 if is_double and self._next() == "!":
-                    raise NotReadable("a multiple factorial is not read")
+                    raise NotReadable("multiple factorials are not supported")
                 base = ["double factorial" if is_double else "factorial", base]
             elif self._take("%"):
                 base = ["percent", base]
@@ -172,7 +181,7 @@ class _Reader(Operands):
                 return base
 
     def _starts_factor(self) -> bool:
-        """Return whether the next token starts a factor, so that a product without a sign goes on."""
+        """Return whether the next token starts a factor, so that a product without a sign continues."""
         text = self._next()
         if self._kind() in ("number", "repeating", "based", "word", "name"):
             return True

@@ -33,9 +33,9 @@ class _NotSolved(Exception):
 
 
 def critical_points(relation: Tree, point: Point) -> list[Any] | None:
-    """Return all numbers at which a relation of a symbol may change between true and false.
+    """Return all numbers at which a relation of one symbol may change between true and false, or None if not known.
 
-    Returns None if they are not known, because the symbol stands in several places.
+    They are only known if the symbol occurs in one place, and the operations around it can be inverted.
     """
     found: list[Any] = []
     try:
@@ -51,10 +51,10 @@ def critical_points(relation: Tree, point: Point) -> list[Any] | None:
 
 
 def have_same_solutions(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool | None:
-    """Return whether two equations of several symbols have the same solutions for those symbols that can be isolated.
+    """Return whether two equations have the same solutions for each symbol that can be isolated, or None if not known.
 
-    The other symbols are numbers, and at some of them there must be a solution. Returns None if that is not known. With
-    `positive`, only positive solutions count.
+    The other symbols are numbers, and at some of them there must be a solution. With `positive`, only positive
+    solutions count.
     """
     trees = difference(one), difference(other)
     names = symbols_of(trees[0])
@@ -93,7 +93,7 @@ def _count(tree: object, name: str) -> int:
 
 
 def _with_numbers(tree: Any, name: str, point: Point) -> Any:
-    """Return a tree with the numbers of a point for all symbols but one."""
+    """Return a tree with numbers for all symbols but `name`. Raises `_NotSolved` if a number is not rational."""
     if not isinstance(tree, list) or tree == ["symbol", name]:
         return tree
     if tree[:1] == ["symbol"]:
@@ -105,7 +105,10 @@ def _with_numbers(tree: Any, name: str, point: Point) -> Any:
 
 
 def differ(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool:
-    """Return whether a point shows that one relation is true and the other is not. If not, they may be equal."""
+    """Return whether a point shows that two relations differ. If none does, they may still differ elsewhere.
+
+    Equations are compared at solutions of each of them near the points.
+    """
     if contains((one, other), "apply"):
         return False
     if one[2] != "=":
@@ -122,7 +125,7 @@ def differ(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -
 
 
 def _roots(equation: Tree, name: str, point: Point) -> Iterator[Point]:
-    """Yield points that solve an equation for a symbol, with the other symbols as they are."""
+    """Yield points at which an equation is true, found numerically for the symbol `name` with the others fixed."""
     tree = difference(equation)
 
     def value(x: Any) -> Any:
@@ -149,7 +152,7 @@ def _is_root(equation: Tree, point: Point, most: Any = _ROUNDING) -> bool:
 
 
 def _edges(side: Tree, point: Point) -> Iterator[Any]:
-    """Yield the numbers at which an expression with its symbol in one place begins or ends to have a real value."""
+    """Yield the numbers for its only symbol at which an expression starts or stops to be real, such as 0 for *1/x*."""
     if side[0] == "symbol":
         return
     inner = _inner(side)
@@ -165,7 +168,7 @@ def _edges(side: Tree, point: Point) -> Iterator[Any]:
 
 
 def zeros(tree: Tree, name: str, point: Point) -> list[Any]:
-    """Return the real numbers for a symbol at which an expression is zero, or none if there is no formula for them."""
+    """Return the real numbers for the symbol `name` at which an expression is zero, or an empty list if not known."""
     try:
         return _solutions(_with_numbers(tree, name, point), Fraction(0), point)
     except (_NotSolved, NoValue, OutOfReach, ZeroDivisionError, OverflowError):
@@ -173,7 +176,10 @@ def zeros(tree: Tree, name: str, point: Point) -> list[Any]:
 
 
 def _solutions(side: Tree, value: Any, point: Point) -> list[Any]:
-    """Return the real numbers for its symbol at which an expression has a value. Raises `_NotSolved`."""
+    """Return the real solutions of *side = value* for the symbol in `side`.
+
+    Raises `_NotSolved` if the symbol occurs in several places, or if an operation cannot be inverted.
+    """
     if isinstance(value, mpmath.mpc) and value.imag:
         return []
     if side[0] == "symbol":
@@ -183,7 +189,7 @@ def _solutions(side: Tree, value: Any, point: Point) -> list[Any]:
 
 
 def _inner(side: Tree) -> Tree:
-    """Return the only operand that contains the symbol. Raises `_NotSolved` if there are several."""
+    """Return the only operand of `side` that contains a symbol. Raises `_NotSolved` if none or several do."""
     found = [part for part in side[1:] if isinstance(part, list) and contains((part,), "symbol")]
     if len(found) != 1:
         raise _NotSolved
@@ -191,7 +197,10 @@ def _inner(side: Tree) -> Tree:
 
 
 def _inverse(side: Tree, inner: Tree, value: Any, point: Point) -> list[Any]:
-    """Return the values of the inner operand at which an operation has a value."""
+    """Return the real values of the operand `inner` with which the operation `side` gives `value`.
+
+    Raises `_NotSolved` if the operation cannot be inverted.
+    """
     y = mpmath.re(number(value))
     others = [number(value_of(part, point)) for part in side[1:] if isinstance(part, list) and part is not inner]
     if side[0] in ("power", "logarithm", "root") and isinstance(others[0], mpmath.mpc):
@@ -227,7 +236,7 @@ def _inverse(side: Tree, inner: Tree, value: Any, point: Point) -> list[Any]:
 
 
 def _root_of(y: Any, exponent: Any) -> list[Any]:
-    """Return the real numbers whose power is *y*."""
+    """Return the real numbers whose power with this exponent is `y`: none, one, or two of opposite sign."""
     if y == 0:
         return [y] if exponent > 0 else []
     root = mpmath.power(abs(y), 1 / exponent)

@@ -17,7 +17,7 @@ _MOST_NUMBERS: Final = 20
 
 
 def is_member(x: Any, tree: Tree, point: Point) -> bool:
-    """Return whether a real number is in a set, or a solution of an inequality."""
+    """Return whether a real number is in a set, or a solution of an inequality. Raises `NoValue` for other trees."""
     match tree[0]:
         case "reals":
             return True
@@ -40,7 +40,7 @@ def is_member(x: Any, tree: Tree, point: Point) -> bool:
 
 
 def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:
-    """Return numbers at which inequalities that differ may differ: those in them, their roots, and small ones."""
+    """Return numbers for comparing inequalities: quarters from -11 to 11, and the numbers in them with their roots."""
     found = {Fraction(quarter, 4) for quarter in range(-44, 45)}
     for size in list(_numbers(relations))[:_MOST_NUMBERS]:
         value = value_of(["number", size], point)
@@ -50,7 +50,7 @@ def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:
 
 
 def with_points_between(numbers: Iterable[Any]) -> list[Any]:
-    """Return the different ones of these numbers, one between each two neighbours, and one on each side of all."""
+    """Return the distinct numbers, one between each two neighbours, and one beyond each end, or [0] without numbers."""
     found: list[Any] = []
     for one in sorted(numbers, key=number):
         if not found or not equal(found[-1], one):
@@ -60,7 +60,10 @@ def with_points_between(numbers: Iterable[Any]) -> list[Any]:
 
 
 def has_no_other_roots(relation: Tree, known: Sequence[Any], point: Point) -> bool:
-    """Return whether the sides of a relation can be equal only at numbers that are known."""
+    """Return whether a relation of polynomials has as many roots among the numbers in `known` as it can have at all.
+
+    Returns False for other relations.
+    """
     for low, sign, high in zip(relation[1::2], relation[2::2], relation[3::2], strict=False):
         tree = difference(["relation", low, sign, high])
         degree = _degree(tree)
@@ -79,7 +82,7 @@ def _at(x: Any, point: Point) -> Point:
 
 
 def is_true(relation: Tree, point: Point) -> bool:
-    """Return whether a relation is true at a point. It is not where a side has no real value."""
+    """Return whether a relation is true at a point. Where a side has no finite real value, it is not."""
     try:
         values = [value_of(part, point) for part in relation[1::2]]
     except NoValue:
@@ -97,7 +100,7 @@ def is_true(relation: Tree, point: Point) -> bool:
 
 
 def _degree(tree: Tree) -> int | None:
-    """Return the greatest degree of a polynomial, also one with absolute values, or None for other expressions."""
+    """Return an upper bound for the degree of a polynomial, which may have absolute values, or None for others."""
     if not contains((tree,), "symbol"):
         return 0
     if tree[0] == "symbol":
@@ -126,7 +129,7 @@ def _count_bars(tree: Tree) -> int:
 
 
 def _numbers(trees: Sequence[object]) -> Iterator[str]:
-    """Yield the numbers that are written in trees."""
+    """Yield all numbers that occur in trees, as they are written."""
     for tree in trees:
         if isinstance(tree, list):
             if tree[:1] == ["number"]:

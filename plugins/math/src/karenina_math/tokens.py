@@ -169,7 +169,10 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the tokens of a text. Raises `NotReadable` and `TooLarge`."""
+    """Split mathematical text, in LaTeX or plain, into tokens.
+
+    Raises `NotReadable` if it contains a word or an unknown sign, and `TooLarge` if it is too long.
+    """
     text = _plain(text)
     tokens: list[Token] = []
     place, spaced = 0, False
@@ -194,7 +197,10 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _plain(text: str) -> str:
-    """Return a text in one notation, without delimiters, emphasis, styles and the box around it."""
+    """Return a text without delimiters, emphasis and styles, in one notation, or only what is in its box.
+
+    Raises `NotReadable` for prose and several boxes, and `TooLarge` if the text is too long.
+    """
     if len(text) > LONGEST:
         raise TooLarge(f"the value has more than {LONGEST:,} characters")
     text = _unboxed(text).strip()
@@ -241,7 +247,7 @@ def _keep_thin(text: str) -> str:
 
 
 def _unboxed(text: str) -> str:
-    """Return the contents of the only box of a text, or the text without a box. Raises `NotReadable`."""
+    """Return the contents of the *\\boxed* in a text, or the text if it has none. Raises `NotReadable` for several."""
     starts = [match.end() for match in re.finditer(r"\\(?:boxed|fbox)\s*\{", text)]
     if not starts:
         return text
@@ -256,7 +262,10 @@ def _unboxed(text: str) -> str:
 
 
 def _split_word(word: str, spaced: bool) -> list[Token]:
-    """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols."""
+    """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols.
+
+    Raises `NotReadable` if it is probably a word of a language, such as *cat*.
+    """
     if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo", "sum", "prod") or word in GREEK:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]
     if word.lower() in ("and", "or"):

@@ -44,7 +44,7 @@ def membership(tree: Tree) -> Tree:
 
 
 def assigned(tree: Tree) -> tuple[Tree, Tree] | None:
-    """Return the symbol or *f(x)* of an equation and the expression that it equals, or None."""
+    """Return the name (such as *x* or *f(x)*) and the expression of an equation with a name on one side, or None."""
     if tree[0] != "relation" or len(tree) != 4 or tree[2] != "=":
         return None
     for name, value in ((tree[1], tree[3]), (tree[3], tree[1])):
@@ -81,7 +81,7 @@ def named_values(items: Sequence[Tree]) -> dict[str, Tree] | None:
 
 
 def spread(tree: Tree) -> Tree:
-    """Return the list *x = 1, y = 2* of *(x, y) = (1, 2)*, and other trees unchanged."""
+    """Return *(x, y) = (1, 2)* as the list *x = 1, y = 2*, and other trees unchanged."""
     named = assigned(tree)
     if named is None or not named[0][0] == named[1][0] == "tuple" or len(named[0]) != len(named[1]):
         return tree
@@ -89,7 +89,7 @@ def spread(tree: Tree) -> Tree:
 
 
 def grouped(items: Sequence[Tree]) -> Sequence[Tree]:
-    """Return *(x, y) = (1, 2)* and *(x, y) = (3, 4)* for *x = 1, y = 2, x = 3, y = 4*, and other items unchanged."""
+    """Return *x = 1, y = 2, x = 3, y = 4* as *(x, y) = (1, 2)* and *(x, y) = (3, 4)*, and other items unchanged."""
     pairs = [pair for item in items if (pair := assigned(item)) is not None]
     names = sorted({json.dumps(name) for name, _ in pairs})
     size = len(names)
@@ -123,7 +123,7 @@ def bases(tree: object) -> set[int]:
 
 
 def unnamed(tree: Tree) -> Tree:
-    """Return the expression that a symbol equals, and other trees unchanged."""
+    """Return the expression of an equation such as *x = 2*, and other trees unchanged."""
     if tree[0] == "signed":
         return [*tree[:2], unnamed(tree[2])]
     named = assigned(tree)
@@ -136,7 +136,10 @@ def difference(tree: Tree) -> Tree:
 
 
 def as_set(tree: Tree) -> Tree:
-    """Return a pair in parentheses as an open interval, an inequality as one with its ends, and others unchanged."""
+    """Return a pair or a simple inequality as an interval: *(1, 2)*, *x < 2* or *1 <= x < 2*; others are unchanged.
+
+    *x = 2* becomes a set of one number, and *x != 2* a difference from the real numbers.
+    """
     if tree[0] == "tuple" and len(tree) == 3:
         return ["interval", False, False, tree[1], tree[2]]
     if tree[0] != "relation" or not (is_real_set(tree) or _is_value(tree)):
@@ -160,7 +163,10 @@ def as_set(tree: Tree) -> Tree:
 
 
 def readings(tree: Tree) -> list[Tree]:
-    """Return the meanings of a list: a union or intersection (or, with commas, both) if it consists of inequalities."""
+    """Return the meanings of a list: unions or intersections if it consists of inequalities, otherwise the list.
+
+    Inequalities that are separated by commas can be either. A tree of another kind is its only meaning.
+    """
     if tree[0] not in ("list", "and", "or"):
         return [tree]
     items = [readings(item)[0] for item in tree[1:]]
@@ -178,7 +184,7 @@ def readings(tree: Tree) -> list[Tree]:
 
 
 def is_solution_set(tree: Tree) -> bool:
-    """Return whether a tree is a set of real numbers, or inequalities of one symbol, alone or joined."""
+    """Return whether a tree is a set of real numbers, or one or more joined inequalities of the same symbol."""
     if is_real_set(tree):
         return True
     if tree[0] in ("union", "intersection"):
@@ -187,7 +193,7 @@ def is_solution_set(tree: Tree) -> bool:
 
 
 def _is_condition(tree: Tree) -> bool:
-    """Return whether a tree is a relation of real numbers and a symbol, or several that are joined."""
+    """Return whether a tree is a solution set, or a relation without functions, tuples and other objects."""
     if tree[0] != "relation":
         return is_solution_set(tree)
     others = ("apply", "i", "in", "pm", "mp", "tuple", "matrix", "ratio", "time", *SETS)
@@ -201,7 +207,7 @@ def _is_value(tree: Tree) -> bool:
 
 
 def hard_relations(tree: Tree) -> Iterator[Tree]:
-    """Yield the relations of a set that are not intervals, such as *x^2 < 4*."""
+    """Yield the relations in a set, or in the parts of a union and the like, that are no intervals: *x^2 < 4*."""
     if tree[0] == "relation" and as_set(tree) is tree:
         yield tree
     elif tree[0] in ("union", "intersection", "difference"):
@@ -231,7 +237,7 @@ def has_indices(tree: object) -> bool:
 
 
 def other_names(truth: Tree, value: Tree) -> dict[str, str]:
-    """Return a symbol of the truth with the one of the value that may mean the same, if no others differ.
+    """Return {ours: theirs} if two expressions differ in one symbol each and these may mean the same, otherwise {}.
 
     These are the constants of an integration, such as *C* and *c*, and the argument of a function that is not written.
     """
@@ -248,7 +254,7 @@ def other_names(truth: Tree, value: Tree) -> dict[str, str]:
 
 
 def without_unit(tree: Tree) -> Tree | None:
-    """Return *3* for *3 cm^2* and *3 m/s*, whose letters may be a unit or symbols, or None for other trees."""
+    """Return the number of an expression whose letters may be a unit, such as *3* for *3 cm^2*, or None for others."""
     if tree[0] == "over" and _letters(tree[2]) in _UNITS:
         tree = tree[1]
     letters = ""
@@ -258,7 +264,7 @@ def without_unit(tree: Tree) -> Tree | None:
 
 
 def _letters(tree: Tree) -> str:
-    """Return the letters of a symbol, a power of one, or a product of symbols; otherwise an empty text."""
+    """Return the letters of a symbol, of a power, or of a product of symbols, or an empty string for other trees."""
     if tree[0] == "power":
         return _letters(tree[1])
     if tree[0] == "times" and (first := _letters(tree[1])):
@@ -267,7 +273,7 @@ def _letters(tree: Tree) -> str:
 
 
 def renamed(tree: Any, names: Mapping[str, str]) -> Any:
-    """Return a tree with other names for symbols."""
+    """Return a copy of a tree with the new names for symbols. Symbols that are not in `names` keep theirs."""
     if not isinstance(tree, list):
         return tree
     return (
@@ -276,7 +282,7 @@ def renamed(tree: Any, names: Mapping[str, str]) -> Any:
 
 
 def with_real_roots(tree: Any) -> Any:
-    """Return a tree with odd roots for powers such as *x^{2/3}*, so that they are real for negative numbers."""
+    """Return a copy with real odd roots for powers such as *x^{2/3}*, which are otherwise complex for negative *x*."""
     if not isinstance(tree, list):
         return tree
     tree = [with_real_roots(part) for part in tree]
@@ -299,7 +305,7 @@ def with_one_form(tree: Any) -> Any:
 
 
 def as_matrix(tree: Tree) -> Tree:
-    """Return the matrix of rows in brackets, such as *[[1, 2], [3, 4]]*, the tuple of a row, or else the tree."""
+    """Return nested rows in brackets such as *[[1, 2], [3, 4]]* as a matrix, a single row as a tuple, others as is."""
     row = _row(tree)
     if row is None:
         return tree
@@ -315,7 +321,7 @@ def _row(tree: Tree) -> list[Tree] | None:
 
 
 def components(tree: Tree, size: int) -> list[Tree] | None:
-    """Return the components of a sum of unit vectors, such as *i + 2j + 3k*, or None for other trees."""
+    """Return the `size` components of a sum of unit vectors, such as *i + 2j + 3k*, or None for other trees."""
     units = [["constant", "i"], ["symbol", "j"], ["symbol", "k"]][:size]
     if size not in (2, 3) or not contains_tree(tree, units[0]) or not symbols_of(tree) & {"j", "k"}:
         return None
@@ -323,7 +329,10 @@ def components(tree: Tree, size: int) -> list[Tree] | None:
 
 
 def replaced(tree: Any, others: Mapping[str, Tree]) -> Any:
-    """Return a tree with others for some of its parts, which are given as JSON."""
+    """Return a copy of a tree in which parts are replaced. `others` maps the JSON of a part to its replacement.
+
+    Only parts of two elements, such as symbols and numbers, can be replaced.
+    """
     if not isinstance(tree, list):
         return tree
     if len(tree) == 2 and (other := others.get(json.dumps(tree))) is not None:
@@ -332,7 +341,7 @@ def replaced(tree: Any, others: Mapping[str, Tree]) -> Any:
 
 
 def is_real_set(tree: Tree) -> bool:
-    """Return whether a tree is a set of real numbers, with ends without symbols."""
+    """Return whether a tree is a set, or an inequality of a name and bounds, whose ends contain no symbols."""
     if tree[0] == "relation":
         parts = tree[1:]
         if len(parts) == 3 and parts[1] in ("<", "<=", ">", ">=", "!="):
@@ -345,7 +354,7 @@ def is_real_set(tree: Tree) -> bool:
 
 
 def ends(tree: Tree) -> Iterator[Tree]:
-    """Yield the ends of the intervals and the elements of a set."""
+    """Yield the ends of intervals and the elements of sets in a set and its parts, or nothing for other trees."""
     match tree[0]:
         case "interval":
             yield from tree[3:]
@@ -370,13 +379,16 @@ def _is_mixed(left: Tree, right: Tree) -> bool:
 
 
 def beside(left: Tree, right: Tree) -> Tree:
-    """Return a product without a sign, or a mixed number, such as *12\\frac{1}{2}*, with the sign after it."""
+    """Return what two operands side by side mean: a product, or a mixed number such as *12\\frac{1}{2}*.
+
+    Raises `TooLarge` if a sign such as *!* after a mixed number has two readings.
+    """
     if _is_mixed(left, right):
         return ["sum", left, right]
     if right[0] in ("percent", "degrees") and _is_mixed(left, right[1]):
         return [right[0], ["sum", left, right[1]]]
     if right[0] in ("power", "factorial", "double factorial") and _is_mixed(left, right[1]):
-        raise TooLarge("a sign after a mixed number has two readings")
+        raise TooLarge("a sign after a mixed number is ambiguous")
     return ["times", commuted(left), right]
 
 
@@ -400,7 +412,7 @@ def commuted(tree: Tree) -> Tree:
 def quotient(above: Tree, below: Tree) -> Tree:
     """Return a quotient. Raises `NotReadable` for a derivative, such as *\\frac{dy}{dx}*."""
     if below[0] == "times" and _is_differential(above) and _is_differential(below):
-        raise NotReadable("a derivative is not read")
+        raise NotReadable("derivatives are not supported")
     return ["over", above, below]
 
 

@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text of a result. Other content is described, without its data.
+    """Return the text of a result. Other content is described, and images and sounds are attached to the string.
 
-    If there is no text, the structured content is returned as JSON.
+    They are only attached (as a `ToolResult`) if all of them can be. If there is no text, the structured content is
+    returned as JSON.
     """
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:
@@ -68,7 +69,7 @@ def result_text(result: CallToolResult) -> str:
 
 
 def _files(blocks: list[ContentBlock]) -> Iterator[Attachment]:
-    """Yield the images and sounds that can be attached to a message."""
+    """Store the images and sounds that can be attached to a message, and yield them as attachments."""
     for number, block in enumerate(blocks, 1):
         if isinstance(block, ImageContent | AudioContent):
             with suppress(ValueError):
@@ -227,7 +228,7 @@ class Connection:
             await self._link.end()
 
     async def _client(self) -> Client:
-        """Return the connected client. Connect if necessary.
+        """Return the connected client, after connecting if there is none or the connection has ended.
 
         Raises `_CannotConnect` if connecting fails.
         """
@@ -342,10 +343,7 @@ class _ClientTask:
             self._fail(_CannotConnect(self.output.stopped or "the connection was closed"))
 
     def _fail(self, error: BaseException) -> None:
-        """Report an error to callers that are waiting for the client.
-
-        Does nothing if the client is connected or has already failed.
-        """
+        """Make callers that wait for the client raise an error, unless it is connected or has already failed."""
         if not self._ready.done():
             self._ready.set_exception(_CannotConnect(_error_text(error)))
             self._ready.exception()  # mark it as retrieved: no task may be awaiting it

@@ -127,10 +127,7 @@ def has_servers(model: ModelConfig) -> bool:
 
 
 def read_servers(model: ModelConfig) -> list[Server]:
-    """Return a model's servers, after checking them.
-
-    Raises `AdapterConfigError` with all problems.
-    """
+    """Return the MCP servers that a model is configured with. Raises `AdapterConfigError` with all problems."""
     servers: list[Server] = []
     problems: list[str] = []
     places = model.mcp_urls_dict or {}
@@ -156,10 +153,7 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Replace each `${NAME}` in `text` with the value of the environment variable.
-
-    Raises `ValueError` if a variable is unset or empty.
-    """
+    """Return `text` with environment variables for each `${NAME}`. Raises `ValueError` if one is unset or empty."""
 
     def value(match: re.Match[str]) -> str:
         setting = os.environ.get(match[1])
@@ -179,6 +173,7 @@ def find_program(program: str) -> str:
 
 
 def _server_problems(server: Server) -> Iterator[str]:
+    """Yield a message for each problem with a server's URL or command, and for options that do not apply to it."""
     where = f"mcp_urls_dict, {server.name!r}"
     try:
         if server.is_remote:

@@ -156,10 +156,7 @@ async def _drain(stream: ByteReceiveStream) -> None:
 
 
 def _message(line: bytes) -> Incoming:
-    """Parse a line as a message.
-
-    If the message is invalid, a `ValueError` is returned instead of being raised.
-    """
+    """Parse a line as a message. An invalid one gives a `ValueError`, which is returned instead of being raised."""
     if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
         return ValueError(f"a message contains more than {MOST_VALUES} values")
     try:
@@ -224,7 +221,7 @@ async def _end(process: Process) -> None:
 
 
 async def _wait(process: Process) -> None:
-    """Wait up to `_GRACE` seconds for the process to exit."""
+    """Wait until the process exits, but at most `_GRACE` seconds. Its pipes may still be open."""
     # Not `process.wait()`, which also waits for the pipes: a child process of the server may hold them open.
     with anyio.move_on_after(_GRACE):
         while process.returncode is None:  # noqa: ASYNC110 - there is no event for the end of a process

@@ -120,10 +120,7 @@ def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools
 
 
 def _clash(one: MCPTool, other: MCPTool) -> str:
-    """Return an error message for two tools with the same name.
-
-    If the tools are on different servers, the message includes a fix.
-    """
+    """Return an error message for two tools with the same name, with a cure if they are on different servers."""
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
         return f"the MCP server {one.connection.server.name!r} provides two tools named {one.name!r}"

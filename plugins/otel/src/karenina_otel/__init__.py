@@ -33,10 +33,9 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
-        """Return the observer that traces a run.
+        """Return a list with the observer that traces a run, or an empty one if `otel` is off or the SDK is disabled.
 
-        If `otel` is false or `OTEL_SDK_DISABLED` is set, the list is empty. Raises `ConfigError` if an exporter is not
-        installed.
+        The SDK is disabled by `OTEL_SDK_DISABLED`. Raises `ConfigError` if an exporter is not installed.
         """
         from karenina_otel.settings import OtelSettings
 

@@ -81,10 +81,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """Encode a value as JSON.
-
-    Values that JSON cannot express are converted with `str`, and unpaired surrogates are replaced.
-    """
+    """Encode any value as JSON. What JSON cannot express becomes a string, and unpaired surrogates are replaced."""
     return replace_surrogates(json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -240,9 +237,9 @@ def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
 def _scores(
     rubric: VerificationResultRubric, labels: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Evaluation]:
-    """Yield an evaluation for each trait, or for each metric of a metric trait.
+    """Yield an evaluation for each trait, or for each metric of a metric trait. Traits without a score have no value.
 
-    A trait that has no score gets the error `trait_error` and no value.
+    If a trait could not be scored, the evaluation has the error `trait_error`.
     """
     errors = rubric.trait_errors or {}
     scores = rubric.get_all_trait_scores()

@@ -175,9 +175,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """End an item's span and send its evaluations.
+        """End an item's span and send its evaluations. Results that an earlier run stored are skipped.
 
-        If the item ran in another process, its span is only created now. Results of an earlier run are skipped.
+        If the item ran in another process, its span is only created now.
         """
         if self._telemetry is None:
             return
@@ -257,10 +257,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_finished(self, event: observers.CallStarted, made: CallOutcome) -> None:
-        """End a call's span.
-
-        The evaluations of an answer refer to the answering model's last call that got a reply.
-        """
+        """End a call's span, which becomes that of the answer's evaluations if it is the model's last reply so far."""
         opened = self._open.pop(id(event), None)
         if opened is None:
             return
@@ -291,6 +288,7 @@ class RunObserver:
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _item_attributes(self, item: Item) -> dict[str, Value]:
+        """Return the attributes that identify an item or answer at its start. Without a judge, that one is omitted."""
         judge = item.parsing_model
         return clean_attributes(
             {

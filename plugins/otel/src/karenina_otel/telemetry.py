@@ -113,6 +113,7 @@ def make_own_telemetry() -> Telemetry:
         raise
 
     def close() -> None:
+        """Send what is left, and stop relaying warnings, which happens later if sending takes too long."""
         left = _finish([tracers.shutdown, logs.shutdown], relay.seen)
         if not left:
             relay.end()

@@ -66,7 +66,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def _find_error(config: pytest.Config) -> str:
-    """Return the error about options that were not set by the user, or an empty string."""
+    """Return an error message if a pytest configuration file sets options of this plugin, otherwise an empty string."""
     words = [*map(str, config.invocation_params.args), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
     names = ", ".join(_options_of_files(config, words))
     if not names:

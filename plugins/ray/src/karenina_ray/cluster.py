@@ -33,6 +33,7 @@ async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> No
     given_up = threading.Event()
 
     def report(error: BaseException | None) -> None:
+        """Set the outcome of joining, unless the caller has given up."""
         if joined.done():
             return
         if error is None:
@@ -41,6 +42,7 @@ async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> No
             joined.set_exception(error)
 
     def connect() -> None:
+        """Connect to the cluster in this thread, and disconnect again if the caller has given up meanwhile."""
         failure: BaseException | None = None
         try:
             ray.init(address=address, **options)

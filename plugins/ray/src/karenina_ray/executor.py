@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -18,6 +18,8 @@ from karenina_engine.settings import EngineSettings
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
+    from karenina_core.config import VerificationConfig
+    from karenina_core.plugins import Plugins
     from karenina_engine.run.matrix import IndexedResult
     from karenina_engine.run.session import RunSession
 
@@ -50,13 +52,16 @@ class RaySettings(BaseModel):
     @field_validator("ray_address")
     @classmethod
     def _no_client(cls, value: str | None) -> str | None:
-        """Raise `ValueError` for the address of a Ray client (ray://), which is not supported."""
+        """Return the address. Raises `ValueError` if it is that of a Ray client (ray://), which is not supported."""
         if value is not None and value.startswith("ray://"):
             raise ValueError(
                 "the Ray client (ray://) is not supported; run on a node of the cluster, and specify host:port"
             )
         return value
 
+
+LEAST_COMPUTED: Final = 0.0005
+"""The number of seconds an item must compute for Ray to be worthwhile on one machine (`benchmarks/scaling.py`)."""
 
 logger = logging.getLogger("karenina")
 
@@ -81,6 +86,16 @@ class RayExecutor(Executor):
         problems = find_problems(session)
         if problems:
             raise ConfigError(problems)
+
+    def describe_use(self, config: VerificationConfig, plugins: Plugins) -> str | None:
+        """Return that Ray may not help, if all models replay recorded answers, so that no item waits for a call."""
+        models = configured_models(config)
+        if not models or not all(find_adapter(plugins, model.interface).spec.recorded for _, model in models):
+            return None
+        return (
+            "All answers are recorded, so items wait for no calls. Ray only helps if an item computes for more than "
+            f"{LEAST_COMPUTED * 1000:g} ms, such as to compare expressions; below that, it does not help."
+        )
 
     async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
         """Yield the results as they become available.
@@ -115,10 +130,9 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return the number of workers to start, which is at least 1.
+    """Return how many workers to start: `workers`, but not more than answers or concurrent calls, and at least 1.
 
-    It is limited by `workers`, the number of answers, and the lowest concurrency limit of any server. If a server's
-    limit reduces it, a warning is logged.
+    The number of calls is the lowest concurrency limit of any server. If it reduces the workers, a warning is logged.
     """
     concurrency = session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []

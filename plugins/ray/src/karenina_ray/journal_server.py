@@ -67,11 +67,7 @@ class JournalServer:
         pending.waiting.append((worker, message["number"]))
 
     async def _find(self, key: str, pending: _PendingCall, call: CallRecord) -> None:
-        """Look up a call in the journal.
-
-        If its outcome is stored, it is sent to the waiting requests. Otherwise, the first of these requests makes the
-        call.
-        """
+        """Send the stored outcome of a call to all who wait for it, or let the first of them make the call."""
         stored = await self._journal.find(call)
         if stored is None:
             self._assign_maker(key, pending)
@@ -143,10 +139,7 @@ class JournalServer:
             self._respond(*pending.waiting.popleft(), outcome)
 
     def _respond(self, worker: WorkerHandle, number: int, outcome: CallOutcome | None) -> None:
-        """Respond to the request with the given number.
-
-        If `outcome` is None, the worker has to make the call itself.
-        """
+        """Send the response to a worker's request: the outcome of the call, or None if the worker has to make it."""
         encoded = serialization.encode_outcome(outcome) if outcome is not None else None
         self._send(worker, {"kind": "response", "number": number, "outcome": encoded})
 
@@ -187,7 +180,7 @@ class BudgetServer:
             self._waiting[id].cancel()
 
     def on_worker_death(self, worker: WorkerHandle) -> None:
-        """Cancel a dead worker's requests and forfeit its reservations."""
+        """Cancel a dead worker's waiting requests, and keep what it had reserved: its calls may have been charged."""
         for id in [id for id in self._waiting if id[0] is worker]:
             self._waiting[id].cancel()
         for id in [id for id in self._reserved if id[0] is worker]:

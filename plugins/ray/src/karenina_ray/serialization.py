@@ -234,10 +234,7 @@ def _plugin_problems(session: RunSession) -> list[str]:
 
 
 def _config_problems(config: VerificationConfig) -> list[str]:
-    """Return a message for each setting that encoding would change.
-
-    If a setting cannot be encoded at all, its message is the only one.
-    """
+    """Return a message for each setting that is not the same after encoding, or one if a setting cannot be encoded."""
     try:
         message = encode_config(config)
         again = encode_config(VerificationConfig(**json.loads(json.dumps(message))))

@@ -28,6 +28,7 @@ from karenina_engine.check.planner import Planner
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.model_settings import configured_models
+from karenina_engine.results.result_lines import dump_result
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
@@ -55,10 +56,7 @@ class RemoteClient:
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """Send a message about a call.
-
-        Before the first call to a model, the model itself is sent.
-        """
+        """Send a message about a call, and before the first call to a model the model itself."""
         model = call.endpoint.model
         numbered = self._models.get(id(model))
         if numbered is None:
@@ -67,7 +65,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message and wait for the response, without a time limit."""
+        """Send a message to the run, and wait for its response without a time limit."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -282,6 +280,7 @@ class Worker:
         self._has_output.set()
 
     def _start_answers(self, message: Payload) -> None:
+        """Start a task for each answer in a message of the run. The worker must have been set up."""
         assert self._config is not None
         assert self._planner is not None
         core = self._config.core
@@ -310,7 +309,7 @@ class Worker:
         try:
             async with aclosing(self._runner.answer(task, judges)) as answered:
                 async for judge, result in answered:
-                    results.append((judge, result.model_dump_json()))
+                    results.append((judge, dump_result(result)))
         except Exception:
             self._send({"kind": "failed", "order": task.order, "error": traceback.format_exc()})
         else:

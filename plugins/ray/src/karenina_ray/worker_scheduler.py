@@ -308,9 +308,9 @@ class Scheduler:
             self._advance_queue()
 
     def _next(self) -> Job | None:
-        """Return the next job, or None if there is none yet.
+        """Return the next job of the queue, or None if there is none yet.
 
-        Stored results that precede the job are added to the results.
+        Stored results before it are added to the results.
         """
         self._advance_queue()
         return self._queue.pop()
@@ -395,7 +395,7 @@ class Scheduler:
     def _model(self, payload: Payload) -> ModelConfig:
         """Return the model in a worker's message.
 
-        All workers share one object for equal models. It is the object in the configuration if there is one.
+        Equal models are one object, if possible that of the configuration.
         """
         if not self._models:
             models = configured_models(self._session.config)
@@ -432,10 +432,7 @@ class Scheduler:
     # ---- the end
 
     def _stop(self, grace: float) -> None:
-        """Stop the run.
-
-        Workers get `grace` seconds to finish their calls. Use 0 to end the run immediately, even after an earlier stop.
-        """
+        """Stop the run after `grace` seconds for calls in progress, or at once for 0, even after an earlier stop."""
         first, self._stopping = self._stopping is None, grace
         if not grace:
             self._over = True

@@ -35,7 +35,7 @@ AttachmentsFolder = Annotated[
 
 
 def attachments_of(result: VerificationResult) -> list[dict[str, Any]]:
-    """Return what a result states about the attachments of its question and of later turns."""
+    """Return the records of attached files in a result's extensions and trace messages, except those without a name."""
     trace = result.template.trace_messages or ()
     holders: list[Mapping[str, Any]] = [*result.extensions.values(), *trace]
     lists = [holder.get("attachments") for holder in holders]
@@ -64,7 +64,10 @@ class AttachedFiles:
         self._used = 0
 
     def describe(self, file: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an attachment for a page: its name, type and size, and the picture or a note with its digest."""
+        """Return an attachment's name, type, size and a note, and its picture if the folder has a small enough one.
+
+        The size of the picture counts toward the limit of the page.
+        """
         digest = str(file.get("sha256") or "")
         pages = f", pages {file['pages']}" if file.get("pages") else ""
         shown = {"name": file["name"], "type": file.get("media_type"), "size": file.get("size")}
@@ -84,7 +87,10 @@ class AttachedFiles:
         return {**shown, "note": stated, "data": base64.b64encode(data).decode("ascii"), "picture": picture}
 
     def _find(self, name: str, digest: str) -> bytes | None:
-        """Return the contents of the file with this name and digest, or None if the folder has none."""
+        """Return the contents of the file with this name and digest at any depth of the folder, or None.
+
+        Files that cannot be read are skipped.
+        """
         if self._by_name is None:
             self._by_name = defaultdict(list)
             for path in sorted(self._folder.rglob("*")) if self._folder is not None else ():

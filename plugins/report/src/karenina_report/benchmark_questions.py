@@ -43,10 +43,7 @@ def load_benchmark(
 
 
 def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> list[str]:
-    """Return a warning, as a list of one, if questions with results are missing from the benchmark.
-
-    Otherwise the list is empty.
-    """
+    """Return a list with one warning if results belong to questions that are not in the benchmark, or an empty list."""
     absent = {compose(result.question_id) for result in results} - set(map(compose, benchmark.ids))
     if not absent:
         return []
@@ -58,7 +55,7 @@ def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> 
 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
-    """Read a benchmark's question columns and trait scales.
+    """Return the values of metadata columns by question, and the score ranges of traits by name, from a benchmark.
 
     Raises `BenchmarkFileError` if `benchmark` is a path that cannot be read.
     """
@@ -73,9 +70,9 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 
 
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the name and values of each column of the given question.
+    """Yield the name of each column of a question (author, sources, keyword, metadata) and its values as strings.
 
-    The columns are the author, the sources, the keywords and all metadata except mappings.
+    Absent and nested values are skipped.
     """
     values = {"author": question.author, "sources": question.sources, **question.metadata}
     if question.keywords:

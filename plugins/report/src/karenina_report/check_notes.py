@@ -22,7 +22,7 @@ _OF_OWNER: Final = re.compile(rf'"{OWNER}"\s*:'.encode())
 
 
 def check_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note about each run with a source file in which patches were not used, or checks may be broken."""
+    """Return a note for each run in whose result file patches were not used or checks may be broken."""
     notes = []
     for run in runs:
         found = _count(run)
@@ -35,7 +35,10 @@ def check_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _count(run: NotedRun) -> Mapping[tuple[str, str], int]:
-    """Return how often each trouble occurred. Results are only parsed if the file contains work or checks."""
+    """Return how often each trouble (a noun and a text) occurs in a run's result file, or nothing without a file.
+
+    Results are only parsed if the file contains work or checks.
+    """
     found: Counter[tuple[str, str]] = Counter()
     if run.source is None or not _mentions_checks(run.source):
         return found

@@ -141,7 +141,7 @@ def compare(
 
 
 def _failures(comparison: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
-    """Yield a message for each failed condition.
+    """Yield a message for each difference that violates `--fail-on-regression` or `--require-within`.
 
     `regression` and `within` are the values of `--fail-on-regression` and `--require-within` in percentage points, or
     None. A difference without an interval fails only `within`. Raises `ConfigError` if a condition cannot be checked.
@@ -200,7 +200,10 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
-    """Group the runs by file, in the order of the files."""
+    """Return the runs in groups, one for each file, in the order of the files.
+
+    A file with several models has several runs.
+    """
     files: dict[str | None, list[ComparedRun]] = {}
     for run in comparison.runs:
         files.setdefault(run.source, []).append(run)
@@ -208,9 +211,9 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return advice on updating older results of a single recording, or an empty string.
+    """Return a clause for the end of a message if a run's results use the old name of recordings, otherwise "".
 
-    The text is meant for the end of a message.
+    It advises to write these results again.
     """
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:

@@ -139,10 +139,7 @@ def export(
 
 
 def _print(exporter: Exporter, request: ExportRequest) -> None:
-    """Write an export to standard output.
-
-    Raises `ConfigError` if the format is binary and standard output is a terminal.
-    """
+    """Write an export to standard output, but raise `ConfigError` if the format is binary and that is a terminal."""
     if exporter.is_binary and sys.stdout.isatty():
         raise config_error(f"a terminal cannot show the {exporter.name!r} format; specify a file with -o")
     exporter.write(request, sys.stdout.buffer)

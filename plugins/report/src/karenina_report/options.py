@@ -12,6 +12,7 @@ import typer
 from karenina_engine.results.result_file import check_output, prepare_output
 from karenina_terminal.completion import benchmark_files, result_files
 from karenina_toolkit.files import replace_file
+from karenina_toolkit.raising import raises
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -60,12 +61,8 @@ AnyTemplate = Annotated[
 
 
 def is_number(word: str) -> bool:
-    """Return whether `word` is a number, as accepted by `float`."""
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+    """Return whether `float` accepts a word, so that `nan`, `inf` and `1e3` are numbers."""
+    return not raises(ValueError, float, word)
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
@@ -131,7 +128,7 @@ class SharedOptions:
     benchmark: BenchmarkFile = None
 
     def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
-        """Return the options as keyword arguments, with the benchmark loaded.
+        """Return the options as keyword arguments for `compare` and `describe`, and load the benchmark file if given.
 
         Raises `ConfigError` if `cut` or `scale` is malformed or names a trait twice. Also raises the errors of
         `read_named_benchmark`.
@@ -150,7 +147,7 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Load the benchmark given with `--benchmark`, or return None.
+    """Load the benchmark given with `--benchmark`, or return None without this option.
 
     `reading` contains the table options from `parse_columns`. By default, a table is read with the options of the
     user's run that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError` for
@@ -175,10 +172,10 @@ def moved_note(moved: Path | None) -> str:
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
-    """Write a temporary file next to `output`, and rename it to `output` when it is complete.
+    """Write `output` all at once, and return the path to which an earlier file of this name was moved, or None.
 
-    `write` is called with the open file. An existing `output` is renamed if it starts with one of `begins`, and its new
-    path is returned. Raises `ConfigError` if it starts with other bytes, or if writing fails.
+    `write` is called with an open temporary file, which is renamed when it is complete. An existing `output` is only
+    moved if it starts with one of `begins`. Raises `ConfigError` if it starts with other bytes, or if writing fails.
     """
     check_output(output, lines=begins)
     moved: Path | None = None

@@ -28,7 +28,7 @@ class Note(ReportModel):
 
 
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
-    """Return all plugins' notes about the given runs. If a function raises, a warning is logged."""
+    """Return all plugins' notes about the given runs. A plugin that raises is skipped with a warning."""
     notes = []
     for offer in command_plugins().offers(karenina_run_notes):
         try:

@@ -30,7 +30,7 @@ Rules = Mapping[str, FieldRules]
 
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
-    """Return the field rules of `benchmark` or, by default, those of the user's own runs that wrote the sources.
+    """Return field rules by template id: those of `benchmark`, or by default of the user's runs that wrote the sources.
 
     They come from the user's own state folder, never from a journal. If a run stored none, or its results were rescored
     later, the rules of the run's benchmark are returned. Rules that cannot be read are left out.
@@ -60,19 +60,16 @@ def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) ->
 
 
 def _stored_rules(journal: Path) -> Rules | None:
-    """Return the rules that the last run of a journal stored, if there are any that can be read.
-
-    The journal must be that of an own run.
-    """
+    """Return the rules that the last run of the user's own journal stored, or None if none can be read."""
     with suppress(UserStateError), JournalView(journal) as view:
         return read_own_rules(str(view.id()), view.run_digest())
     return None
 
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
-    """Return the table options with which one of the user's own runs read `benchmark`.
+    """Return the table options with which one of the user's own runs read `benchmark`, or None without such a run.
 
-    Returns None if there is no such run. Journals that cannot be read are skipped.
+    Journals that cannot be read are skipped.
     """
     for journal in filter(None, map(find_journal, sources)):
         with suppress(KareninaError, OSError):
@@ -85,7 +82,7 @@ def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Silence the logger `karenina` within the block.
+    """Drop all messages of the logger `karenina` within the block.
 
     The messages about a benchmark were already printed by the user's run.
     """
@@ -111,7 +108,7 @@ def _own_command(journal: Path) -> Mapping[str, Any]:
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return a benchmark's field rules, and the ids of questions whose template is invalid or not trusted.
+    """Return field rules by template id, and the ids of questions whose template is invalid or not trusted.
 
     Nothing is executed, so templates with code have no rules.
     """

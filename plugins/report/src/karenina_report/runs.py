@@ -51,7 +51,7 @@ class JournalInfo:
 
     @property
     def judge_prompts(self) -> Mapping[str, str] | None:
-        """The user's own instructions for judges by task, or None if they are not known."""
+        """The user's own instructions for judges by task, empty if there were none, or None without known settings."""
         if self.settings is None:
             return None
         own = self.settings.get("prompt_config")
@@ -174,7 +174,7 @@ def is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Add the file, path or number to the runs' names if they are not unique.
+    """Make the names of runs unique, in place, by adding the file, path or number to each if any two are equal.
 
     If each source is one run (`one_each`) and all names are the same, the file replaces the name.
     """
@@ -197,7 +197,7 @@ def _source_name(source: Source) -> str | None:
 
 
 def iterate_results(source: Source) -> Iterator[VerificationResult]:
-    """Yield the results in a source.
+    """Yield the results of a result file, of the last run in a journal, or of a collection in memory.
 
     Raises `ResultFileError` or `JournalError` if the source cannot be read, and `ConfigError` if a journal contains
     results from another version.
@@ -220,9 +220,9 @@ def is_journal(path: Path) -> bool:
 
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
-    """Yield the results of the last run in a journal.
+    """Yield the results of the last run in a journal. Raises `ConfigError` if one is from another version of Karenina.
 
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains results from another version.
+    Raises `JournalError` if the journal cannot be read.
     """
     with JournalView(path) as opened:
         for line in opened.results():
@@ -246,7 +246,7 @@ def find_journal(source: Source) -> Path | None:
 
 
 def _read_journal_info(source: Source) -> JournalInfo:
-    """Read the data about a run from the source's journal, if there is one and it can be read.
+    """Return the cost, content and settings of a run from its journal, all empty if it has none that can be read.
 
     Without a journal, a result file's header may still say that the run was free.
     """
@@ -290,7 +290,7 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
 
 
 def answer_id(result: VerificationResult) -> str:
-    """Return the id of a result's answer. It is the same for all judges and is used in label files."""
+    """Return a short hash that identifies a result's answer in label files. It is the same for all judges."""
     meta = result.metadata
     names = map(compose, (meta.question_id, meta.question_text, meta.answering_id))
     parts = [*names, meta.replicate or 1]

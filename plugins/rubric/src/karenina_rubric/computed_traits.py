@@ -45,9 +45,9 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Call the trait's function and return its score.
+        """Call the trait's function with the assistant's text.
 
-        The score of a literal trait is the position of the class that the function returned.
+        The score of a literal trait is the position of its class.
         """
         said = assistant_text(context, text)
         value = await context.in_thread(compute_score, trait, said, context.trust, abandon=True)

@@ -150,10 +150,7 @@ class RubricEvaluation(Stage):
         return Skip("the question has only agentic traits" if question.trait_names() else "the question has no traits")
 
     def scores(self, trait: RubricTrait) -> bool:
-        """Return True unless the trait is agentic.
-
-        Traits that no evaluator claims are included, so that they get an error.
-        """
+        """Return True unless the trait is agentic, even if no evaluator claims it: such a trait gets an error."""
         return not _is_agentic(trait)
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
@@ -161,7 +158,7 @@ class RubricEvaluation(Stage):
         return bool(_names_needing_judge(question))
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether `before_run` has to check this question.
+        """Return whether `before_run` has to check this question, because something about its traits may be wrong.
 
         It has to if no judge is configured, or if a trait has source code, an invalid pattern, an
         `include_ground_truth` that cannot be used, or attachments.
@@ -213,7 +210,7 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Determine which dynamic traits apply, score them along with the static traits, and record the results.
+        """Score the static traits and those dynamic ones that apply, and record the scores, also if some or all failed.
 
         In a conversation, traits are scored on the turns that they choose. If the judge cannot decide which dynamic
         traits apply, each of them gets an error.
@@ -346,7 +343,7 @@ async def _evaluate_share(
 
 
 def _explain_unclaimed(trait: RubricTrait) -> str:
-    """Explain why no evaluator scores a trait, and what to install."""
+    """Return why no evaluator scores a trait: its kind is unknown or its plugin inactive. States what to install."""
     if isinstance(trait, UnknownTrait):
         near = did_you_mean(trait.type, trait_kinds())
         return f"no installed plugin defines traits of type {trait.type!r}; install the plugin that does{near}"
@@ -460,10 +457,9 @@ def _is_agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return the trait evaluators of all plugins, in the order in which they are asked.
+    """Return the valid trait evaluators of all plugins, by descending precedence, then by name. The first claim wins.
 
-    They are sorted by descending precedence, then by name. Invalid evaluators are omitted, because they were already
-    reported when the plugins were loaded.
+    Invalid evaluators are omitted, because they were already reported when the plugins were loaded.
     """
     usable = [evaluator for evaluator in plugins.call(karenina_trait_evaluators) if find_flaw(evaluator) is None]
     return sorted(usable, key=lambda evaluator: (-evaluator.precedence, evaluator.name))

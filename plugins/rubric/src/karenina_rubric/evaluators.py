@@ -91,12 +91,13 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Score all traits concurrently. The scores are in the order of the traits.
+    """Score all traits concurrently with `score`, in their order.
 
-    If `score` raises an exception, the trait gets an error.
+    A trait for which it raises gets the error as its score.
     """
 
     async def one(trait: TraitT) -> TraitScore:
+        """Score a trait. An exception becomes the error of the score."""
         try:
             return await score(trait)
         except Exception as error:
@@ -151,11 +152,10 @@ class ResultFields:
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add the score of a trait.
+        """Add a trait's score to its result field, or record an error if the field does not accept the score.
 
-        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. If the field
-        does not accept the score, the trait fails. Invalid values in `fields` are stored separately and have no other
-        effect. A score of None always gets an error.
+        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. Invalid
+        values in `fields` are stored separately and have no other effect. A score of None always gets an error.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -218,11 +218,10 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Summarize the fields returned by deep-judgment evaluators.
+    """Summarize what deep-judgment evaluators returned for the LLM traits `names`, or state that it was not performed.
 
-    These are `trait_metadata` and `deep_judgment_rubric_scores`. If both are missing, deep judgment was not performed.
-    `names` contains the names of the LLM traits. Those in neither field were scored without deep judgment. A trait
-    without a score does not count as lacking excerpts.
+    It was performed if `fields` contains `trait_metadata` or `deep_judgment_rubric_scores`. Traits in neither were
+    scored without deep judgment. A trait without a score does not count as lacking excerpts.
     """
     metadata = {name: dict(facts) for name, facts in fields.get(METADATA, {}).items()}
     deep = {*metadata, *fields.get(DEEP_SCORES, {})}

@@ -187,7 +187,7 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Score the traits, with the `batch` strategy in a single call, and judge the remaining ones one by one.
+        """Score the traits, in a single call if the strategy is `batch`, and one by one if that gave no valid score.
 
         The scores may be in any order. Raises `PortError` if the first call cannot reach the judge, so that no further
         calls are made.
@@ -240,9 +240,9 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Score a trait in a separate call.
+        """Score a trait in a call of its own, and retry an invalid reply.
 
-        Raises `StructuredError` or `PortError` if the judge fails.
+        Raises `StructuredError` or `PortError` if this fails.
         """
 
         def validate(data: Mapping[str, Any]) -> Judgement:

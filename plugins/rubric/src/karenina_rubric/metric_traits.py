@@ -82,7 +82,7 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Convert a judge's reply to the statements that it found.
+    """Return the true and false positives and negatives that follow from a judge's reply about a trait.
 
     Raises `InvalidReply` if a number is unknown or a list of numbers is null. If the list of other statements is null,
     it counts as empty.

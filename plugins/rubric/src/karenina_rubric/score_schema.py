@@ -47,7 +47,7 @@ class ScoreSchema:
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """Return the schema of a trait's score.
+    """Return the schema of a trait's score, whose bounds are only described: some servers refuse `minimum`.
 
     To combine several traits in one schema, use a different `prefix` for each. If the trait fills a template, the
     schema has no titles, defaults or examples, all keys are required, and other keys are forbidden unless the template
@@ -119,7 +119,7 @@ def _mapping(part: object) -> Mapping[str, Any]:
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """Remove titles, defaults and examples from a schema, and add `prefix` to its references.
+    """Return a copy of a schema without titles, defaults and examples, and with `prefix` added to its references.
 
     In objects with properties, all properties are required, and others are forbidden unless the schema says otherwise.
     """

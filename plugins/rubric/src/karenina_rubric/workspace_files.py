@@ -49,7 +49,7 @@ class WorkspaceFiles(StrictSettings):
     @field_validator("glob")
     @classmethod
     def _can_match(cls, glob: str) -> str:
-        """Raise `ValueError` if no file that matches can be sent."""
+        """Return the pattern, or raise `ValueError` if no file that matches it could be sent to a judge."""
         path = PurePosixPath(glob)
         if not glob or path.is_absolute() or ".." in path.parts:
             raise ValueError(f"write a pattern for paths relative to the workspace, such as *.png, not {glob!r}")
@@ -102,10 +102,10 @@ class ChosenFiles:
 
 
 def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> ChosenFiles:
-    """Return the files that match, in the order of their paths, and keep them with the item.
+    """Return the workspace files that match, by path, and a text about them. Unless `KEEP` is "none", store them, too.
 
-    What is not attached because of the model under test is stated in the text, as a missing file is. Raises
-    `ValueError` if the files are not known, or if the judge cannot read one of them.
+    The text also names files that are not attached because of what the model under test did, and says if there are
+    none. Raises `ValueError` if the files are not known, or if the judge cannot read one of them.
     """
     left = context.find_artifact(LEFT_FILES)
     if left is None:
@@ -138,7 +138,7 @@ def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> Chosen
 
 
 def _check_judge(context: VerificationContext, name: str, attachment: Attachment) -> None:
-    """Raise `ValueError` if the judge cannot read a file."""
+    """Raise `ValueError` if the judge cannot read a file of this type, or if it is too large for the judge."""
     model = context.parsing_model
     spec = find_adapter(context.plugins, model.interface).spec
     support = find_support(spec, model, attachment.media_type)

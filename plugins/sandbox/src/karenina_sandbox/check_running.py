@@ -82,7 +82,7 @@ class CheckResult:
         return self.report if isinstance(self.report, str) else NO_REPORT
 
     def how_it_ended(self) -> str:
-        """Describe how the command ended, for the reason why there is no value."""
+        """Return how the command ended, as in "stopped after 60 s" or "ended with 1", for messages."""
         if self.cannot_start is not None:
             return f"could not be started: {self.cannot_start}"
         if self.stopped_by is not None:
@@ -113,9 +113,9 @@ class CheckRunner:
     additions: dict[str, tuple[str, Patch]] = field(default_factory=dict)
 
     async def load(self, check: Check) -> None:
-        """Read what a check adds.
+        """Read the files that a check adds, once for all checks that add them.
 
-        Raises `WorkspaceError` or `DiffError` if it cannot be used, or if `restore` names what does not exist.
+        Raises `WorkspaceError` or `DiffError` if they cannot be used, or if `restore` names a file that does not exist.
         """
         if check.add is not None and check.add not in self.additions:
             self.additions[check.add] = (self.files.digest(check.add), await self.files.additions(check.add))
@@ -124,14 +124,17 @@ class CheckRunner:
             raise WorkspaceError(missing)
 
     async def solution(self) -> Patch | None:
-        """Return the changes of the solution, if there is one.
+        """Return the changes that the question's solution makes to its folder, or None if it has no solution.
 
         Raises `WorkspaceError` if it cannot be read, and `DiffError` if it does not fit the folder.
         """
         return None if self.solved_by is None else await self.files.read_diff(self.files.diff(self.solved_by))
 
     def key(self, check: Check, patch: Patch, repeat: int = 0) -> str:
-        """Return everything that determines the result of a check, as JSON."""
+        """Return everything that determines the result of a check, as JSON: the key of its stored result.
+
+        `repeat` distinguishes further runs of the same check.
+        """
         policy = self._policy(check)
         return json.dumps(
             {
@@ -153,7 +156,7 @@ class CheckRunner:
         )
 
     async def run(self, check: Check, patch: Patch) -> CheckResult:
-        """Run a check on the source with a patch. A command that runs out of time is repeated once alone.
+        """Run a check on the question's folder with a patch. A command that runs out of time is repeated once alone.
 
         Raises `SandboxError` if the sandbox fails, and `WorkspaceError` if the folder cannot be made.
         """
@@ -171,10 +174,9 @@ class CheckRunner:
         )
 
     async def _installed(self, check: Check) -> frozenset[str]:
-        """Return the names of the modules that are installed for the interpreter of a check.
+        """Return the names of the modules that a check's interpreter can import, by running it in the sandbox once.
 
-        If there is no such interpreter, they are those that tests usually import. Raises `SandboxError` if it is
-        stopped.
+        If it cannot be run, they are those that tests usually import. Raises `SandboxError` if it is stopped.
         """
         policy = self._policy(check)
         policy = replace(policy, limits=replace(policy.limits, seconds=60.0, output=2_000_000))
@@ -201,6 +203,7 @@ class CheckRunner:
         return replace(self.policy, limits=limits)
 
     async def _run(self, check: Check, folder: Path, *, alone: bool) -> CheckResult:
+        """Run a check's command in a folder, and return what it did. With `alone`, no other command runs meanwhile."""
         # The name is random: an agent cannot put a report in its place that its tests do not overwrite.
         report = f".karenina-report-{secrets.token_hex(8)}.xml"
         command = [word.replace(REPORT, report) for word in check.run]

@@ -75,7 +75,10 @@ class Check(StrictSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Return the check. Raises `ValueError` if its report is not written, or its tests not reported."""
+        """Return the check. Raises `ValueError` for an empty command, or if `report`, the command and tests do not fit.
+
+        A report needs `{report}` in the command, and `passing_before` needs a report.
+        """
         if any("\0" in word for word in self.run) or not self.run[0]:
             raise ValueError("`run` has an empty command or a null character")
         if (self.report is None) is any(REPORT in word for word in self.run):

@@ -51,10 +51,10 @@ class TestReport:
 
 
 def read_junit(content: bytes) -> TestReport:
-    """Return the tests in a JUnit report.
+    """Return the tests in a JUnit report, which a hostile program may have written.
 
-    The report was written by a program that may be hostile: document types, and with them entities, are refused. Raises
-    `BadReport` if the report is not complete, is too large, is not a JUnit report, or counts more failures than it has.
+    A repeated name has its worst outcome. Document types, and with them entities, are refused. Raises `BadReport` if
+    the report is not complete, is too large, is not a JUnit report, or counts more failures than it has.
     """
     if len(content) > MOST_READ:
         raise BadReport(f"the report is larger than {MOST_READ:,} bytes")
@@ -104,7 +104,10 @@ class _Reader:
         raise BadReport("the report has a document type, which is refused")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Note the start of an element. Raises `BadReport` if there are too many."""
+        """Handle the start of an XML element: open a suite or test, or record an outcome of the open one.
+
+        Raises `BadReport` if there are too many tests, or elements are nested too deeply.
+        """
         tag = tag.casefold()
         self._depth += 1
         if self._depth == 1:
@@ -137,7 +140,10 @@ class _Reader:
             self._suites[-1].shown += number
 
     def end(self, tag: str) -> None:
-        """Note the end of an element. Raises `BadReport` if a suite counts more failures than it has."""
+        """Handle the end of an XML element: add the open test to `found`, or check the counts of the open suite.
+
+        If the suite itself failed, its tests become errors. Raises `BadReport` if it counts more failures than it has.
+        """
         tag = tag.casefold()
         self._depth -= 1
         if tag == "testcase" and self._test is not None:

@@ -56,7 +56,10 @@ class LeakSearch:
     missing: list[str] = field(default_factory=list)
 
     def messages(self, questions: Collection[Question]) -> Iterator[tuple[Message, str]]:
-        """Yield what agents can see, each with the id of the question. A workspace is read once for all questions."""
+        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id.
+
+        Questions without a workspace are added to `missing`. A workspace is read once for all its questions.
+        """
         tasks: dict[Path, list[_Task]] = {}
         for question in questions:
             try:
@@ -77,7 +80,7 @@ class LeakSearch:
                 yield from ((("error", str(error)), task.id) for task in same)
 
     def _look(self, files: TaskFiles, tasks: list[_Task]) -> Iterator[tuple[Message, str]]:
-        """Search the workspace that tasks share."""
+        """Search the workspace that all `tasks` share, and yield messages with the question's id."""
         for task in tasks:
             task.files = files
             yield from ((message, task.id) for message in self._hide(task))
@@ -88,7 +91,10 @@ class LeakSearch:
             yield from ((message, task.id) for message in task.messages())
 
     def _hide(self, task: _Task) -> Iterator[Message]:
-        """Note what a task hides from agents. Yields an error for what is inside the workspace."""
+        """Record in the task what its question hides from agents. Yield an error for what is inside the workspace.
+
+        The generator must be consumed, or nothing is recorded.
+        """
         for name, check in task.fields.checks.items():
             if check.add is not None:
                 yield from self._hide_path(task, check.add, f"the check {name!r} adds")
@@ -96,6 +102,7 @@ class LeakSearch:
             yield from self._hide_path(task, task.fields.solution, "belongs to the solution")
 
     def _hide_path(self, task: _Task, path: str, why: str) -> Iterator[Message]:
+        """Record the files at a path, or in a diff, as hidden from agents. See `_hide`."""
         try:
             if not is_diff(path) and (found := task.files.beside(path)).is_dir():
                 for inner, content in self._read(task.files, found):
@@ -113,7 +120,10 @@ class LeakSearch:
                 yield "error", str(error)
 
     def _read(self, files: TaskFiles, folder: Path) -> Iterator[tuple[str, bytes]]:
-        """Yield the relative path and the content of the files in a folder, as a copy of it contains them."""
+        """Yield the relative path and the content of each file that a copy of the folder would contain.
+
+        Links are followed within the workspace root. Files that cannot be read or are too large are added to `unread`.
+        """
         waiting, visited, count = [(folder, "")], {folder}, 0
         while waiting:
             here, prefix = waiting.pop()
@@ -181,7 +191,7 @@ class _Task:
             self.hidden.setdefault(name, {}).setdefault(hashlib.sha256(content).digest(), why)
 
     def look_at(self, path: str, content: bytes) -> None:
-        """Note whether a file of the workspace is hidden, or contains a ground truth."""
+        """Record in `seen` or `told` if a file of the workspace should be hidden, or contains a ground truth."""
         hidden = self.hidden.get(Path(path).name)
         why = hidden.get(hashlib.sha256(content).digest()) if hidden is not None else None
         if why is not None:
@@ -203,10 +213,10 @@ class _Task:
 
 
 def _truths(question: Question, trust: Trust) -> dict[str, str]:
-    """Return the ground truths to look for, by field: outputs of checks, and texts that a judge looks for.
+    """Return the ground truths to look for in files, by field: outputs of checks, and texts that a judge looks for.
 
-    A truth without a space or digit is left out, because it may be a word that the program has to contain, and so is
-    one that the question contains.
+    Truths that are short, are single words (which a program may have to contain), or occur in the question are left
+    out.
     """
     try:
         template = template_of(question, trust)

@@ -22,7 +22,7 @@ class CommandLimiter:
 
     @asynccontextmanager
     async def slot(self, *, alone: bool = False) -> AsyncIterator[None]:
-        """Wait until a command may run. With `alone`, no other command runs at the same time."""
+        """Wait until a command may run, and count it as running within the block. With `alone`, no other may run."""
         async with self._changed:
             self._waiting_alone += alone
             try:

@@ -44,21 +44,26 @@ OF_WORKSPACES: Final[Mapping[str, object]] = {
 }
 
 
-class PrepareSandbox(Stage):
-    """Gives agents the tool `run_command`, and a recorder of the answer's work. It runs after `PrepareWorkspace`."""
+class _WorkspaceStage(Stage):
+    """A stage for the answers to questions with a folder."""
 
-    name = "PrepareSandbox"
     scope = "answer"
-    optional = frozenset({Keys.WORKSPACE_PATH})
-    produces = frozenset({AGENT_WORK})
-    after = frozenset({Slot.VALIDATE_TEMPLATE})
-    before = frozenset({Slot.GENERATE_ANSWER})
     settings = SandboxSettings
     reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
         """Include the stage for questions with a folder."""
         return question.workspace_path is not None or Skip("the question has no workspace_path")
+
+
+class PrepareSandbox(_WorkspaceStage):
+    """Gives agents the tool `run_command`, and a recorder of the answer's work. It runs after `PrepareWorkspace`."""
+
+    name = "PrepareSandbox"
+    optional = frozenset({Keys.WORKSPACE_PATH})
+    produces = frozenset({AGENT_WORK})
+    after = frozenset({Slot.VALIDATE_TEMPLATE})
+    before = frozenset({Slot.GENERATE_ANSWER})
 
     def before_any_run(self, config: VerificationConfig) -> None:
         """Log warnings about a setting that the chosen sandbox does not use, and about agents that it does not confine.
@@ -86,14 +91,17 @@ class PrepareSandbox(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return the sandbox as missing if one is chosen, but cannot be used."""
+        """Return a missing service if a sandbox is chosen but cannot be used, and otherwise nothing."""
         if not questions or config.section(SandboxSettings).sandbox is None:
             return ()
         problem = sandbox_problem(config, plugins_of(config))
         return () if problem is None else (ServiceNeed(problem),)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set AGENT_WORK. It is None if there is no workspace, and the answer is not a recording."""
+        """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace.
+
+        A recorded answer may have recorded work even if it has no workspace.
+        """
         workspace = context.find_artifact(Keys.WORKSPACE_PATH)
         if workspace is None and not context.answer_is_recorded():
             context.set_artifact(AGENT_WORK, None)
@@ -113,7 +121,7 @@ class PrepareSandbox(Stage):
         context.set_artifact(AGENT_WORK, WorkspaceWork(files, workspace, run_command, by_model=works))
 
 
-class CaptureWorkspace(Stage):
+class CaptureWorkspace(_WorkspaceStage):
     """Records what the model under test changed in its workspace, as a patch against the question's folder.
 
     The patch is part of the stored reply, so it is always that of the answer that is judged. The result field
@@ -121,20 +129,16 @@ class CaptureWorkspace(Stage):
     """
 
     name = "CaptureWorkspace"
-    scope = "answer"
     requires = frozenset({AGENT_WORK, Keys.RAW_LLM_RESPONSE})
     produces = frozenset({WORKSPACE_PATCH, LEFT_FILES})
     after = frozenset({Slot.GENERATE_ANSWER})
     before = frozenset({Slot.PARSE_TEMPLATE})
-    settings = SandboxSettings
-    reads: ClassVar[Mapping[str, object]] = OF_WORKSPACES
-
-    def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage for questions with a folder."""
-        return question.workspace_path is not None or Skip("the question has no workspace_path")
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result."""
+        """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result.
+
+        A recorded patch that cannot be used here ends the item with an error.
+        """
         work = context.get_artifact(AGENT_WORK)
         if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):
             context.set_artifact(WORKSPACE_PATCH, Patch())
@@ -163,7 +167,7 @@ class CaptureWorkspace(Stage):
 
 
 def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
-    """Return the files in a patch. `problem` is the reason why a recorded patch cannot be read."""
+    """Return the contents of the files in a patch, or none with the reason: `problem`, or that they are too large."""
     if problem is None and (patch is None or not is_recordable(patch)):
         limits = f"{format_size(MOST_KEPT)} for a file and {format_size(MOST_RECORDED)} in total"
         problem = f"the changes are too large to be stored with the reply (the limits are {limits})"
@@ -173,7 +177,10 @@ def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
 
 
 def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
-    """Store the patch, and each changed file `with_files`, with the result, and return a description of the changes."""
+    """Return a description of an agent's changes for the result, and store a long patch as a file of the item.
+
+    With `with_files`, each changed file is stored, too.
+    """
     if patch is None:
         return {"problem": problem}
     text = patch.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -77,7 +77,10 @@ class CheckRehearsal:
         return sandbox_problem(config, plugins_of(config))
 
     async def run(self, config: VerificationConfig, question: Question, trust: Trust) -> Sequence[Message]:
-        """Run the checks on the untouched folder and with the solution, and return what is wrong, and the verdicts."""
+        """Run the checks on the untouched folder and with the solution, and return problems and the verdicts.
+
+        Failures of folders, patches and the sandbox are returned as errors, too.
+        """
         fields = read_owned(CheckFields, question.extra)
         template = template_of(question, trust)
         bound = template.for_question(question.id) if template is not None else None
@@ -91,7 +94,7 @@ class CheckRehearsal:
     async def _try_checks(
         self, runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, id: str
     ) -> list[Message]:
-        """Run the checks, and return what is wrong. Raises the errors of `CheckRunner`."""
+        """Run the checks, and return the messages of `run`. Raises the errors of `CheckRunner`."""
         found: list[Message] = []
         solution = await runner.solution()
         base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}
@@ -118,7 +121,7 @@ class CheckRehearsal:
     def _try_solution(
         fields: CheckFields, bound: BoundTemplate | None, results: dict[str, CheckResult], id: str
     ) -> list[Message]:
-        """Return what is wrong with the results of the solution."""
+        """Return a note with the verdict on the solution, and messages about what is wrong with it."""
         named = "the solution" if is_diff(fields.solution or "") else fields.solution
         wrong = _wrong_fields(fields, bound, results)
         found: list[Message] = [("note", f"{id}: with {named}, {_verdict(wrong)}")]

@@ -82,7 +82,7 @@ class RunChecks(Stage):
         return bool(question.extra.get("checks")) or Skip("the question has no checks")
 
     def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-        """Return the question's folder, and what its checks add."""
+        """Return the question's folder and those that its checks add, or nothing if one cannot be found."""
         try:
             files = TaskFiles.find(config, question)
             checks = read_owned(CheckFields, question.extra).checks.values()
@@ -119,7 +119,10 @@ class RunChecks(Stage):
         return [] if problem is None else [ServiceNeed(f"questions with checks need a sandbox: {problem}")]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Run the checks, offer the values, and describe the checks in the result."""
+        """Run the checks, offer what they found as known values, and describe the checks in the result.
+
+        A check that cannot run ends the item with an error.
+        """
         fields = cast("CheckFields", context.question_settings)
         patch = context.get_artifact(WORKSPACE_PATCH)
         try:
@@ -160,13 +163,15 @@ class RunChecks(Stage):
         """
 
         async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
-            """Return the stored result for a patch, or run the check.
+            """Return the stored result of the check for a patch, or run the check and store the result.
 
-            `why` returns why a result shows that the environment is broken, or None.
+            `why` returns why a result shows that the environment is broken, or None. A result that shows this is never
+            stored, and raises `PortError`.
             """
             key = runner.key(check, patch, repeat)
 
             async def ask() -> str:
+                """Run the check and return its result as JSON, or raise `PortError` if the environment is broken."""
                 if key not in self._broken:
                     result = await runner.run(check, patch)
                     problem = await why(result) if why is not None else None
@@ -178,6 +183,7 @@ class RunChecks(Stage):
             return CheckResult.from_json(await context.consult(SERVICE, key, ask, seconds=inf, per_replicate=False))
 
         async def why_base(result: CheckResult) -> str | None:
+            """Return why a result on the untouched folder shows a broken environment, unless the solution mends it."""
             why = why_broken(check, result)
             solution = await runner.solution() if why and may_be_created(check, result) else None
             if solution and (await consult(solution, repeat=3)).cannot_start is None:
@@ -188,6 +194,7 @@ class RunChecks(Stage):
             return None if result.tests is not None else f"{why_no_report}, nor with the solution{base.last_words()}"
 
         async def why_answer(result: CheckResult) -> str | None:
+            """Return why the environment is at fault for a missing report, if other runs show that it is."""
             if result.tests is not None:
                 return None
             solution = await runner.solution()
@@ -244,7 +251,7 @@ def value_names(check: Check) -> list[str]:
 
 
 def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | None]]:
-    """Return the known values of a check, each with the reason if it is None."""
+    """Return each known value that a check offers, such as `exit`, with the reason that applies if it is None."""
     ended = result.how_it_ended()
     too_long = "it is longer than 64,000 bytes"
     values: dict[str, tuple[Any, str | None]] = {
@@ -300,7 +307,7 @@ def may_be_created(check: Check, base: CheckResult) -> bool:
 async def make_runner(
     config: VerificationConfig, plugins: Plugins, files: TaskFiles, fields: CheckFields
 ) -> CheckRunner:
-    """Return the runner for the checks of a question, with what they add.
+    """Return a runner for the checks of a question, after reading the files that they add.
 
     Raises `WorkspaceError` if a folder is missing, and `DiffError` if a patch that is added does not fit it.
     """
@@ -326,7 +333,7 @@ def strings_in(value: object) -> list[str]:
 
 
 def restore_problems(files: TaskFiles, fields: CheckFields, question: Question) -> Iterable[str]:
-    """Yield a message for each check that restores what does not exist, if no archive or patch has to be read for this.
+    """Yield a message for each check that restores a file that does not exist. Archives and patches are not checked.
 
     Raises `WorkspaceError` if what a check adds cannot be found.
     """

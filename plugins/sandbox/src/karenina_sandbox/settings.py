@@ -64,7 +64,7 @@ class SandboxSettings(BaseModel):
 
 
 def make_policy(settings: SandboxSettings, *, seconds: float | None = None) -> Policy:
-    """Return the policy for commands. `seconds` is the longest time that one may take."""
+    """Return the policy that follows from the settings. A command may take `seconds`, or by default the usual limit."""
     limits = Limits() if seconds is None else Limits(seconds=seconds)
     return Policy(
         limits,

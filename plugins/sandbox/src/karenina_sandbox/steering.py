@@ -89,9 +89,9 @@ def may_steer(path: str) -> bool:
 
 
 def test_folders(added: Patch, restore: Sequence[str]) -> frozenset[str]:
-    """Return the folders that contain nothing but tests, of those with files that a check adds or restores.
+    """Return the folders of files that a check adds or restores, if their name shows that they contain only tests.
 
-    These are the ones with a name such as `tests` or `hidden`: others may be packages of the program.
+    Such a name is `tests` or `hidden`. Other folders may be packages of the program.
     """
     paths = [one.path for one in added.entries if one.kind == "file"]
     paths += [name for name in restore if name.endswith(".py")]
@@ -129,7 +129,7 @@ class NewModule:
 
 
 def new_modules(patch: Patch, source: Path) -> Iterator[NewModule]:
-    """Yield the modules that a patch adds where its source has none of this name."""
+    """Yield the Python modules that a patch adds to folders in which the source has no module of the same name."""
     for entry in patch.entries:
         module = _module_of(entry)
         if module is not None and module.name not in _modules_in(source / module.folder):
@@ -137,7 +137,10 @@ def new_modules(patch: Patch, source: Path) -> Iterator[NewModule]:
 
 
 def _module_of(entry: PatchEntry) -> NewModule | None:
-    """Return the module that a file or link is, if it is one."""
+    """Return the Python module that a patched file or link is, or None for other entries.
+
+    An `__init__` file is the package of its folder, and a link without a suffix may be one.
+    """
     if entry.kind not in ("file", "link"):
         return None
     folder, _, last = entry.path.rpartition("/")
@@ -153,7 +156,7 @@ def _module_of(entry: PatchEntry) -> NewModule | None:
 
 
 def _modules_in(folder: Path) -> set[str]:
-    """Return the names of the modules in a folder of the source."""
+    """Return the names of the modules and packages in a folder of the source, or nothing if it does not exist."""
     found: set[str] = set()
     if not folder.is_dir():
         return found
@@ -191,7 +194,10 @@ def _is_named(folder: str, source: Path) -> bool:
 
 
 def _files_below(folder: str, source: Path, patch: Patch, added: Patch) -> Iterator[str]:
-    """Yield the paths of files below a folder: those that are added, changed, and in the source."""
+    """Yield the relative paths of files at any depth below a folder: those in `added`, in `patch`, and in the source.
+
+    A path may occur several times.
+    """
     for entry in (*added.entries, *patch.entries):
         if entry.path.startswith(f"{folder}/") and entry.kind == "file":
             yield entry.path
@@ -208,9 +214,9 @@ def shadowing(
     added: Patch,
     run: Sequence[str],
 ) -> set[str]:
-    """Return the paths of new modules that Python would import in place of others.
+    """Return the paths of new modules that Python would import instead of others of the same name while tests run.
 
-    The others are `installed` modules, and for a module beside tests also those of the workspace.
+    These others are `installed` modules and, for a new module next to tests, also those of the workspace.
     """
     found: set[str] = set()
     searched: dict[str, bool] = {}
@@ -226,7 +232,10 @@ def shadowing(
 
 
 def _top_level(source: Path, patch: Patch, run: Sequence[str]) -> set[str]:
-    """Return the names of modules and folders that programs in the workspace import."""
+    """Return the names of top-level folders of the workspace, and of modules where its programs import from.
+
+    These places are the workspace itself, `src`, folders named in settings, and those of scripts in `run`.
+    """
     tops = {entry.name for entry in os.scandir(source) if entry.is_dir()}
     tops |= {one.path for one in patch.entries if one.kind == "directory" and "/" not in one.path}
     named = {name for name in tops if name == "src" or _is_named(name, source)}
@@ -238,7 +247,10 @@ def _top_level(source: Path, patch: Patch, run: Sequence[str]) -> set[str]:
 
 
 def _has_tests(folder: str, source: Path, added: Patch) -> bool:
-    """Return whether there are tests right in a folder, of the source or of those that a check adds."""
+    """Return whether a folder directly contains tests, in the source or because a check adds Python files to it.
+
+    The workspace itself ("") does not count.
+    """
     if not folder:
         return False
     if any(one.path.rpartition("/")[0] == folder and one.path.endswith(".py") for one in added.entries):

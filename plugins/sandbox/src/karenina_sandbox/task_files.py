@@ -85,9 +85,9 @@ class TaskFiles:
 
     @classmethod
     def find(cls, config: VerificationConfig, question: Question) -> TaskFiles:
-        """Return the files of a question. Raises `WorkspaceError` if the folder is missing or not allowed.
+        """Return the files of a question, as its `workspace_path` below the workspace root. Archives are not unpacked.
 
-        An archive is not unpacked.
+        Raises `WorkspaceError` if the folder is missing or not allowed.
         """
         root = find_root(config)
         if question.workspace_path is None:
@@ -96,7 +96,7 @@ class TaskFiles:
         return cls(root, resolve_source(root, question.workspace_path), most)
 
     async def held(self, context: VerificationContext) -> TaskFiles:
-        """Return the files with an archive unpacked until the answer's last item has ended.
+        """Return the files, with an archive unpacked into a folder that exists until the answer's last item has ended.
 
         Raises `WorkspaceError` if it cannot be unpacked.
         """
@@ -112,7 +112,10 @@ class TaskFiles:
         return self if folder == self.source else replace(self, source=folder, archive=self.source)
 
     def beside(self, path: str) -> Path:
-        """Return a file or folder below the workspace root. Raises `WorkspaceError` if there is none."""
+        """Return the path of a file or folder below the workspace root, but outside of the question's own folder.
+
+        Raises `WorkspaceError` if there is none, or if it is inside, where agents would see it.
+        """
         try:
             found = resolve_links(self.root / path)
         except OSError as error:
@@ -136,7 +139,7 @@ class TaskFiles:
         return digest_folder(self.folder(path))
 
     def diff(self, path: str) -> bytes:
-        """Return the content of a patch below the root, or of the text itself.
+        """Return a diff as bytes: `path` itself if it is the text of one, otherwise the file below the workspace root.
 
         Raises `WorkspaceError` if it cannot be read.
         """
@@ -148,6 +151,7 @@ class TaskFiles:
         return self._read(file)
 
     def _read(self, file: Path) -> bytes:
+        """Return the content of a file. Raises `WorkspaceError` if it is larger than `MOST_READ`."""
         with open_file(self.root, file) as opened:
             content = opened.read(MOST_READ + 1)
         if len(content) > MOST_READ:
@@ -156,7 +160,7 @@ class TaskFiles:
 
     @asynccontextmanager
     async def copy(self) -> AsyncIterator[Path]:
-        """Copy the source next to it, and remove the copy at the end.
+        """Yield a copy of the question's folder, which is made next to it and removed at the end.
 
         If this process is killed, a later run removes it. Raises `WorkspaceError` if it cannot be copied.
         """
@@ -186,7 +190,7 @@ class TaskFiles:
         return await to_thread.run_sync(self._contents, found)
 
     def _contents(self, added: Path) -> Patch:
-        """Return a patch that creates what is in a folder."""
+        """Return a patch that creates all that is in the folder `added`, whose links are followed."""
         folder = create_folder(self.source.parent / unique_name(self.source.name, "run", None))
         try:
             (folder.path / "before").mkdir()
@@ -197,18 +201,18 @@ class TaskFiles:
             CLEANUP_LIST.discard(folder)
 
     def is_restored(self, path: str, restore: Sequence[str] = ()) -> bool:
-        """Return whether a check takes what is at `path` from the source, which may have nothing there.
+        """Return whether a check replaces what the agent left at `path` by what the source has there, if anything.
 
-        It does if the file steers tests, or if `restore` names it.
+        It does if the file steers tests, or if a name or pattern in `restore` covers it.
         """
         return steers(path) or any(
             path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in _names(restore)
         )
 
     def missing_restored(self, restore: Sequence[str], added: Collection[str]) -> str | None:
-        """Return a message about the first name in `restore` that protects nothing, or None.
+        """Return a message about the first name in `restore` that matches no file of the source or in `added`, or None.
 
-        Names of files that build the program may name none, because no agent shall add one.
+        Names of files that steer the build or tests need not exist: restoring them keeps agents from adding any.
         """
         for given, name in zip(restore, _names(restore), strict=True):
             if may_steer(name) or steers(name) or os.path.lexists(self.source / name) or name == ".":
@@ -228,7 +232,7 @@ class TaskFiles:
         return list(new_modules(patch, self.source))
 
     def used_changes(self, patch: Patch, check: Check, added: Patch, installed: Collection[str]) -> UsedChanges:
-        """Return what a check uses of an agent's changes, and what it takes from the source.
+        """Return which of an agent's changes a check uses, and which paths it takes from the source instead.
 
         It takes from the source what steers tests and what `restore` names, and leaves out new files in folders of
         tests that the check adds, and new modules that Python would import in place of `installed` ones, of those that
@@ -288,7 +292,7 @@ class TaskFiles:
         return UsedChanges(Patch(used), restored, tuple(sorted(dropped.union(restored))), tuple(reported))
 
     def _restored_below(self, folder: str, is_restored: Callable[[str], bool]) -> Iterator[str]:
-        """Yield what a check restores below a folder of the source, each folder before what it contains."""
+        """Yield the paths below a folder of the source that a check restores, each folder before what it contains."""
         for above, folders, names in os.walk(self.source / folder, followlinks=True):
             inside = Path(above).relative_to(self.source)
             for name in sorted((*folders, *names)):
@@ -298,7 +302,7 @@ class TaskFiles:
 
     @asynccontextmanager
     async def check_folder(self, changes: UsedChanges, added: Patch) -> AsyncIterator[Path]:
-        """Yield a folder in which a check runs: the source with the changes, and then with what the check adds.
+        """Yield a temporary folder for a check: a copy of the source with an agent's changes and what the check adds.
 
         Raises `WorkspaceError` if the folder cannot be made.
         """
@@ -312,9 +316,10 @@ class TaskFiles:
             yield folder
 
     def _restore(self, paths: Sequence[str], folder: Path) -> None:
-        """Copy files and folders of the source to a folder, whatever is in their place, also of their parents.
+        """Copy the files and folders at `paths` from the source to `folder`, replacing whatever is there.
 
-        Raises `OSError`.
+        Of a folder, only itself is created, not what it contains. Parents that are not folders are replaced, too.
+        Raises `OSError` if a file cannot be read or written.
         """
         with TreeWriter(folder) as writer:
             for path in paths:

@@ -59,7 +59,10 @@ class RunCommand:
         self._folder = folder
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Run the command. Raises `ToolError` if it cannot be started, and `PortError` if the sandbox died."""
+        """Run the command in the sandbox, and return its exit code and output as text for a model.
+
+        Raises `ToolError` if it cannot be started, which the model is told, and `PortError` if the sandbox fails.
+        """
         command: Sequence[str] = arguments["command"]
         if not command[0] or any("\0" in word for word in command):
             raise ToolError("the command is empty, or contains a null character")
@@ -113,14 +116,20 @@ class WorkspaceWork(AgentWork):
         return () if self._run_command is None else (self._run_command(folder),)
 
     async def record(self) -> Mapping[str, Any] | None:
-        """Return the patch as JSON, or None if it is too large, or if agents change the question's own folder."""
+        """Store what the agent changed in `patch`, and return it as JSON, or None if it is too large or not known.
+
+        It is not known if the model has no copy of the question's folder to work in.
+        """
         if not self.by_model or self._workspace is None or self._workspace == self.files.source:
             return None
         self.patch = await asyncio.to_thread(changes_of, self.files.source, self._workspace)
         return self.patch.to_json() if is_recordable(self.patch) else None
 
     async def restore(self, recorded: Mapping[str, Any]) -> None:
-        """Make the recorded changes in the workspace. Raises `PortError` if they do not fit it."""
+        """Make the recorded changes in the workspace, if there is one, in place of those of an earlier turn.
+
+        A recorded diff is only stored in `diff`. Raises `PortError` if the changes do not fit.
+        """
         try:
             if "diff" in recorded:
                 self.diff = str(recorded["diff"]).encode("utf-8", "surrogateescape")
@@ -155,7 +164,7 @@ def changes_of(source: Path, workspace: Path) -> Patch:
 
 
 def _is_followed_link(entry: PatchEntry, source: Path) -> bool:
-    """Return whether the entry is only the target of a link in the source."""
+    """Return whether a difference is only that a copy contains the target of a link of the source instead of it."""
     place = source / entry.path
     parents = [place, *(source / part for part in Path(entry.path).parents)]
     if entry.kind not in ("file", "directory") or not any(part.is_symlink() for part in parents):

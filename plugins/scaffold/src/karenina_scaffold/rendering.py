@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.catalog import __version__
 from karenina_core.errors import ConfigError
+from karenina_toolkit.raising import raises
 
 if TYPE_CHECKING:
     from karenina_scaffold.kinds import PluginKind
@@ -59,22 +60,14 @@ class Names:
             reason = "is a Python keyword"
         elif self.module in sys.stdlib_module_names:
             reason = "is a module in Python's standard library"
-        elif find_spec(self.module) is not None or _is_installed(self.name):
+        elif find_spec(self.module) is not None or not raises(PackageNotFoundError, distribution, self.name):
             reason = "is an installed package"
         if reason is not None:
             raise ConfigError([f"{self.module!r} {reason}; choose another name"])
 
 
-def _is_installed(name: str) -> bool:
-    try:
-        distribution(name)
-    except PackageNotFoundError:
-        return False
-    return True
-
-
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
-    """Return the contents of the package's files, keyed by path.
+    """Return the contents of a new package's files by path. Nothing is written.
 
     Raises `ConfigError` if the package would define a class with the same name as one it imports.
     """
@@ -142,19 +135,16 @@ def _check_own_names(source: str, names: Names) -> None:
 
 
 def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Create a folder with the given files.
-
-    Raises `ConfigError` if the folder exists or a file cannot be written.
-    """
+    """Create a folder with the given files. Raises `ConfigError` if the folder exists or a file cannot be written."""
     if os.path.lexists(folder):
         raise ConfigError([f"{folder} already exists; choose another name, or another folder with --into"])
     write_new_files(folder, texts)
 
 
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Write files to a folder, which is created if necessary.
+    """Write files to a folder, which is created if necessary, or none of them if any already exists.
 
-    Raises `ConfigError` if a file cannot be written. If any of them already exists, none is written.
+    Raises `ConfigError` if one exists or cannot be written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

@@ -90,7 +90,7 @@ def pack_cases() -> Sequence[PackCase]:
 
 
 def shipped_cases() -> Sequence[Case]:
-    """Return the cases in the shipped pack with their questions."""
+    """Return the cases of the shipped pack, with their placeholders filled in and their questions."""
     values: Mapping[str, Mapping[str, str]] = _pack()["subjects"]
     questions = _subjects()
     return [

@@ -36,7 +36,7 @@ ABSENT: Final = (
 
 
 def say(value: object) -> str | None:
-    """Return a value in words, or None for values without any, such as nested objects and empty lists."""
+    """Return a value as it is said in a sentence (`yes` for True), or None for empty and nested values."""
     if isinstance(value, Enum):
         value = value.value
     match value:
@@ -101,9 +101,9 @@ _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
 
 
 def in_another_unit(description: str, value: object) -> str | None:
-    """Convert a number from the unit in `description` to another unit: `77 degrees Fahrenheit`.
+    """Return a number in another unit than that in `description`, as in `77 degrees Fahrenheit`, or None.
 
-    Returns None if `value` is not a number, or if `description` has no known unit or several.
+    It is None if `value` is not a number, or if `description` has no known unit or several.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None

@@ -94,7 +94,7 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Score one judge, called `name`, from all of its results.
+    """Return the score of one judge, called `name`, from all of its results.
 
     Among the misses, wrong passes come first.
     """
@@ -120,6 +120,7 @@ def _missed(case: Case, result: VerificationResult) -> bool:
 
 
 def _miss(case: Case, result: VerificationResult) -> Miss:
+    """Return the record of a case whose verdict is wrong. A correct outcome means that the judge passed it."""
     return Miss(
         case=case.id,
         family=case.family,

@@ -263,7 +263,7 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 
 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
-    """Store the scores of all judges that judged at least one case.
+    """Store the scores in the user's state folder, except those of judges without a verdict.
 
     Raises `UserStateError` if this fails.
     """

@@ -120,10 +120,9 @@ def _path(judge: str) -> Path:
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Return a digest of the settings that affect verdicts.
+    """Return a digest of the settings that affect verdicts. Keys, URLs, recorded answers and the run's name do not.
 
-    For each judge, only the interface, model name, system prompt and temperature are included. Keys, URLs, recorded
-    answers and the run's name are ignored.
+    For each judge, only the interface, model name, system prompt and temperature are included.
     """
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     holding = {"parsing_models", *model_settings()} - {"answering_models"}

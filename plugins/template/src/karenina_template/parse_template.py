@@ -207,10 +207,8 @@ class ParseTemplate(ParsingStage):
     fallback = True
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Warn about settings and fields that do not work well with the judges of this run.
-
-        A warning is logged if small judges have to fill boolean fields, or if `check_values` has no effect on some
-        templates.
+        """Log warnings about what does not work well with the judges of this run: boolean fields that small judges have
+        to fill, and `check_values` on templates where it has no effect.
         """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
@@ -226,11 +224,11 @@ class ParseTemplate(ParsingStage):
         return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Ask the judge to fill the template.
+        """Ask the judge to fill the template, a second time if its reply is invalid, and with `check_values` to check
+        its values. A checked value that the template rejects is dropped, and the reason recorded in the result field
+        `parsing`.
 
-        If the reply is invalid, the judge is asked again. With `check_values`, it is also asked to check its values. If
-        the template rejects a checked value, that value is dropped and the reason is recorded in the result field
-        `parsing`. Raises `PortError` or `StructuredError` if the judge fails.
+        Raises `PortError` or `StructuredError` if the judge fails.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
@@ -285,9 +283,8 @@ def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name of a new list of rejected values, and `schema` with this list as its first field.
-
-    All fields of the new schema are required. The name is the first of `NAMES` that is not taken.
+    """Return the name of a new list of rejected values, and `schema` with this list as its first field. All fields of
+    the new schema are required. The name is the first of `NAMES` that is not taken.
     """
     name = next((name for name in NAMES if name not in schema["properties"]), NAMES[0] + "_")
     properties = {name: _LIST, **schema["properties"]}
@@ -318,7 +315,9 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the schemas of the fields that the judge fills for `question`, or nothing if its template is invalid."""
+    """Return the schemas of the fields that the judge fills for `question`. There are none if its template is missing
+    or invalid.
+    """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError
 

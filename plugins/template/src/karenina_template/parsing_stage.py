@@ -102,16 +102,13 @@ class ParsingStage(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define parse()")
 
     def without_judge(self, context: VerificationContext) -> None:
-        """Set artifacts other than PARSED_ANSWER if the judge is not called. Does nothing by default.
-
-        This is called if no field needs a judge. It is also called if the answer has no text, or no text for some
-        fields.
+        """Set artifacts other than PARSED_ANSWER if the judge is not called. Does nothing by default. This is called if
+        no field needs a judge. It is also called if the answer has no text, or no text for some fields.
         """
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
-        """Return whether the judge has to fill any field of the question's template.
-
-        Returns False if the question has no valid template.
+        """Return whether the judge has to fill any field of the question's template. Returns False if the question has
+        no valid template.
         """
         from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates import TemplateError
@@ -129,10 +126,9 @@ class ParsingStage(Stage):
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Call the judge if one is needed, and set the filled template.
-
-        If fields read different turns of a conversation, the judge is called once for each turn. If the judge's replies
-        are invalid, or the answer cannot be shown to a judge, the item ends with PARSE_ERROR.
+        """Set the filled template, calling the judge if one is needed, once for each turn that fields read. If the
+        judge's replies are invalid, or the answer cannot be shown to a judge, the item ends with PARSE_ERROR instead of
+        an exception.
         """
         whole = context.get_artifact(ANSWER_CLASS)
         conversation = context.find_artifact(CONVERSATION)
@@ -169,9 +165,8 @@ class ParsingStage(Stage):
 
 
 def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:
-    """Return the text for the judge to read. It is empty if no field needs a judge.
-
-    If the answer cannot be shown to a judge, marks an error and returns None.
+    """Return the text for the judge to read. It is empty if no field needs a judge. If the answer cannot be shown to a
+    judge, marks an error and returns None.
     """
     if not bound.judge_fields:
         return ""
@@ -192,7 +187,9 @@ async def fill_template(
     check: Callable[[BaseAnswer, str], None] | None = None,
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Have the judge fill the template, and bind it to the question's ground truths.
+    """Have the judge fill the template, and return the reply with the template bound to the question's ground truths.
+    If its values do not agree with the response, the judge is asked again. Raises `PortError` or `StructuredError`,
+    like `ask`.
 
     - `schema`: the template's schema, possibly with additional fields. The default is the schema of `bound`.
     - `record`: maps keys of the result field `parsing` to additional fields of the reply. The values of these fields
@@ -201,8 +198,6 @@ async def fill_template(
     - `check`: a function that takes the filled template and the raw response, and raises `ValueError` if they do not
       agree. The judge is then asked again. It is also asked again if it returns a date but `text` contains none.
     - `text`: the text that the judge reads, which is only used to check dates. The default is the raw response.
-
-    Raises `PortError` or `StructuredError`, like `ask`.
     """
     response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
     form = bound.judge_schema() if schema is None else schema
@@ -225,9 +220,8 @@ async def fill_template(
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
-    """Return the prompt for an item, with the fields and their hints, the question, and the fenced response.
-
-    The fields come first, so that servers can cache them for all questions with the same template.
+    """Return the prompt for an item, with the fields and their hints, the question, and the fenced response. The fields
+    come first, so that servers can cache them for all questions with the same template.
     """
     parts = [
         describe_fields(schema, hints),

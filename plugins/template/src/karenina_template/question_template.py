@@ -34,11 +34,12 @@ class _Loaded:
 
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
-    """Return the question's template, or None if it has none.
+    """Load the question's template, and return it, or None if it has none. Raises `TemplateError` if it is invalid, and
+    `UntrustedTemplate` if it contains code that `trust` does not cover; by default, that is any code.
 
     `trust` says which sources may be executed, which is none by default. Classes and pure declarations need no trust.
-    The template is kept with the question, and is only loaded again for a different `trust`. Raises `TemplateError` if
-    the template is invalid, and `UntrustedTemplate` if its code is not trusted.
+    The template is kept with the question, and is only loaded again for a different `trust`, if it contains code.
+    Raises `TemplateError` if the template is invalid, and `UntrustedTemplate` if its code is not trusted.
     """
     loaded = question.derived
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -50,14 +51,13 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
         template = load_template(question.answer_template, trust=trust, name=question.id)
     else:
         return None
-    question.keep_derived(_Loaded(template, trust))
+    question.keep_derived(_Loaded(template, trust if template.has_code else None))
     return template
 
 
 def may_need_judge(question: Question) -> bool:
-    """Return whether a judge may be needed to fill the question's template, without loading the template.
-
-    The result may be True although no judge is needed, but False is always right.
+    """Return whether a judge may be needed to fill the question's template, without loading the template. The result
+    may be True although no judge is needed, but False is always right.
     """
     if isinstance(question.derived, _Loaded) or question.answer_template is None:
         return True
@@ -67,17 +67,16 @@ def may_need_judge(question: Question) -> bool:
 
 
 def known_values_of(question: Question) -> tuple[str, ...]:
-    """Return the names of the known values that fill fields of the question's template, without duplicates.
-
-    A template that contains code is searched without executing it, so names computed by code are not found. Returns an
-    empty tuple if there is no valid template.
+    """Return the names of the known values that fill fields of the question's template, without duplicates, or an empty
+    tuple if there is no valid template. Code is searched without executing it, so names that it computes are not found.
     """
-    if question.answer_class is None and _SOURCE.search(question.answer_template or "") is None:
+    source = question.answer_template or ""
+    if question.answer_class is None and ("source" not in source or _SOURCE.search(source) is None):
         return ()
     try:
         template = template_of(question)
     except UntrustedTemplate:
-        return _sources_in_code(question.answer_template or "")
+        return _sources_in_code(source)
     except TemplateError:
         return ()
     return tuple(dict.fromkeys(template.key.sources().values())) if template is not None else ()
@@ -96,17 +95,15 @@ def _sources_in_code(source: str) -> tuple[str, ...]:
 
 
 def keep_template(question: Question, template: Template) -> None:
-    """Keep `template` with the question, so that `template_of` returns it for any trust.
-
-    Use this only for templates that were loaded without trust.
+    """Keep `template` with the question, so that `template_of` returns it for any trust. Use this only for templates
+    that were loaded without trust.
     """
     question.keep_derived(_Loaded(template, None))
 
 
 def template_source_of(question: Question) -> str | None:
-    """Return the source of the question's template or template class, or None if it has no template.
-
-    Raises `TemplateError` if the source of the class is unavailable.
+    """Return the source of the question's template or template class, or None if it has no template. Raises
+    `TemplateError` if the source of the class is unavailable.
     """
     if question.answer_class is None:
         return question.answer_template
@@ -127,9 +124,8 @@ def standalone_source_of(question: Question, trust: Trust) -> str | None:
 
 
 def field_options_of(question: Question, trust: Trust = NO_TRUST) -> Mapping[str, Mapping[str, object]]:
-    """Return the plugin options in the question's template, keyed by field.
-
-    The result is empty if there is no template or it cannot be loaded.
+    """Return the plugin options in the question's template, keyed by field. The result is empty if there is no template
+    or it cannot be loaded.
     """
     try:
         template = template_of(question, trust)

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import zlib
+from typing import TYPE_CHECKING, Final
 
 from karenina_template.question_template import template_of
 from karenina_template.templates.errors import TemplateError
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from karenina_core.data.question import Question
     from karenina_template.templates.bound_template import Template
     from karenina_template.templates.primitives import Primitive
 
 
-def describe_rules(questions: Iterable[Question]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the id and the rules of each question's template. Nothing is executed: templates with code are left out."""
-    for question in questions:
+_FASTEST: Final = 1
+_BLOCK: Final = 1 << 16
+"""The maximum number of bytes of a block of lines."""
+
+
+class RuleLines:
+    """The rules of many templates, as lines of JSON with the id of a template and the rule of each of its fields.
+
+    They are compressed in memory, to some 30 bytes for a template.
+    """
+
+    def __init__(self) -> None:
+        self._compressor = zlib.compressobj(_FASTEST)
+        self._compressed = bytearray()
+
+    def add(self, question: Question) -> None:
+        """Add the rules of a question's template. Nothing is executed: a template with code is left out."""
         try:
             template = template_of(question)
         except TemplateError:
-            continue
+            return
         if template is not None:
-            yield template.template_id, template_rules(template)
+            line = json.dumps([template.template_id, template_rules(template)])
+            self._compressed += self._compressor.compress(line.encode() + b"\n")
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield the lines in blocks, which may end within a line."""
+        reader, waiting = zlib.decompressobj(), bytes(self._compressed) + self._compressor.copy().flush()
+        while block := reader.decompress(waiting, _BLOCK):
+            waiting = reader.unconsumed_tail
+            yield block
 
 
 def template_rules(template: Template) -> dict[str, str]:

@@ -28,9 +28,8 @@ def field_turns(bound: BoundTemplate, conversation: Conversation) -> dict[str, i
 
 
 def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[TurnChoice, list[str]]:
-    """Return the fields that a judge fills, grouped by the part of the conversation to show to the judge.
-
-    Fields whose turn did not take place are omitted. Fields without a rule belong to the last turn.
+    """Return the fields that a judge fills, grouped by the part of the conversation to show to the judge. Fields whose
+    turn did not take place are omitted. Fields without a rule belong to the last turn.
     """
     groups: dict[TurnChoice, list[str]] = {}
     choices = turn_choices(bound)
@@ -42,10 +41,11 @@ def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[Turn
 
 
 def read_turns(bound: BoundTemplate, answer: BaseAnswer, conversation: Conversation) -> dict[str, str]:
-    """Make each field of `answer` read the assistant's text in its turn, and handle missing turns.
+    """Change `answer` so that each field reads the assistant's text in its turn, and return the reason for each field
+    that is ignored because its turn was left out, keyed by field.
 
-    A field whose turn was left out is ignored, unless `missing_turn` makes it wrong. If all fields would be ignored,
-    they are undecided instead. Returns the reason for each ignored field, keyed by field.
+    A field whose `missing_turn` makes it wrong is not ignored. If all fields would be ignored, they are undecided
+    instead. A field whose turn is missing for another reason is undecided, too.
     """
     texts: dict[str, str] = {}
     settled: dict[str, Undecided | Literal[False]] = {}

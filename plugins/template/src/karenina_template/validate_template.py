@@ -97,9 +97,8 @@ class ValidateTemplate(Stage):
         return True
 
     def execute(self, context: VerificationContext) -> None:
-        """Load the template, bind it to the question, and test its code with samples.
-
-        The item ends with TEMPLATE_ERROR if there is no template, or if the template is invalid or not trusted.
+        """Load the template, bind it to the question, and test its code with samples. The item ends with TEMPLATE_ERROR
+        if there is no template, or if the template is invalid or not trusted.
         """
         question = context.question
         try:
@@ -126,19 +125,16 @@ class ValidateTemplate(Stage):
 
 
 def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
-    """Load and bind the question's template, or return None if it has none.
-
-    Raises `TemplateError` if the template is invalid or not trusted.
+    """Load and bind the question's template, or return None if it has none. Raises `TemplateError` if the template is
+    invalid or not trusted.
     """
     template = template_of(question, trust)
     return None if template is None else template.for_question(question.id)
 
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
-    """Return the reason if `verify()` fails for every answer, or None.
-
-    Only templates with code are checked. Raises `TemplateError` if other code fails for every answer; see
-    `check_samples`.
+    """Return the reason if `verify()` fails for every answer, or None. Only templates with code are checked. Raises
+    `TemplateError` if other code fails for every answer; see `check_samples`.
     """
     if bound is None or not bound.template.has_code:
         return None

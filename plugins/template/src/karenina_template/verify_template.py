@@ -64,10 +64,9 @@ class VerifyTemplate(Stage):
         return known_values_of(question)
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
-        """Return whether the template may have a primitive with a check before runs, or a field with a source.
-
-        Only the template's source is searched, because loading it is slow. Return True if there is no source, as for a
-        class.
+        """Return whether a question's template may contain something that `before_run` checks: a primitive with a check
+        before runs, or a field with a source. Only the text of the template is searched, because loading it is slow.
+        Without text, as for a class, the answer is True.
         """
         from karenina_template.templates import known_primitives
 
@@ -83,10 +82,10 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Call `before_run` and `check_files` of the templates' primitives, and return no needs.
+        """Raise `ConfigError` if a template's primitive cannot work in this run, if its file is missing or does not fit
+        the ground truth, or if a field's type does not fit its known value. Returns no needs.
 
-        Raises `ConfigError` if a primitive cannot work in this run, if its file is missing or does not fit the ground
-        truth, or if a field's type does not fit its known value. Invalid and untrusted templates are ignored here,
+        Calls `before_run` and `check_files` of the primitives. Invalid and untrusted templates are ignored here,
         because their items end in an error.
         """
         from karenina_template.templates import TemplateError
@@ -155,9 +154,9 @@ class VerifyTemplate(Stage):
 
     @staticmethod
     def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
-        """Verify the fields and set their artifacts.
+        """Verify the fields and set their artifacts. If `verify()` raises an exception other than `InvalidAnswer`, a
+        warning is logged and the fields fail.
 
-        If `verify()` raises an exception other than `InvalidAnswer`, a warning is logged and the fields fail.
         Exceptions from `verify_granular()` are only recorded. Exceptions from the class's own `field_results()` and
         `field_scores()` propagate.
         """
@@ -213,7 +212,9 @@ def _explain_look_alikes(context: VerificationContext, answer: BaseAnswer, resul
 
 @cache
 def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of which at least one occurs in every source that uses a primitive with a check before runs."""
+    """Return words of which at least one occurs in every source that uses a primitive with a check before runs. `names`
+    are the known primitives.
+    """
     from karenina_template.templates import Primitive, known_primitives
 
     checked = {

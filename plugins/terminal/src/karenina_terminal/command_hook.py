@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def command_plugins() -> Plugins:
-    """Return the plugins that may add commands: those of a `use_plugins` block, or else those installed.
-
-    To keep the command line fast, stages and adapters are not imported.
+    """Return the plugins that may add commands: those of a `use_plugins` block, or else those installed. To keep the
+    command line fast, stages and adapters are not imported.
     """
     return active_plugins(("other",))
 
 
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:
-    """Implement the hook `karenina_commands` with lazy commands (see `add_lazy_command`).
+    """Return an implementation of the hook `karenina_commands` that adds lazy commands (see `add_lazy_command`), as an
+    attribute for a plugin class.
 
     `commands` maps each command's name to its location, in the form `module:object`, and its summary. This function is
     for internal use. Other plugins implement the hook with `hookimpl` and call `add_lazy_command`.

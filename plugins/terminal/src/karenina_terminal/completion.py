@@ -17,10 +17,8 @@ _PLAIN: Final = re.compile(r"[\w./@:=,+#~%-]+")
 
 
 def matching(values: Iterable[str], incomplete: str) -> list[str]:
-    """Return the values that start with `incomplete`, without duplicates.
-
-    Values with unusual characters are omitted. The zsh script evaluates its input, so a value in someone else's file
-    could otherwise run a command.
+    """Return the values that start with `incomplete`, without duplicates. Values with unusual characters are omitted,
+    because the zsh script evaluates its input, so a value in someone else's file could otherwise run a command.
     """
     return [
         fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
@@ -28,11 +26,12 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Complete the paths of folders, and of files whose names end with one of `endings` in any case.
+    """Return the paths of folders, and of files whose names end with one of `endings` in any case, that start with
+    `incomplete`. Hidden files are only included if `incomplete` contains the beginning of their names.
 
     If a folder is the only match, its contents are returned, so that the shell does not consider the completion
-    finished. If there is no match, the shell completes file names itself. Hidden files are only included if
-    `incomplete` contains the beginning of their names. Paths that `matching` would omit are omitted here too.
+    finished. If there is no match, the shell completes file names itself. Paths that `matching` would omit are omitted
+    here too.
     """
     paths = _list(incomplete, endings)
     if len(paths) == 1 and paths[0].endswith(os.sep):
@@ -46,10 +45,7 @@ def benchmark_files(incomplete: str) -> list[str]:
 
 
 def journal_files(incomplete: str) -> list[str]:
-    """Complete the paths of journals and result files.
-
-    Commands that accept a journal also accept the result file next to it.
-    """
+    """Return the paths of journals and of result files, which commands accept instead of the journal next to them."""
     return complete_files(incomplete, JOURNALS)
 
 
@@ -64,10 +60,9 @@ def trusted_files(incomplete: str) -> list[str]:
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the matching files and folders. Folders end with a slash.
+    """Return the matching files and folders. Folders end with a slash. If the folder cannot be read, the list is empty.
 
-    Hidden entries are only included if `incomplete` contains the beginning of their names. If the folder cannot be
-    read, returns an empty list.
+    Hidden entries are only included if `incomplete` contains the beginning of their names.
     """
     folder, name = os.path.split(incomplete)
     try:

@@ -40,9 +40,8 @@ class StrictCommand(TyperCommand):
     """A command that rejects repeated options. Without this class, the last value would be used."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated.
-
-        Flags and counted options may be repeated. During shell completion, nothing is checked.
+        """Parse the arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated. Flags
+        and counted options may be repeated. During shell completion, nothing is checked.
         """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
@@ -55,16 +54,18 @@ class StrictCommand(TyperCommand):
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
-    """Add a command to `app` that is listed with `summary` and only imported from `target` when needed.
+    """Add a command to `app` that is listed with `summary` and only imported from `target` when needed. If the import
+    fails, the command prints the reason and exits with code 2.
 
     `target` has the form `module:object`. The object is one of:
+
     - a function;
     - a `typer.Typer` with a single command, whose settings are kept;
     - any other `typer.Typer`, which becomes a command group.
 
     It is imported when the command is called, when its help is printed, and when a shell completes its arguments.
-    `summary` should be the first line of the help. If the import fails, the command prints the reason and exits with
-    code 2. Commands that do not use a class of their own reject repeated options (see `StrictCommand`).
+    `summary` should be the first line of the help. Commands that do not use a class of their own reject repeated
+    options (see `StrictCommand`).
     """
 
     @cache
@@ -87,9 +88,8 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target` as a click command that rejects repeated options.
-
-    If the import fails, the reason is printed and the program exits with code 2.
+    """Import `target` as a click command that rejects repeated options. If the import fails, the reason is printed and
+    the program exits with code 2.
     """
     try:
         loaded = resolve_name(target)
@@ -110,9 +110,8 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
 
 
 def _be_strict(loaded: object) -> None:
-    """Make the commands and groups of a Typer application reject repeated options.
-
-    Commands that use a class of their own are not changed. Nothing happens if `loaded` is not an application.
+    """Change a Typer application so that its commands and groups reject repeated options, except commands that use a
+    class of their own. Any other object is left alone.
     """
     if isinstance(loaded, typer.Typer):
         for command in loaded.registered_commands:

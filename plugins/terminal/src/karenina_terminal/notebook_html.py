@@ -30,9 +30,8 @@ Part = Element | None
 
 
 def render_html(*parts: Part) -> str:
-    """Render the parts as HTML. Parts that are None are skipped.
-
-    The HTML prevents notebooks from rendering `$...$` as math, because text may contain dollar signs.
+    """Render the parts as HTML. Parts that are None are skipped. The HTML prevents notebooks from rendering `$...$` as
+    math, because text may contain dollar signs.
     """
     whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
     whole.extend(part for part in parts if part is not None)
@@ -47,9 +46,8 @@ def make_note(text: str) -> Element:
 
 
 def make_heading(text: str) -> Element:
-    """Make a bold paragraph. Its text is cut to `MAX_CELL` characters.
-
-    This is used instead of an HTML heading, which would appear in the notebook's table of contents.
+    """Make a bold paragraph. Its text is cut to `MAX_CELL` characters. It is not an HTML heading, which would appear in
+    the notebook's table of contents.
     """
     element = Element("p")
     SubElement(element, "strong").text = shorten(text, MAX_CELL)
@@ -57,9 +55,8 @@ def make_heading(text: str) -> Element:
 
 
 def make_text(text: str) -> Element:
-    """Make a block of text that keeps its line breaks.
-
-    The text is cut to `MAX_TEXT` characters, with a note about how much is missing.
+    """Make a block of text that keeps its line breaks. The text is cut to `MAX_TEXT` characters, with a note about how
+    much is missing.
     """
     element = Element("div", _KEEP_LINES)
     element.text = "".join(clip(text, MAX_TEXT))
@@ -67,9 +64,8 @@ def make_text(text: str) -> Element:
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
-    """Make a table with the given headings and rows.
-
-    Headings and strings are put on one line and cut to `MAX_CELL` characters.
+    """Make a table with the given headings and rows. Headings and strings are put on one line and cut to `MAX_CELL`
+    characters.
     """
     table = Element("table")
     line = SubElement(SubElement(table, "thead"), "tr")
@@ -85,7 +81,6 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
     """Make a table of names and their contents, which are strings or elements. Returns None if there are no rows.
-
     Strings keep their line breaks and are cut to `MAX_TEXT` characters.
     """
     table = Element("table")
@@ -98,7 +93,9 @@ def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
 
 
 def _fill(place: Element, cell: Cell) -> None:
-    """Put an element or a string into a cell. Strings are cut to `MAX_CELL` characters."""
+    """Put an element or a string into the cell `place`. Strings are put on one line and cut to `MAX_CELL`
+    characters.
+    """
     if isinstance(cell, Element):
         place.append(cell)
     else:
@@ -106,18 +103,14 @@ def _fill(place: Element, cell: Cell) -> None:
 
 
 def sections_html(sections: Iterable[Section]) -> list[Part]:
-    """Convert sections (see `karenina_terminal.text_layout`) to HTML parts, without indentation.
-
-    Facts without rows become None. Tables are cut to 100 rows.
+    """Convert sections (see `karenina_terminal.text_layout`) to HTML parts, without indentation. Facts without rows
+    become None. Tables are cut to 100 rows.
     """
     return [_block_html(block) for section in sections for block in section]
 
 
 def _block_html(block: Title | Facts | Grid) -> Part:
-    """Convert a block to HTML. Facts without rows become None.
-
-    Tables are cut to `_MAX_GRID` rows.
-    """
+    """Convert a block to HTML. Facts without rows become None. Tables are cut to `_MAX_GRID` rows."""
     if isinstance(block, Title):
         return make_heading(block.text)
     if isinstance(block, Facts):

@@ -51,11 +51,11 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Parse `--columns`, and add the other table options by name. Returns None if no options are given.
+    """Parse `--columns`, and add the other table options by name, which replace entries of `--columns` with the same
+    name. Returns None if no options are given. Raises `typer.BadParameter` if a string is malformed or if a name occurs
+    twice.
 
-    `given` contains strings such as `question=COLUMN,answer=COLUMN`. `exact` is added as the string `true`. A table
-    option replaces the entry with the same name in `--columns`. Raises `typer.BadParameter` if a string is malformed or
-    if a name occurs twice.
+    `given` contains strings such as `question=COLUMN,answer=COLUMN`. `exact` is added as the string `true`.
     """
     columns: dict[str, str] = {}
     for words in given or ():
@@ -90,9 +90,8 @@ class TableOptions:
     exact: Exact = False
 
     def parse(self) -> dict[str, str] | None:
-        """Return the options as the `columns` argument of `Benchmark.load`, or None if none are set.
-
-        Raises `typer.BadParameter` if `--columns` is invalid.
+        """Return the options as the `columns` argument of `Benchmark.load`, or None if none are set. Raises
+        `typer.BadParameter` if `--columns` is invalid.
         """
         return parse_columns(self.columns, self.rows, self.encoding, self.sheet, exact=self.exact)
 

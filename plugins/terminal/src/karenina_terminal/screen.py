@@ -51,9 +51,8 @@ class ExitCode(IntEnum):
 
 
 def exit_codes_help(*, resumable: bool = True) -> str:
-    """Return the table of exit codes for the end of a command's help.
-
-    Set `resumable` to False for runs that `karenina resume` cannot continue.
+    """Return the table of exit codes for the end of a command's help. Set `resumable` to False for runs that `karenina
+    resume` cannot continue.
     """
     table = "\b\nExit codes:\n" + "\n".join(f"  {code.value:<4} {code.meaning}" for code in ExitCode)
     if resumable:
@@ -89,10 +88,11 @@ class Screen:
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object that contains the list `name`, followed by the entries of `rest`.
+        """Print a JSON object that contains the list `name`, followed by the entries of `rest`. Each value is printed
+        on a line of its own as soon as it is read, so part of the output is there if `values` raises an exception.
 
-        Each value of the list is printed on a line of its own as soon as it is read. `rest` must not be empty. If a
-        value contains NaN or infinity, raises `ValueError`; earlier values have been printed by then.
+        `rest` must not be empty. If a value contains NaN or infinity, raises `ValueError`; earlier values have been
+        printed by then.
         """
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
@@ -108,9 +108,8 @@ class Screen:
         self.err.print(Text(clean(text)), soft_wrap=True)
 
     def fail(self, text: str, code: int = ExitCode.BAD_INPUT) -> NoReturn:
-        """Print an error to standard error, and exit with `code` by raising `typer.Exit`.
-
-        Control characters are shown in visible form.
+        """Print an error to standard error, and exit with `code` by raising `typer.Exit`. Control characters are shown
+        in visible form.
         """
         from rich.text import Text
 
@@ -119,10 +118,10 @@ class Screen:
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """If a `KareninaError` is raised in the `with` block, print it as an error and exit with code 2.
+        """Print a `KareninaError` that is raised in the `with` block as an error, and exit with code 2. The exit code
+        is 130 after Ctrl-C, and 141 after a broken pipe. Other exceptions propagate.
 
-        A file name that is too long is reported in the same way. The exit code is 130 after Ctrl-C, and 141 after a
-        broken pipe. Other exceptions propagate.
+        A file name that is too long is reported like a `KareninaError`.
         """
         try:
             yield
@@ -162,10 +161,11 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row. Columns in `texts` are wrapped, and all other columns contain numbers.
+    """Print a table with a heading row. Columns in `texts` are wrapped, and all other columns contain numbers. In a
+    file or a pipe, each row is a single line.
 
-    The table fits the terminal, or the width in `COLUMNS`. In a file or a pipe, each row is a single line. Control
-    characters are shown in visible form.
+    On a terminal, or if `COLUMNS` is set, the table is made to fit that width. Control characters are shown in visible
+    form.
     """
     from karenina_terminal.text_layout import format_table
 
@@ -176,9 +176,8 @@ def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collectio
 
 @cache
 def _console_class() -> type[Console]:
-    """Return a subclass of rich's `Console` that supports pipes.
-
-    The class is defined in this function so that rich is only imported when needed.
+    """Return a subclass of rich's `Console` that supports pipes. The class is defined in this function so that rich is
+    only imported when needed.
     """
     from rich.console import Console
 
@@ -207,9 +206,8 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Create a console for standard output, or for standard error if `stderr` is set.
-
-    If it is not a terminal and `COLUMNS` is not set, its size is `_PIPE_WIDTH` by `_PIPE_HEIGHT`.
+    """Create a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
+    `COLUMNS` is not set, its size is `_PIPE_WIDTH` by `_PIPE_HEIGHT`.
     """
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:

@@ -44,7 +44,7 @@ class StyledText:
         """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
-        """Return the text's lines, wrapped and padded to `width`."""
+        """Return the text's lines, wrapped at white space and padded with spaces to `width`."""
         if not self._whole or self.width > width:
             return [_pad(line, width, self._style) for line in wrap_parts(self._parts, width)]
         *others, (text, style) = self._parts
@@ -88,11 +88,11 @@ Content = Sequence[StyledText | StyledTable]
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of an indented grid with names in bold, next to their contents.
+    """Yield the lines of an indented grid with names in bold, next to their contents. Raises `ValueError` if there are
+    no rows or no contents. A name without contents has no line.
 
     Lines have the given width, but at least 28 columns. Names are never wrapped. If a name is empty, its contents
-    continue those of the previous name. A name without contents has no line. Raises `ValueError` if there are no rows
-    or no contents.
+    continue those of the previous name.
     """
     width = max(width, _NARROWEST) - _INDENT
     first = max([len(name) for name, _ in rows])
@@ -109,7 +109,7 @@ def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Li
 
 
 def _narrow(widths: list[int], room: int) -> list[int]:
-    """Reduce the widest columns to equal widths until all columns fit into `room`."""
+    """Return the column widths, with the widest reduced to equal widths until all columns fit into `room`."""
     widths = [min(width, room) for width in widths]
     while (excess := sum(widths) - room) > 0:
         widest = max(widths)
@@ -159,7 +159,7 @@ def _split_lines(parts: Line) -> list[Line]:
 
 
 def _expand_tabs(parts: Line) -> Line:
-    """Replace the tabs in a line with spaces."""
+    """Return a line with spaces in place of its tabs."""
     position = 0
     expanded = []
     for text, style in parts:
@@ -208,9 +208,8 @@ def _slice(parts: Line, start: int, end: int) -> Line:
 
 
 def _crop(parts: Line, plain: str, width: int) -> Line:
-    """Cut a line to `width`. If this cuts a wide character in half, a space takes its place.
-
-    `plain` is the line without styles.
+    """Return a line cut to `width`. If this cuts a wide character in half, a space takes its place. `plain` is the line
+    without styles.
     """
     text = set_cell_size(plain, width)
     kept = [*_slice(parts, 0, len(text))]
@@ -220,7 +219,7 @@ def _crop(parts: Line, plain: str, width: int) -> Line:
 
 
 def _pad(line: Line, width: int, style: str) -> Line:
-    """Pad a line to `width` with spaces in the given style."""
+    """Return a line padded to `width` with spaces in the given style. A longer line is returned unchanged."""
     missing = width - sum(cell_len(text) for text, _ in line)
     if missing <= 0:
         return line
@@ -247,7 +246,7 @@ class LineWriter:
         self._codes: dict[str, tuple[str, str]] = {"": ("", "")}
 
     def write(self, lines: Iterable[Line]) -> None:
-        """Write the given lines."""
+        """Print the lines in one call, with style codes on a terminal, and as plain text elsewhere."""
         if self._console.is_terminal:
             texts = ["".join([self._paint(part) for part in line if part[0]]) for line in lines]
         else:
@@ -255,7 +254,7 @@ class LineWriter:
         self._console.print(WholeText("\n".join([*texts, ""])), crop=False)
 
     def _paint(self, part: Part) -> str:
-        """Return a part's text with its style codes."""
+        """Return a part's text between the terminal's codes for its style."""
         text, style = part
         if style not in self._codes:
             with self._console.capture() as captured:

@@ -80,9 +80,8 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 
 
 def format_repr(sections: Iterable[Section]) -> str:
-    """Format sections for the Python prompt, as wide as the terminal. Without sections, the text is empty.
-
-    The text has at most 120 columns and 100 lines. If lines are omitted, it ends with `...`. Long strings are cut.
+    """Format sections for the Python prompt, as wide as the terminal. The text has at most 120 columns and 100 lines;
+    if lines are omitted, it ends with `...`. Long strings are cut. Without sections, the text is empty.
     """
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = list(islice(format_sections(_bounded(sections), width), _MOST_LINES + 1))
@@ -96,7 +95,7 @@ def _bounded(sections: Iterable[Section]) -> Iterator[Section]:
 
 
 def _bounded_block(block: Block) -> Block:
-    """Shorten long strings in a block, and cut tables to `_MOST_LINES` rows."""
+    """Return a block with long strings shortened, and tables cut to `_MOST_LINES` rows."""
     if isinstance(block, Facts):
         return Facts([(name, shorten(text, _MOST_OF_A_FACT)) for name, text in block.rows], block.indent)
     if isinstance(block, Grid):
@@ -105,9 +104,8 @@ def _bounded_block(block: Block) -> Block:
 
 
 def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Yield lines with names and their texts. Long texts are wrapped and stay aligned next to the name.
-
-    The minimum `width` is 40.
+    """Yield lines with names and their texts. Long texts are wrapped and stay aligned next to the name. The minimum
+    `width` is 40.
     """
     everything = list(rows)
     indent = max((cell_width(name) for name, _ in everything), default=0) + _GAP
@@ -118,11 +116,11 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
-    """Yield the lines of a table. Columns in `texts` are left-aligned, and all other columns are right-aligned.
+    """Yield the lines of a table. Columns in `texts` are left-aligned, and all other columns are right-aligned. If
+    there is not enough room, text columns are wrapped, and if that does not suffice, the table is split into parts.
 
-    If there is not enough room, text columns are wrapped, but number columns are not. If that does not suffice, the
-    table is split into parts. Each part repeats the text columns before the first number column, or at least the first
-    column. The minimum `width` is 40.
+    Number columns are not wrapped. Each part repeats the text columns before the first number column, or at least the
+    first column. The minimum `width` is 40.
     """
     if not rows:
         return
@@ -152,9 +150,8 @@ def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[in
 
 
 def wrap_text(text: str, width: int) -> list[str]:
-    """Wrap text to `width` terminal columns. Returns at least one line.
-
-    Line breaks are kept, other white space becomes single spaces, and words that are too long are broken.
+    """Wrap text to `width` terminal columns. Returns at least one line. Line breaks are kept, other white space becomes
+    single spaces, and words that are too long are broken.
     """
     lines = [""]
     for paragraph in text.split("\n"):
@@ -196,10 +193,10 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[int]:
-    """Return column widths between `least` and `sizes` that fit into `room`.
+    """Return column widths between `least` and `sizes` that fit into `room`. If there is not enough room for `least`,
+    it is returned unchanged.
 
-    Narrow columns get their full size, and the other columns share the rest equally. If there is not enough room for
-    `least`, it is returned unchanged.
+    Narrow columns get their full size, and the other columns share the rest equally.
     """
     widths = list(least)
     while _total(widths) < room and widths != list(sizes):

@@ -51,10 +51,7 @@ def clean(text: str) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Return the names in a text that may give several of one term: *TP53 (p53)*, *ERBB2/HER2*, *TP53, aka p53*.
-
-    The list is empty if there is only one.
-    """
+    """Return the names in a text that gives several, as in *TP53 (p53)* or *ERBB2/HER2*; empty if there is only one."""
     parts: list[str] = []
     for part in [text] if _BESIDE.fullmatch(text) is not None else _BETWEEN.split(text):
         match = _BESIDE.fullmatch(part)
@@ -80,10 +77,10 @@ def key_of(name: str) -> str:
 
 
 def loose_key_of(name: str) -> str:
-    """Return a name without accents, hyphens, spaces and punctuation, and with names for Greek letters.
+    """Return a name for loose comparison: without case, accents, spaces and punctuation; Greek letters are spelled out.
 
-    Digits above and below the line are moved onto it. What separates two digits stays, and so do primes, plus signs and
-    a minus at the end.
+    Superscripts and subscripts become digits. A hyphen between two digits stays, and so do primes, plus signs and a
+    minus at the end.
     """
     text = fold(clean(name)).casefold().translate(_PLAIN)
     text = "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")
@@ -93,10 +90,10 @@ def loose_key_of(name: str) -> str:
 
 
 def identifier_keys(text: str) -> Sequence[str]:
-    """Return the forms of a text as an identifier, the whole one first: *chebi:15365* for *.../obo/CHEBI_15365*.
+    """Return the forms in which an identifier is compared: *mesh:d009203* and *d009203* for *MeSH:D009203*.
 
-    The part behind the source is one only if it has letters, as in *MeSH:D009203*: numbers mean something else in each
-    source.
+    A URL such as *.../obo/CHEBI_15365* counts as *chebi:15365*. The part after the source is a form of its own only if
+    it starts with a letter, because numbers mean something else in each source.
     """
     text = fold(clean(text))
     url = _URL.fullmatch(text)

@@ -25,7 +25,10 @@ class Term(NamedTuple):
 
 
 def read_ontology(path: Path) -> Iterator[Term]:
-    """Yield the terms of an ontology that are not obsolete. Raises `FileError` if it cannot be read."""
+    """Yield the terms of an OBO or OWL file, except obsolete and nameless ones. Imported ontologies are not read.
+
+    Raises `FileError` if the file is compressed or cannot be read.
+    """
     from pronto.ontology import Ontology
 
     with open_file(path, any_size=True) as file:

@@ -94,7 +94,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         found = found or _common(self._all_terms(table, names_in_list(value)))
         exact = table.exact_terms(value)
         if exact and truth not in exact and truth in found and min(exact.values()) < RELATED:
-            return Undecided(f"{value[:60]!r} is a name of another term, and in another case of the ground truth")
+            return Undecided(f"{value[:60]!r} is a name of another term, and of the ground truth only in another case")
         return self._judge(found, truth, value)
 
     @staticmethod
@@ -104,7 +104,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return found if all(found) else []
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
-        """Return the verdict on a value that names the terms in `found`."""
+        """Return the verdict on a value that names the terms in `found`, of which `truth` is the correct one."""
         if not found:
             return Unreadable(f"{value[:60]!r} names no term of the table {self.table}")
         strong = {term for term, rank in found.items() if rank < RELATED or self.related}
@@ -117,14 +117,14 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return Undecided(f"{value[:60]!r} names {len(strong)} terms of the table, one of which is the ground truth")
 
     def _written(self, expected: object) -> str:
-        """Return the ground truth as a text. Raises `ValueError` if it is none."""
+        """Return the ground truth without markup. Raises `ValueError` if it is not a text, or empty, or too long."""
         text = text_of(expected)
         if text is None or not key_of(text) or len(text) > _LONGEST:
             raise self._wrong_truth("the name or identifier of a term", expected)
         return clean(text)
 
     def _truth(self, table: TermTable, expected: object) -> str:
-        """Return the term that the ground truth names. Raises `ValueError` if it names none, or several."""
+        """Return the identifier of the term that the ground truth names. Raises `ValueError` if none or several fit."""
         written = self._written(expected)
         found = table.exact_terms(written) or table.terms(written)
         if not found:
@@ -138,7 +138,10 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         )
 
     def _table(self, *, is_new: bool = False) -> TermTable:
-        """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError`."""
+        """Return the table. With `is_new`, it is read again if the file has changed.
+
+        Raises `FileError` if that is impossible.
+        """
         columns = (self.column,) if isinstance(self.column, str) else self.column or ()
         return _tables.get(find_file(self.table), Columns(columns, self.separator), self.sha256, is_new=is_new)
 
@@ -157,7 +160,7 @@ class _Tables:
         self._known: OrderedDict[tuple[Path, Columns, str | None], tuple[tuple[int, ...], TermTable]] = OrderedDict()
 
     def get(self, path: Path, columns: Columns, sha256: str | None, *, is_new: bool) -> TermTable:
-        """Return a table, which is read if it is not known or, with `is_new`, if its file has changed."""
+        """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed."""
         with self._lock:
             at = path, columns, sha256
             known = self._known.get(at)

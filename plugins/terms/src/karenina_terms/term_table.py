@@ -84,10 +84,11 @@ class TermTable:
         self._lock = Lock()
 
     def terms(self, text: str) -> dict[str, int]:
-        """Return the terms that a text names, with the strongest way in which it names each (`NAME` ...).
+        """Return the terms that a text names, each with its rank: `IDENTIFIER`, `NAME`, `SYNONYM` or `RELATED`.
 
-        Differences of case count if a main name is equal without them, and those of hyphens, spaces and accents if any
-        name is.
+        Exact names are looked up first, then names in another case, identifiers, and names with other hyphens, spaces
+        or accents. The first step that finds a term decides, except that an exact synonym does not end the search for
+        a name in another case.
         """
         found = self.exact_terms(text)
         if found and min(found.values()) <= NAME:
@@ -124,7 +125,10 @@ class TermTable:
 
 
 def read_table(path: Path, columns: Columns, sha256: str | None) -> TermTable:
-    """Read a table. Raises `FileError` if that is not possible, or if the file does not have the digest `sha256`."""
+    """Read a table of terms into memory or, if it is large, into a database in the state folder that later runs reuse.
+
+    Raises `FileError` if that is not possible, or if the file does not have the digest `sha256`.
+    """
     is_ontology = path.suffix.casefold() in SUFFIXES
     with open_file(path, any_size=True) as file:
         size = os.fstat(file.fileno()).st_size
@@ -145,13 +149,16 @@ def read_table(path: Path, columns: Columns, sha256: str | None) -> TermTable:
 
 
 def write_database(path: str, columns: Sequence[str], separator: str, target: str) -> None:
-    """Write the names in a file into an empty database. Raises `FileError`."""
+    """Write the names in a file into an empty database. Raises `FileError` if it cannot be read or has no names."""
     entries = _entries(Path(path), Columns(tuple(columns), separator))
     _fill(sqlite3.connect(target), entries, Path(path)).close()
 
 
 def _write_apart(path: Path, columns: Columns, target: str) -> None:
-    """Run `write_database`, in a process of its own for an ontology, whose memory it takes along when it ends."""
+    """Write the terms in `path` to the database `target`, in a child process for an ontology, to free its memory.
+
+    Raises `FileError` if the file cannot be read or the process fails.
+    """
     arguments = [str(path.absolute()), columns.names, columns.separator, target]
     if path.suffix.casefold() not in SUFFIXES:
         write_database(str(path), columns.names, columns.separator, target)
@@ -173,7 +180,10 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _kept(path: Path, columns: Columns, digest: str) -> sqlite3.Connection:
-    """Return the database of a large file, from the state folder if it was read before."""
+    """Return the database of a large file, which is written to the state folder unless it is there already.
+
+    If it cannot be kept there, a warning is logged and the database is in memory.
+    """
     options = [_VERSION, digest, path.suffix.casefold(), columns.names, columns.separator]
     name = hashlib.sha256(json.dumps(options).encode()).hexdigest()
     try:
@@ -220,7 +230,7 @@ def _fill(database: sqlite3.Connection, entries: Iterator[Entry], path: Path) ->
 
 
 def _entries(path: Path, columns: Columns) -> Iterator[Entry]:
-    """Yield the names in a file. Raises `FileError`."""
+    """Yield an entry for each name of each term in an ontology or text table. Raises `FileError` for invalid files."""
     suffix = path.suffix.casefold()
     if suffix in SUFFIXES:
         if columns.names:
@@ -249,7 +259,7 @@ def _entries(path: Path, columns: Columns) -> Iterator[Entry]:
 
 
 def _of_term(term: str, named: Sequence[tuple[str, int]]) -> Iterator[Entry]:
-    """Yield the entries of a term's names."""
+    """Yield an entry for each name of a term, with its keys for lookup. Names without letters or digits are skipped."""
     for name, rank in named:
         key = identifier_keys(name)[0] if rank == IDENTIFIER else key_of(name)
         if key:
@@ -264,7 +274,10 @@ def _parts(cell: object, separator: str) -> list[str]:
 
 
 def _ranks(path: Path, header: Sequence[str], chosen: Sequence[str]) -> dict[str, int]:
-    """Return what each of the columns contains. Raises `FileError` if there is no such column."""
+    """Return the rank of each column with names (`NAME`, `IDENTIFIER` or `SYNONYM`): of `chosen`, or of usual titles.
+
+    Raises `FileError` if a chosen column does not exist, or if none has a usual title for names.
+    """
     folded = {column.casefold(): column for column in header}
     if chosen:
         unknown = [name for name in chosen if name.casefold() not in folded]

@@ -21,7 +21,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def open_port() -> AsyncIterator[Callable[[Any], Any]]:
-    """Yield a function that reserves and returns a free port. The ports are released after the test."""
+    """Yield a function that returns its argument, an adapter's port, and closes it after the test."""
     opened: list[Callable[[], Awaitable[None]]] = []
 
     def keep(port: Any) -> Any:

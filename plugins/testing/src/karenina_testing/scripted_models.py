@@ -102,7 +102,7 @@ class _Port:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Record the request, and return the reply from `fill`. Mappings become JSON."""
+        """Record the request, and return the reply from `fill`, as JSON unless it is a string or `ParserReply`."""
         self._models.requests.append(Request("parser", tuple(messages), schema, info))
         filled = self._models.fill(messages, schema, info)
         if isinstance(filled, ParserReply):

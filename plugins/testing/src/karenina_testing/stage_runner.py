@@ -50,7 +50,7 @@ class StagePorts:
         return request.send(self._port(request.port, request.model))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the model's answer comes from the agent port."""
+        """Return whether the model's agent port answers: for deep agents, MCP servers, or if its adapter needs it."""
         spec = self._spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
             return True
@@ -105,7 +105,7 @@ class _FilesInMemory:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, given as bytes or as a path. If `below` is set, the path must be inside it."""
+        """Store a file in memory under `name`, given as bytes or as a path (relative to `below` if that is set)."""
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()

@@ -16,9 +16,8 @@ E = TypeVar("E", bound=BaseModel)
 
 
 def extra_of(model: ModelConfig, kind: type[E]) -> E:
-    """Return `model.extra` as an instance of `kind`, the adapter's settings model.
-
-    Raises `AdapterConfigError` if the settings are invalid. The message shows no values, because they may be secret.
+    """Return `model.extra` as an instance of `kind`, the adapter's settings model. Raises `AdapterConfigError` if the
+    settings are invalid. The message shows no values, because they may be secret.
     """
     try:
         return kind.model_validate(model.extra)

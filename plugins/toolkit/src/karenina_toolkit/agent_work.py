@@ -62,7 +62,9 @@ LEFT_FILES: Final = ArtifactKey("left_files", LeftFiles)
 
 
 def _agent_of(config: VerificationConfig, model: ModelConfig) -> AdapterSpec | None:
-    """Return a model's adapter, or None if it has no agent port or returns recordings."""
+    """Return a model's adapter, or None if the interface is unknown, or the adapter has no agent port or returns
+    recordings.
+    """
     try:
         spec = find_adapter(plugins_of(config), model.interface).spec
     except PluginError:
@@ -71,7 +73,9 @@ def _agent_of(config: VerificationConfig, model: ModelConfig) -> AdapterSpec | N
 
 
 def has_unconfined_tools(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model is an agent whose adapter runs tools by itself, and never in a sandbox."""
+    """Return whether a model is an agent whose adapter runs tools by itself, and never in a sandbox. False for
+    recordings and unknown interfaces.
+    """
     spec = _agent_of(config, model)
     if spec is None or spec.program is not None:
         return False

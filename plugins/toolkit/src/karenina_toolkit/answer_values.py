@@ -58,7 +58,9 @@ class AnswerFacts:
     stopped_by: StoppedBy = "nothing"
 
     def value(self, name: str) -> KnownValue | None:
-        """Return the value with the given name, or None if `ANSWER_VALUES` does not contain it."""
+        """Return the known value with the given name, or None if `ANSWER_VALUES` does not contain it. A value that
+        could not be determined has a reason (`why`) in its place.
+        """
         if name.startswith(_ARGUMENTS):
             return KnownValue(value=find_arguments(self.trace, name.removeprefix(_ARGUMENTS)))
         match name:
@@ -90,7 +92,8 @@ class AnswerFacts:
 
 
 def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None) -> None:
-    """Offer the values of the answer that the question's template compares.
+    """Offer those values of the answer, such as its length and the tools called, that the question's template compares.
+    Does nothing without such a template.
 
     The calling stage must have set the artifacts in `ANSWER_KEYS` of `karenina_toolkit.answers.model_turn`. It must
     declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the usage of each
@@ -120,9 +123,8 @@ def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], no
 
 
 def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[str, KnownValue]:
-    """Return the known values with the given names.
-
-    They are taken from the result if it contains them, and otherwise computed from its answer.
+    """Return the known values with the given names, from the result if it contains them, and otherwise computed from
+    its answer. Names that are in neither are omitted.
     """
     template = result.template
     trace = [Message.from_dict(message) for message in template.trace_messages]
@@ -193,9 +195,8 @@ def _seconds(notes: CallNotes | None) -> float | str:
 
 
 def _cost(id: str, notes: CallNotes | None) -> float | str:
-    """Return the cost of the answer's calls in dollars, or the reason why it is not known.
-
-    The cost is based on the prices in the run that made the calls.
+    """Return the cost of the answer's calls in dollars, or the reason why it is not known. The cost is based on the
+    prices in the run that made the calls.
     """
     if notes is None or notes.cost is None:
         return (
@@ -217,11 +218,11 @@ def plain_tool_name(name: str) -> str:
 
 
 def find_arguments(trace: Sequence[Message], path: str) -> list[Any]:
-    """Return a value from the arguments of every call of a tool, in order. `path` is `NAME.PATH`.
+    """Return the arguments of every call of a tool, in order, or the value in them at a path. `path` is `NAME.PATH`. If
+    a call has no value there, its entry is None.
 
     `NAME` is the tool's name, with or without `mcp__SERVER__`. It may contain dots. `PATH` consists of keys and list
-    indexes, separated by dots. If a call has no value there, its entry is None. Without `PATH`, each entry contains all
-    arguments of the call.
+    indexes, separated by dots. Without `PATH`, each entry contains all arguments of the call.
     """
     values = []
     for call in _calls(trace):

@@ -88,9 +88,8 @@ class TurnChoice:
 
     @classmethod
     def read(cls, options: Mapping[str, Any], default: str = "last") -> TurnChoice:
-        """Return the choice in the options of a field or trait (`turn` and `missing_turn`).
-
-        An invalid value, which the check of plugins' fields reports, is read as the default.
+        """Return the choice in the options of a field or trait (`turn` and `missing_turn`). An invalid value, which the
+        check of plugins' fields reports, is read as the default.
         """
         turn = options.get("turn")
         only = turn.get("only") if isinstance(turn, Mapping) else None
@@ -152,7 +151,7 @@ class Conversation:
         return None if turn is None or turn.said is None else turn.text
 
     def why_not(self, choice: TurnChoice) -> str:
-        """Return the reason why the chosen turn did not take place, for use in messages."""
+        """Return why the chosen turn did not take place, as the end of an error message."""
         turn = self.find(choice.turn)
         if turn is not None and turn.left_out:
             return f"{choice} was left out because of its condition or an `end`"
@@ -218,7 +217,9 @@ _assumed: ContextVar[AssumedLength | None] = ContextVar("karenina_assumed_length
 
 @contextmanager
 def assume_length(*, longest: bool) -> Iterator[AssumedLength]:
-    """Make conversations as long or as short as possible inside the `with` block, whatever the answers are."""
+    """Make every condition and simulated user go on (`longest`) or end the conversation inside the `with` block,
+    whatever the answers are. Yields an object whose `varied` becomes true if any of them was asked.
+    """
     assumed = AssumedLength(longest)
     before = _assumed.set(assumed)
     try:
@@ -228,7 +229,9 @@ def assume_length(*, longest: bool) -> Iterator[AssumedLength]:
 
 
 def assumed_longest() -> bool | None:
-    """Return whether to go on where a condition or a simulated user decides, or None if it decides, as in a run."""
+    """Return whether to go on where a condition or a simulated user decides, or None outside of `assume_length`, where
+    they decide themselves. Also records in the assumption that it was needed.
+    """
     assumed = _assumed.get()
     if assumed is None:
         return None
@@ -237,7 +240,9 @@ def assumed_longest() -> bool | None:
 
 
 def script_entries(turns: object) -> object:
-    """Return the entries of a question's `turns`, which may also be a JSON string from a table, or a single message."""
+    """Return the entries of a question's `turns`. A string, as from a table, is parsed as JSON if it contains a list;
+    any other text is a single message, and a blank one is an empty list.
+    """
     if not isinstance(turns, str):
         return turns
     try:
@@ -271,7 +276,7 @@ def files_by_message(question: Question) -> Iterator[tuple[Attachment, ...]]:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield the strings and numbers in a JSON value, such as what a simulated user knows."""
+    """Yield the strings in a JSON value and, as strings, its numbers and booleans. Keys of objects are omitted."""
     if isinstance(value, Mapping):
         for entry in value.values():
             yield from texts_in(entry)
@@ -283,9 +288,8 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
-    """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it.
-
-    Consecutive user messages are joined.
+    """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it. Consecutive
+    user messages are joined.
     """
     said: str | None = None
     part: list[Message] = []
@@ -301,7 +305,9 @@ def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[
 
 
 def read_conversation(result: VerificationResult) -> Conversation | None:
-    """Return the conversation stored in a result, or None if its question has neither a script nor a user."""
+    """Return the conversation stored in a result, or None if its question has neither a script of turns nor a simulated
+    user.
+    """
     described = result.extensions.get(OWNER, {}).get("conversation")
     if not described:
         return None
@@ -322,9 +328,8 @@ def read_conversation(result: VerificationResult) -> Conversation | None:
 
 
 def show_turns(result: VerificationResult) -> str | None:
-    """Return the conversation in a result as text for people, with a line before each turn.
-
-    Returns None if the question has neither a script nor a user. The question is not repeated.
+    """Return the conversation in a result as text for people, with a line before each turn, or None if the question has
+    neither a script nor a simulated user or the stored conversation is invalid. The question is not repeated.
     """
     try:
         conversation = read_conversation(result)
@@ -345,7 +350,6 @@ def show_turns(result: VerificationResult) -> str | None:
 
 def with_context(message: str, before: Sequence[Message]) -> str:
     """Return the user's message for a judge, followed by the earlier messages of the conversation, marked as context.
-
     If there are no earlier messages, the user's message is returned unchanged.
     """
     if not before:

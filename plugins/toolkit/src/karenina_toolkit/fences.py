@@ -20,17 +20,15 @@ _ANY: Final = r"[^\s<>|\[\]\uff5c\u00a6\"']{1,40}"
 
 
 def fence_mark(text: str) -> str:
-    """Return the marker for fencing `text`: the first 16 hexadecimal digits of its SHA-256 digest.
-
-    Text cannot contain its own marker. The same text always gets the same marker, so that replies can be cached.
+    """Return the marker for fencing `text`: the first 16 hexadecimal digits of its SHA-256 digest. Text cannot contain
+    its own marker. The same text always gets the same marker, so that replies can be cached.
     """
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def fence(text: str, label: str) -> str:
-    """Put `text` between two tags named `label`. The tags contain a marker that the text cannot imitate.
-
-    Special tokens in the text are broken, so that the text cannot end its turn either.
+    """Return `text` between two tags named `label`, with a marker that the text cannot imitate. Special tokens in the
+    text are broken, so that the text cannot end its turn either.
     """
     text = break_special_tokens(text)
     mark = fence_mark(text)
@@ -39,9 +37,8 @@ def fence(text: str, label: str) -> str:
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return a pattern for special tokens, whole or broken, and a pattern for broken tokens only.
-
-    Both start with a set of possible characters, so that `re` quickly skips other text.
+    """Return a pattern for special tokens, whole or broken, and a pattern for broken tokens only. Both start with a set
+    of possible characters, so that `re` quickly skips other text.
     """
     data = json.loads(files(__package__).joinpath("special_tokens.json").read_text("utf-8"))
     names = sorted({name for family in data["families"] for name in family["tokens"]}, key=len, reverse=True)
@@ -66,15 +63,14 @@ def _any_of(names: Iterable[str]) -> str:
 
 
 def break_special_tokens(text: str) -> str:
-    """Break the bars of special tokens in `text`, as in `<¦im_end¦>` and `[¦INST]`.
-
-    A token that is already broken gets one more bar, so that `restore_special_tokens` restores `text` exactly.
+    """Break the bars of special tokens in `text`, as in `<¦im_end¦>` and `[¦INST]`. A token that is already broken gets
+    one more bar, so that `restore_special_tokens` restores `text` exactly.
     """
     return _patterns()[0].sub(lambda match: f"{match[0][0]}{_BAR}{_tail(match[0][1:])}", text)
 
 
 def restore_special_tokens(value: Any) -> Any:
-    """Restore special tokens in the strings of a JSON value, except in the keys of objects."""
+    """Return a copy of a JSON value with the special tokens in its strings restored, except in the keys of objects."""
     if isinstance(value, str):
         return _patterns()[1].sub(_restore, value) if _BAR in value else value
     if isinstance(value, dict):

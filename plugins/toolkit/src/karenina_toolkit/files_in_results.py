@@ -17,7 +17,9 @@ Files = Mapping[str, tuple[tuple[str, str], ...]]
 
 
 def files_in_result(result: VerificationResult) -> Files:
-    """Return the files that were sent for a result. It is empty if there is no answer, or if they are unknown."""
+    """Return the digests and pages of the files that were sent for a result, keyed by the user's message (empty for the
+    question). The result is empty if there is no answer, or if they are unknown.
+    """
     template = result.template
     trace = template.trace_messages or ()
     if not (trace or template.raw_llm_response) or "reference" in result.extensions:
@@ -32,7 +34,9 @@ def files_in_result(result: VerificationResult) -> Files:
 
 
 def files_of_question(question: Question) -> Files:
-    """Return the files of a question that has been resolved. Files that are missing are left out."""
+    """Return the digests and pages of a question's files, keyed by the user's message (empty for the question). The
+    question must have been resolved. Messages with a missing file are left out.
+    """
     sent: list[tuple[str, tuple[Attachment, ...]]] = [("", question.attachments)]
     for entry in entries_with_files(question):
         try:

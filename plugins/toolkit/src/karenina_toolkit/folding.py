@@ -49,7 +49,8 @@ _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
 
 
 def fold(text: str) -> str:
-    """Fold `text` for comparing extracted values, ground truths and excerpts.
+    """Return `text` in a form in which spellings that look alike are equal, for comparing extracted values, ground
+    truths and excerpts. Case and accents stay.
 
     The result is in NFC, without invisible characters. Hyphens, dashes up to U+2013, the minus sign, spaces, quotes and
     full-width characters become ASCII, and a dotted capital I becomes i. Folding is idempotent.
@@ -63,7 +64,7 @@ def fold(text: str) -> str:
 
 
 def _compose(text: str) -> str:
-    """Normalize `text` to NFC, splitting long runs of combining marks."""
+    """Normalize `text` to NFC, a run of combining marks at a time."""
     parts: list[str] = []
     place = 0
     for run in _MARKS.finditer(text):
@@ -103,10 +104,8 @@ class FoldedText:
 
 
 def _group_starts(text: str) -> list[int]:
-    """Return the start of each part of `text` that can be folded separately.
-
-    A part is a character together with the characters that combine with it. An invisible character is a part too,
-    unless a combining mark follows it.
+    """Return the start of each part of `text` that can be folded separately. A part is a character together with the
+    characters that combine with it. An invisible character is a part too, unless a combining mark follows it.
     """
     starts: list[int] = []
     base = 0

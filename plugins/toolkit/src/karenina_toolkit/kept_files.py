@@ -44,15 +44,14 @@ _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", defa
 
 
 def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
-    """Store a file with the current item, and return its entry in the result.
+    """Store a file with the current item, and return its entry in the result. If it is too large or cannot be stored,
+    nothing is raised: a warning is logged, and the entry contains the reason (`left_out`).
 
     `name` is reduced to a plain file name (see `file_name`). `data` is the contents, or the path of a file to copy,
     which must not be a link. For a path in a workspace, pass the workspace as `below`, so that no link can lead out of
     it. If `media_type` is missing or invalid, it is determined from the contents or the name.
 
-    The file is on disk when this returns. If it is too large or cannot be stored, a warning is logged and the entry
-    contains the reason (`left_out`), but no exception is raised. Outside a run, files are not stored, and there is no
-    warning.
+    The file is on disk when this returns. Outside a run, files are not stored, and there is no warning.
 
     This call blocks. In a stage, use `await context.in_thread(keep_file, name, data)` for files of more than a few
     megabytes.
@@ -95,10 +94,10 @@ def current_keeper() -> FileKeeper | None:
 
 
 def file_name(name: str) -> str:
-    """Return a safe file name: the last part of `name`, without control characters or leading dots.
+    """Return a safe file name: the last part of `name`, without control characters or leading dots, with `_` for
+    characters that Windows forbids, shortened to 100 characters.
 
-    Characters that Windows forbids are replaced with `_`. Names are shortened to 100 characters, keeping the extension.
-    If nothing remains, the name is `file`.
+    Shortening keeps the extension. If nothing remains, the name is `file`.
     """
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")
@@ -110,9 +109,8 @@ def file_name(name: str) -> str:
 
 
 def picture_type(content: bytes) -> str | None:
-    """Return the media type of a picture that browsers can show safely, or None for any other contents.
-
-    The types are PNG, JPEG, GIF and WebP. Only the first bytes are examined.
+    """Return the media type of a picture that browsers can show safely, or None for any other contents. The types are
+    PNG, JPEG, GIF and WebP. Only the first bytes are examined.
     """
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"

@@ -41,9 +41,8 @@ def type_name(kind: object) -> str:
 
 
 def offered_values(plugins: Plugins) -> list[OfferedValue]:
-    """Return the known values that installed stages offer, sorted by name.
-
-    If several stages offer the same value, those marked as `fallback` come first.
+    """Return the known values that installed stages offer, sorted by name. If several stages offer the same value,
+    those marked as `fallback` come first.
     """
     by_name: dict[str, list[RegisteredStage]] = {}
     for registered in sorted(registered_stages(plugins), key=lambda offering: not offering.stage.fallback):

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a `__getattr__` for a package that imports public names on first use.
-
-    `modules` maps each name to its module. A module that starts with a dot is relative to the package.
+    """Return a `__getattr__` for a package that imports public names on first use. `modules` maps each name to its
+    module. A module that starts with a dot is relative to the package.
     """
 
     def find(name: str) -> object:

@@ -53,10 +53,10 @@ class PatternTimeout(ValueError):
 
 
 def flag_names(flags: Flags) -> tuple[str, ...]:
-    """Return the full names of `flags`, sorted and without duplicates.
+    """Return the full names of `flags`, sorted and without duplicates. Raises `ValueError` for unknown flags.
 
     `flags` is a list of names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE |
-    re.DOTALL`. Raises `ValueError` for unknown flags.
+    re.DOTALL`.
     """
     value: object = flags  # parameters may be of any type
     if isinstance(value, int) and not isinstance(value, bool):
@@ -77,10 +77,8 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Compile a pattern. `flags` is explained in `flag_names`.
-
-    Raises `BadPattern` if the pattern is malformed, if it is empty and so would match any text, or if a flag is
-    unknown.
+    """Compile a pattern. `flags` is explained in `flag_names`. Raises `BadPattern` if the pattern is malformed, if it
+    is empty and so would match any text, or if a flag is unknown.
     """
     import regex
 
@@ -107,10 +105,10 @@ def check_pattern(pattern: str) -> None:
 
 
 def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_LIMIT) -> regex.Match[str] | None:
-    """Search `text` for `pattern`, and return the first match, or None.
+    """Return the first match of `pattern` in `text`, or None. Raises `PatternTimeout` after `seconds`, and `BadPattern`
+    if the pattern (which must not be empty) or a flag is invalid.
 
-    `flags` is explained in `flag_names`. Raises `PatternTimeout` after `seconds`, and `BadPattern` if the pattern or a
-    flag is invalid.
+    `flags` is explained in `flag_names`.
     """
     compiled = compile_pattern(pattern, flags)
     try:
@@ -122,10 +120,11 @@ def search(pattern: str, text: str, flags: Flags = (), *, seconds: float = TIME_
 def find_all(
     pattern: str, text: str, flags: Flags = (), *, limit: int | None = None, seconds: float = TIME_LIMIT
 ) -> list[regex.Match[str]]:
-    """Return the first `limit` non-overlapping matches of `pattern` in `text`. If `limit` is None, return all of them.
+    """Return the first `limit` non-overlapping matches of `pattern` in `text`, or all if `limit` is None. Raises
+    `PatternTimeout` if the whole search takes longer than `seconds`, and `BadPattern` if the pattern or a flag is
+    invalid.
 
-    `flags` is explained in `flag_names`. Raises `PatternTimeout` if the whole search takes longer than `seconds`, and
-    `BadPattern` if the pattern or a flag is invalid.
+    `flags` is explained in `flag_names`.
     """
     compiled = compile_pattern(pattern, flags)
     try:

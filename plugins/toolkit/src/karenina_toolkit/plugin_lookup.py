@@ -63,10 +63,10 @@ def registered_adapters(plugins: Plugins) -> tuple[RegisteredAdapter, ...]:
 
 
 def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
-    """Return the adapter that has the given interface name.
+    """Return the adapter that has the given interface name. Raises `PluginError` if it is not installed, failed to
+    load, or is offered by two distributions.
 
-    Raises `PluginError` if the adapter is not installed, failed to load, or is offered by two distributions. The
-    message names the distribution to install or suggests a similar name.
+    The message names the distribution to install or suggests a similar name.
     """
     offered = registered_adapters(plugins)
     matching = [offer for offer in offered if offer.spec.interface == interface]

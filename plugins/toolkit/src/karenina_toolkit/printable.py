@@ -30,10 +30,8 @@ def is_blank(text: str) -> bool:
 
 
 def clean(text: str) -> str:
-    r"""Replace unprintable characters in `text`, so that it cannot control the terminal.
-
-    Tabs and line breaks are kept. Other whitespace becomes a space, and any other unprintable character is replaced
-    with its code, such as `\x1b`.
+    r"""Return `text` with unprintable characters replaced, so that it cannot control the terminal. Tabs and line breaks
+    are kept, other whitespace becomes a space, and anything else its code, such as `\x1b`.
     """
     return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else _visible(match[0]), text)
 
@@ -51,9 +49,8 @@ def shorten(text: str, most: int) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return the number of terminal columns that `text` occupies.
-
-    Wide characters such as ideographs occupy two columns. Combining marks and format characters occupy none.
+    """Return the number of terminal columns that `text` occupies. Wide characters such as ideographs occupy two
+    columns. Combining marks and format characters occupy none.
     """
     if text.isascii():
         return len(text)
@@ -64,10 +61,10 @@ def cell_width(text: str) -> int:
 
 
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
-    """Return the first `most` characters of `text`, and a note on how many were cut off.
+    """Return the first `most` characters of `text`, and a note on how many were cut off, which is empty if none were.
+    Line breaks are kept, and other unprintable characters are replaced as in `clean`.
 
-    If none were cut off, the note is empty. Line breaks are kept, and other unprintable characters are replaced as in
-    `clean`. `way_on` tells the reader how to see the rest, and is added to the note.
+    `way_on` tells the reader how to see the rest, and is added to the note.
     """
     if len(text) <= most:
         return clean(text), ""
@@ -75,9 +72,8 @@ def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a count with its noun, such as `1 item` or `2,000 items`.
-
-    `noun` is the singular form, whose plural is formed by the usual rules: patches, replies, keys.
+    """Return a count with its noun, such as `1 item` or `2,000 items`. `noun` is the singular form, whose plural is
+    formed by the usual rules: patches, replies, keys.
     """
     if count == 1:
         return f"1 {noun}"

@@ -35,7 +35,9 @@ class ShownCheck:
 
 
 def shown_patch(result: VerificationResult) -> str | None:
-    """Return the patch of an answer as text, or what is wrong with it. Returns None if the answer has none."""
+    """Return the patch of an answer as text, with notes on files that were restored or left out. If it could not be
+    applied, return the reason instead, and without a patch or workspace None.
+    """
     workspace = _fields(result).get("workspace")
     if not isinstance(workspace, Mapping):
         return None
@@ -55,7 +57,7 @@ def shown_patch(result: VerificationResult) -> str | None:
 
 
 def shown_checks(result: VerificationResult) -> Iterator[ShownCheck]:
-    """Yield each run of a check, in order."""
+    """Yield each run of a check in a result, in order. Malformed entries are omitted."""
     checks = _fields(result).get("checks")
     for name, check in checks.items() if isinstance(checks, Mapping) else ():
         runs = check.get("results") if isinstance(check, Mapping) else None
@@ -77,7 +79,7 @@ def check_troubles(result: VerificationResult) -> Iterator[tuple[str, str]]:
 
 
 def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
-    """Describe a run of a check."""
+    """Describe a run of a check: how it ended, the tests in its report, and changes that it did not use."""
     if run.get("cannot_start"):
         ended = f"could not be started: {run['cannot_start']}"
     elif run.get("stopped_by"):

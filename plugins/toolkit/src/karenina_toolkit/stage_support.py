@@ -26,10 +26,10 @@ T = TypeVar("T")
 
 
 async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Run awaitables concurrently and return their results in order.
+    """Run awaitables concurrently and return their results in order. If one of them raises, the others still finish
+    before the exception propagates, because their calls have to be paid for and their replies are stored.
 
-    If one of them raises, the others still finish first, because their calls have to be paid for and their replies are
-    stored. (A task group would cancel them.) If several raise, the first exception is raised, but a `RunError` or
+    (A task group would cancel them.) If several raise, the first exception is raised, but a `RunError` or
     `ItemInterrupt` takes precedence, because it affects more than the stage. If the caller is cancelled, all awaitables
     are cancelled.
     """
@@ -50,10 +50,11 @@ class JudgeInput:
 
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
-    """Return the input for a judge, and record it in the result unless an earlier stage has recorded it.
+    """Return the input for a judge, and record it in the result unless an earlier stage has done so: the final message,
+    or with `full_trace` the whole conversation. If there is no final message, the input has an `error` instead of text.
 
-    The input is the final message or, with `full_trace`, the whole conversation. Without a trace, it is the raw answer.
-    The stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
+    Without a trace, the input is the raw answer. The stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and
+    FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -74,10 +75,10 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """Call `ask` and return its result as a string.
+    """Call `ask` and return its result as a string. Raises `PortError` with category `timeout` after `limit` seconds,
+    and a permanent one in place of any other exception.
 
-    Raises `PortError` with category `timeout` after `limit` seconds. Any exception other than `PortError` is converted
-    to a permanent `PortError`. A plain function runs in a thread, which is abandoned if it hangs.
+    A plain function runs in a thread, which is abandoned if it hangs.
     """
     time_out = asyncio.timeout(limit)
     try:
@@ -103,11 +104,12 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """Return True, or a `Skip` that names the first of the `findings` that failed the answer.
+    """Return True, or a `Skip` that names the first of the `findings` (artifact keys) that failed the answer. A finding
+    that is not set has not failed.
 
     For use in `Stage.should_run`. Findings are RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED,
-    ABSTENTION_DETECTED and SUFFICIENCY_DETECTED. The last one fails if it is False, the others if they are True. A
-    finding that is not set has not failed. The stage must declare them as optional.
+    ABSTENTION_DETECTED and SUFFICIENCY_DETECTED. The last one fails if it is False, the others if they are True. The
+    stage must declare them as optional.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

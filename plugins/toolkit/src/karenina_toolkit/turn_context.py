@@ -48,9 +48,8 @@ class TurnContext(VerificationContext):
         return cast("T", self._shown[key.name]) if key.name in self._shown else value
 
     def find_artifact(self, key: ArtifactKey[T]) -> T | None:
-        """Return the value of an artifact, or None if it was not set.
-
-        Artifacts that describe the answer have the turn's values.
+        """Return the value of an artifact, or None if it was not set. Artifacts that describe the answer have the
+        turn's values.
         """
         value = super().find_artifact(key)
         return cast("T | None", self._shown[key.name]) if key.name in self._shown else value
@@ -68,27 +67,23 @@ class TurnContext(VerificationContext):
         self._already.add(name)
 
     def offer_result_field(self, name: str, value: object) -> None:
-        """Set a field of the result unless an earlier stage has set it.
-
-        If it was set for another turn, merge the values.
+        """Set a field of the result unless an earlier stage has set it. If it was set for another turn, merge the
+        values.
         """
         if name in self._already or name not in self._fields_for(name):
             self.set_result_field(name, value)
 
 
 def assistant_text(context: VerificationContext, text: str) -> str:
-    """Return the answer as a program should read it, if a judge reads it as `text`.
-
-    In a conversation, this is the assistant's text without the user's. Otherwise, it is `text` itself.
+    """Return the answer as a program should read it, if a judge reads it as `text`. In a conversation, this is the
+    assistant's text without the user's. Otherwise, it is `text` itself.
     """
     return context.get_artifact(Keys.RAW_LLM_RESPONSE) if isinstance(context, TurnContext) else text
 
 
 def merge(before: Any, more: Any) -> Any:
-    """Merge a value set for another turn with a new one.
-
-    The entries of mappings and lists are combined, numbers are added, and strings are joined. Of two booleans, the
-    result is true if either is true.
+    """Return the merger of a result field set for another turn with a new value: mappings and lists are combined,
+    numbers added, different strings joined, and booleans true if either is. For other types, the new value wins.
     """
     if before is None or more is None:
         return before if more is None else more

@@ -41,7 +41,7 @@ class Allowance:
     molar_mass: float | None
 
     def compare_number(self, number: Fraction, meanings: tuple[Unit, ...], truth: Truth) -> Verdict:
-        """Return whether a number in a unit with these possible meanings is the ground truth."""
+        """Return whether a number is the ground truth in any of the possible meanings of its unit, or `Undecided`."""
         verdict: Verdict = False
         for target in truth.meanings:
             for source in meanings:
@@ -54,7 +54,10 @@ class Allowance:
         return verdict
 
     def compare_units(self, number: Fraction, source: Unit, target: Unit, truth: Truth) -> Verdict:
-        """Return whether a number in the unit `source` is the ground truth, whose unit is `target`."""
+        """Return whether a number in the unit `source` is the ground truth, whose unit is `target`, or `Undecided`.
+
+        Units of different dimensions make it False.
+        """
         try:
             converted = self.convert(number, source, target)
         except UnknownMolarMass:
@@ -72,7 +75,7 @@ class Allowance:
         return False
 
     def compare_interval(self, value: Written, meanings: tuple[Unit, ...], truth: Truth) -> Verdict:
-        """Return False if a range or limit excludes the ground truth, and otherwise `Unreadable`."""
+        """Return False if a range or limit excludes the ground truth, otherwise `Unreadable`: it is never correct."""
         what = "a range" if value.high else "a limit"
         unreadable = Unreadable(f"the value is {what}, not a number")
         limit = self.limit(truth)
@@ -92,7 +95,10 @@ class Allowance:
         return False
 
     def is_near(self, value: Written, truth: Truth) -> bool:
-        """Return whether a quantity differs by 1 % at most, so that it can be the ground truth in another unit."""
+        """Return whether a quantity is within 1 % of the ground truth after conversion, as a rounded one would be.
+
+        Ranges, limits and unknown units are not.
+        """
         meanings = read_unit(value.unit)
         if not value.numbers or not meanings or value.sign or value.high:
             return False

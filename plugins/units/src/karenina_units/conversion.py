@@ -111,9 +111,9 @@ def is_number(unit: Unit) -> bool:
 
 
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
-    """Return a number in the `target` unit, or None if the units have different dimensions.
+    """Convert a number exactly from one unit to another, or return None if the units have different dimensions.
 
-    `molar_mass` is in g/mol. Raises `UnknownMolarMass` if it is None, but needed.
+    A mass is converted to an amount of substance by `molar_mass`, in g/mol. Raises `UnknownMolarMass` without one.
     """
     old, new = _scale(source), _scale(target)
     left = {
@@ -152,7 +152,7 @@ def _days(source: Unit, target: Unit, longest: int) -> Fraction:
 
 @lru_cache(maxsize=4_096)
 def _scale(unit: Unit) -> _Scale:
-    """Return a unit in terms of root units."""
+    """Return the factor, zero and dimensions with which a unit is converted to root units, such as grams."""
     if has_offset(unit):
         zero, one = (_in_root_units(unit[0][0], Fraction(degrees)) for degrees in (0, 1))
         return _Scale(one[0] - zero[0], zero[0], one[1])
@@ -177,7 +177,7 @@ def _in_root_units(name: str, number: Fraction) -> tuple[Fraction, Mapping[str, 
 
 @cache
 def _registry() -> UnitRegistry[Fraction]:
-    """Return the registry of pint, with our own units. Takes a second."""
+    """Return a registry of pint that calculates with fractions and has additional units. Creating it takes a second."""
     from pint import UnitRegistry
 
     registry: UnitRegistry[Fraction] = UnitRegistry(non_int_type=Fraction, on_redefinition="raise")

@@ -139,7 +139,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"the value has more than {_LONGEST:,} characters")
         text = split_uncertainty(clean(text))[0]
         if PART_WORDS.search(text) and not PART_WORDS.search(str(expected)):
-            return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not read")
+            return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not supported")
         if (sign := find_expression(text)) and not find_expression(str(expected)):
             return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not calculated")
         if has_two_signs(text):
@@ -162,7 +162,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return verdict
 
     def _is_same(self, text: str, expected: str) -> bool:
-        """Return whether a text is another reading of the ground truth."""
+        """Return whether `text` is correct if `expected` is the ground truth, or False if it is no valid one."""
         try:
             return self._judge(text, self._truth(expected)) is True
         except ValueError:
@@ -183,7 +183,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"words in {_quoted(text)} may belong to its unit, {unit}")
 
     def _compare_share_of(self, share: Fraction, has_colon: bool, text: str, truth: Truth) -> Verdict:
-        """Return whether *1 in 1000* is the ground truth. *1:1000* may be a ratio, and *1:30* a time."""
+        """Return whether a share such as *1 in 1000* is the ground truth. *1:1000* may be a ratio, and *1:30* a time.
+
+        If these readings matter, the verdict is `Undecided`.
+        """
         if self._allowance.compare_number(share, NUMBER, truth) is True:
             return not has_colon or Undecided(f"{_quoted(text)} may be a ratio or a share")
         times = [f"{text.replace(':', one)} {other}" for one, other in ((" h ", "min"), (" min ", "s"))]
@@ -192,7 +195,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return self._judge(text, truth)
 
     def _truth(self, expected: object) -> Truth:
-        """Return the ground truth. Raises `ValueError` if it is not one quantity with a known unit."""
+        """Parse the ground truth, adding the rule's `unit` if it has none.
+
+        Raises `ValueError` if it is not one quantity with a known unit.
+        """
         text = text_of(expected)
         value, uncertain = split_uncertainty(clean(text)) if text is not None and len(text) <= _LONGEST else ("", None)
         parts = [read_quantity(part, self.decimal, is_unit) for part in split_sum(value)]
@@ -214,7 +220,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return truth if uncertain is None else self._with_uncertainty(truth, uncertain, expected)
 
     def _with_uncertainty(self, truth: Truth, written: str, expected: object) -> Truth:
-        """Return the ground truth with an uncertainty such as *0.2 mg* or *4 %*. Raises `ValueError` for others."""
+        """Return a copy of the ground truth with an uncertainty such as *0.2 mg* or *4 %* in its own unit.
+
+        Raises `ValueError` if the uncertainty is not a number, or has another unit.
+        """
         quantity = read_quantity(written, self.decimal, is_unit)
         if quantity is None:
             raise self._wrong_truth("a number after ±", expected)
@@ -228,7 +237,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Truth(truth.number, truth.other_readings, truth.unit, truth.meanings, size)
 
     def _judge(self, text: str, truth: Truth) -> Verdict:
-        """Return the verdict on a text without LaTeX and uncertainty."""
+        """Return the verdict on a text without LaTeX and uncertainty, which may contain several quantities and words.
+
+        Words that may change the quantity make the verdict `Undecided` or `Unreadable`.
+        """
         text = without_refused(text)
         parts = split_sum(text)
         words = find_limit_or_rejection(text, quantities := find_quantities(text, self.decimal, is_unit))
@@ -245,7 +257,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
         count, times = find_count(text)
         if True in verdicts and (words := count or (find_change(text) if truth.number > 0 else "")):
-            return Undecided(f"{words!r} in {_quoted(text)} may make the quantity another one")
+            return Undecided(f"{words!r} in {_quoted(text)} may change the quantity")
         repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
             dose, frequency = split_frequency(text)
@@ -359,7 +371,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Truth(total, (), first.unit, (units[0],))
 
     def _compare(self, value: Written, truth: Truth) -> Verdict:
-        """Return whether one quantity of a value is the ground truth."""
+        """Return the verdict on one quantity of a value. A range is never correct, only wrong or unreadable."""
         if not value.numbers:
             return Unreadable("the value cannot be read as a number")
         meanings = self._meanings(value, truth)
@@ -376,7 +388,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return verdict
 
     def _meanings(self, value: Written, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Return the possible units of a quantity, or the verdict if it does not depend on the unit or is unknown."""
+        """Return the possible units of a quantity, or a verdict if no unit has to be known or none can be found."""
         number = Fraction(value.numbers[0])
         meanings = read_unit(value.unit) or read_unit(known_part(value.unit, is_unit))
         if value.unit and not meanings:
@@ -403,7 +415,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"the value has no {what}, and the rule of the field names none (`unit`)")
 
     def _compare_share(self, number: Fraction, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Return the verdict on a number without a unit if the ground truth is a number, a count or a percentage."""
+        """Return the verdict on a number without a unit if the ground truth is a number, a count or a percentage.
+
+        If no verdict is needed because both are plain numbers, return their unit.
+        """
         if convert(Fraction(1), truth.meanings[0], (), None) == Converted(Fraction(1), Fraction(1), Fraction(1)):
             return NUMBER
         as_number = self._allowance.compare_number(number, NUMBER, truth)
@@ -416,7 +431,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Allowance(self.tolerance, self.relative, self.molar_mass)
 
     def _converts(self, truth: Truth) -> bool:
-        """Return whether the rule's unit can be converted to the ground truth's."""
+        """Return whether the rule's unit can be converted to the ground truth's, or could be with a molar mass."""
         try:
             return any(
                 self._allowance.convert(Fraction(1), source, target) is not None

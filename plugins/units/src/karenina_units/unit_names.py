@@ -190,7 +190,7 @@ _ENGLISH: Final = frozenset(("a", "as", "at", "in", "am", "pm", "no", "per"))
 
 
 def _entries() -> Iterator[tuple[tuple[str, ...], str, bool]]:
-    """Yield each spelling with its names in pint, and whether it is a word, which may have any case."""
+    """Yield the names in pint, a spelling, and whether this is a word (in any case), for each spelling of a unit."""
     for line in _WITH_PREFIXES.strip().splitlines():
         name, symbols, words, prefixes = (part.strip() for part in line.split(";"))
         for prefix in ("", *prefixes.split()):

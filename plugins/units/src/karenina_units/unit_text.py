@@ -51,10 +51,10 @@ _BODY_SURFACE: Final = re.compile(r"1[.,]73\s?m\s?\^?2")
 
 @lru_cache(maxsize=4_096)
 def read_unit(text: str) -> tuple[Unit, ...]:
-    """Return the meanings of a unit, the likeliest first, or an empty tuple if any part of it is unknown.
+    """Return the possible meanings of a unit, the likeliest first, or an empty tuple if any part of it is unknown.
 
-    Everything after a slash or *per* is below the line, except factors with a negative exponent: J/kg·K is J/(kg·K),
-    and W/m² K⁻¹ is W m⁻² K⁻¹. Brackets may only contain a product.
+    Everything after a slash or *per* is in the denominator, except factors with a negative exponent: J/kg·K is
+    J/(kg·K), and W/m² K⁻¹ is W m⁻² K⁻¹. Brackets may only contain a product.
     """
     written = " ".join(fold(_APART.sub(" ", text)).translate(_ASCII).split()).strip(" .·")
     if not written or len(written) > _LONGEST or _NESTED.search(written):
@@ -71,7 +71,7 @@ def read_unit(text: str) -> tuple[Unit, ...]:
 
 
 def _meanings(written: str) -> tuple[Unit, ...]:
-    """Return the meanings of a unit in plain text, with all products as they are written."""
+    """Return the possible meanings of a unit in plain text, without trying to separate symbols such as *ms*."""
     written = _CALENDAR_WORDS.sub("per", _BODY_SURFACE.sub("1.73m2", written))
     written = re.sub(r"\bper cent\b", "percent", written)
     above, *below = re.split(r"\s*/\s*|\s*\bper\b\s*", written)
@@ -89,9 +89,9 @@ def _meanings(written: str) -> tuple[Unit, ...]:
 
 
 def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the two units that are written without a space before an exponent, such as kJ and mol in *kJmol^-1*.
+    """Return the pint names of the two units in a text such as *kJmol*, or two empty tuples unless one division fits.
 
-    Both are empty unless there is only one way to divide the text into symbols in their own case.
+    The symbols must be in their own case.
     """
     found = [
         (one, other)

@@ -76,7 +76,10 @@ _MARKUP: Final = "*_` \t\n"
 
 
 def clean(text: str) -> str:
-    """Return the text without Markdown around it and without LaTeX."""
+    """Return a quantity without Markdown and LaTeX, with some notations spelled out, such as *45° 30'* and *2h30m*.
+
+    Numbers in words become digits if the text is a time in words.
+    """
     text = _SYMBOL.sub("", plain_text(text.strip(_MARKUP)))
     if _TIME_IN_WORDS.search(text):
         from karenina_template.templates.primitives.numbers_in_text import with_digits
@@ -131,7 +134,10 @@ def with_rate(text: str) -> str:
 
 
 def read_share(text: str) -> tuple[Fraction, bool] | None:
-    """Return the fraction that *1 in 1000* or *1:1000* stands for, and whether it has a colon, or None."""
+    """Return the fraction that *1 in 1000* or *1:1000* stands for, and whether it has a colon, or None for other texts.
+
+    If a word beside the numbers is a unit, the text is no share.
+    """
     found = _SHARE.fullmatch(text.strip(" ."))
     if found is None:
         return None
@@ -143,10 +149,10 @@ def read_share(text: str) -> tuple[Fraction, bool] | None:
 
 
 def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | None:
-    """Return 0.05, *g/mL* and True for *5 g per 100 mL*: a number, its unit, and whether it has been read fully.
+    """Return (0.05, *g/mL*, True) for *5 g per 100 mL*: number, unit, and whether all was read; None for other texts.
 
-    It is not read fully if the unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*.
-    Returns None if there is no other number or word, or if a unit is unknown.
+    Not all is read if the unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*. A text is
+    another one if it has no other number or word, or if a unit is unknown.
     """
     parts = _PER.split(text.strip(" ."))[::2]
     first = read_quantity(parts[0], decimal, is_unit)
@@ -170,7 +176,7 @@ def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | 
 
 
 def split_frequency(text: str) -> tuple[str, Fraction | None]:
-    """Return *5 mg* and 2 for *5 mg twice daily*: the text without the times a day, which are None if not said."""
+    """Return *5 mg* and 2 for *5 mg twice daily*: the dose, and how often a day it is given, or None if not stated."""
     found = _FREQUENCY.search(text)
     if found is None:
         return text, None

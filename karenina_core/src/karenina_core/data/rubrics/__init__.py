@@ -74,9 +74,8 @@ class Rubric(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _sorted_by_kind(cls, data: Any) -> Any:
-        """Sort a single list of traits into one list for each kind, converting JSON values to traits.
-
-        Other data is returned unchanged. Raises `ValueError` if an item is neither a trait nor a mapping.
+        """Return a single list of traits as one list for each kind, with JSON values converted to traits. Other data is
+        returned unchanged. Raises `ValueError` if an item is neither a trait nor a mapping.
         """
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data
@@ -95,9 +94,8 @@ class Rubric(BaseModel, defer_build=True):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
-        """Convert the JSON values in a list to traits, based on their `type`.
-
-        Any other iterable is converted to a list, except strings and mappings, which are returned unchanged.
+        """Convert the JSON values in a list to traits, based on their `type`. Any other iterable is converted to a
+        list, except strings and mappings, which are returned unchanged.
         """
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value
@@ -105,6 +103,7 @@ class Rubric(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
+        """Raise `ValueError` if two traits have the same name, even if they are of different kinds."""
         seen: dict[str, RubricTrait] = {}
         for trait in self.traits:
             first = seen.setdefault(trait.name, trait)
@@ -135,9 +134,8 @@ class Rubric(BaseModel, defer_build=True):
 
     @classmethod
     def merge(cls, global_rubric: Self | None, question_rubric: Self | None) -> Self:
-        """Merge a benchmark's rubric with a question's. Within each kind, the benchmark's traits come first.
-
-        Either rubric may be None. Raises `ValueError` if both have a trait with the same name.
+        """Return a new rubric with the traits of a benchmark and a question. Within each kind, the benchmark's come
+        first. Either rubric may be None. Raises `ValueError` if both have a trait with the same name.
         """
         ours = tuple(global_rubric.traits) if global_rubric is not None else ()
         theirs = tuple(question_rubric.traits) if question_rubric is not None else ()

@@ -53,7 +53,9 @@ class RubricTrait(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        """Move the fields owned by plugins to `extra`, and drop those that are None."""
+        """Return the values with the fields owned by plugins moved to `extra`, except those that are None. Other
+        unknown fields stay, for pydantic to reject.
+        """
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values
         values = flatten({str(name): value for name, value in values.items()}, cls.model_fields)
@@ -130,10 +132,9 @@ def trait_kinds() -> Mapping[str, type[RubricTrait]]:
 
 
 def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
-    """Create a trait from the output of `trait_to_json`.
-
-    Returns an `UnknownTrait` with all fields if the `type` is not registered or `unscorable` is set. Raises
-    `ValueError` (such as pydantic's `ValidationError`) if `type` is missing or a field is invalid.
+    """Return a trait from the output of `trait_to_json`. It is an `UnknownTrait` with all fields if the `type` is not
+    registered or `unscorable` is set. Raises `ValueError` (such as pydantic's `ValidationError`) if `type` is missing
+    or a field is invalid.
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
@@ -173,9 +174,8 @@ class ScaledTrait(RubricTrait):
     @model_validator(mode="before")
     @classmethod
     def _schema_of_a_class(cls, data: Any) -> Any:
-        """Fill in `template_schema` if `kind` is a pydantic class or has a `schema`.
-
-        For the kind `template`, `higher_is_better` defaults to None.
+        """Return the data with `template_schema` filled in if `kind` is a pydantic class or has a `schema`. For the
+        kind `template`, `higher_is_better` defaults to None.
         """
         if not isinstance(data, Mapping):
             return data
@@ -191,9 +191,8 @@ class ScaledTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
-        """Fill in missing limits: 1 and 5, or the positions of the first and last class.
-
-        Raises `ValueError` if the classes, schema, direction or limits do not match the kind.
+        """Set missing limits: to 1 and 5, or to the positions of the first and last class. Raises `ValueError` if the
+        classes, schema, direction or limits do not match the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):
             has = "needs" if self.classes is None else "cannot have"

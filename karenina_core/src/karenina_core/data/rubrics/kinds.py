@@ -50,10 +50,8 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Raise `ValueError` if the fields contradict each other.
-
-        The name must not contain a dot, `context_mode` must not exclude a trace that is required, and `model_override`
-        must not contain an API key.
+        """Raise `ValueError` if the fields contradict each other. The name must not contain a dot, `context_mode` must
+        not exclude a trace that is required, and `model_override` must not contain an API key.
         """
         if "." in self.name:
             raise ValueError(
@@ -95,10 +93,8 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
-        """Raise `ValueError` if the fields contradict each other.
-
-        Exactly one of `function`, `source` and `pickled` must be given, and only the kind `boolean` allows
-        `invert_result`.
+        """Raise `ValueError` if the fields contradict each other. Exactly one of `function`, `source` and `pickled`
+        must be given, and only the kind `boolean` allows `invert_result`.
         """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -116,12 +112,12 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @classmethod
     def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
-        """Create a trait that calls `function` with the text of the answer. `fields` are the trait's other fields.
+        """Create a trait that calls `function` with the text of the answer. A function without an import path is saved
+        as source code; if that does not work on its own, the trait cannot be saved, and `unsaved` gives the reason.
 
-        The function is considered your own code. It needs no trust in this process, and may use globals and enclosing
-        variables. Files contain the function's import path or, if it has none, its source code. If the source code does
-        not work on its own, the trait cannot be saved, and `unsaved` gives the reason. Raises `ValueError` if the
-        function cannot be called with one argument.
+        `fields` are the trait's other fields. The function is considered your own code. It needs no trust in this
+        process, and may use globals and enclosing variables. Raises `ValueError` if the function cannot be called with
+        one argument.
         """
         try:
             with suppress(ValueError):  # a function of C may not state its parameters
@@ -146,17 +142,15 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @property
     def unsaved(self) -> str | None:
-        """The reason why the function from `from_callable` cannot be saved or sent to other processes, with a fix.
-
-        This is None if the function can be saved.
+        """The reason why the function from `from_callable` cannot be saved or sent to other processes, with a fix. This
+        is None if the function can be saved.
         """
         return self._unsaved
 
 
 def _source_of(function: Callable[..., object]) -> tuple[str, str | None]:
-    """Return a function's source code, and the reason why it does not work on its own, or None if it does.
-
-    If the source code is not available, a comment is returned in its place.
+    """Return a function's source code, and the reason why it does not work on its own, or None if it does. If the
+    source code is not available, a comment is returned in its place.
     """
     try:
         source = textwrap.dedent(inspect.getsource(function))
@@ -211,7 +205,6 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
     @model_validator(mode="after")
     def _computable(self) -> Self:
         """Raise `ValueError` if a metric is listed twice or cannot be computed in the evaluation mode.
-
         `tn_instructions` are required for `full_matrix` and forbidden for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):

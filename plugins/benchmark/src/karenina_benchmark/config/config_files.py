@@ -33,19 +33,18 @@ logger = logging.getLogger("karenina")
 
 
 def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
-    """Load a configuration from a TOML, YAML or JSON file.
-
-    Environment variables override the file, and `arguments` override both. Raises `ConfigError` if the file cannot be
-    read or a value is invalid.
+    """Load a configuration from a TOML, YAML or JSON file. Environment variables override the file, and `arguments`
+    override both. Raises `ConfigError` if the file cannot be read or a value is invalid.
     """
     return VerificationConfig(**{**read_config_values(path), **dict(read_environment()), **arguments})
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Save the explicitly set values to a JSON file, for use with `read_config` and the option `--config`.
+    """Save the explicitly set values to a JSON file, for use with `read_config` and the option `--config`. API keys and
+    other possible secrets are omitted with a warning. An existing file is replaced.
 
-    API keys and other possible secrets are omitted with a warning. Raises `ConfigError` if the file name does not end
-    in `.json`, a value cannot be saved, or the file cannot be written.
+    Raises `ConfigError` if the file name does not end in `.json`, a value cannot be saved, or the file cannot be
+    written.
     """
     file = Path(path)
     if file.suffix != ".json":
@@ -62,9 +61,8 @@ def save_config(config: VerificationConfig, path: str | Path) -> None:
 
 
 def values_to_save(config: VerificationConfig) -> tuple[dict[str, Any], list[str]]:
-    """Return the explicitly set values, and the names of the secrets that were omitted.
-
-    An example of a name is `parsing_models.ID.endpoint_api_key`.
+    """Return the explicitly set values, and the names of the secrets that were omitted. An example of a name is
+    `parsing_models.ID.endpoint_api_key`.
     """
     values, left_out = config.given(), list[str]()
     for name in model_settings():
@@ -88,7 +86,7 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Remove the secrets from a model's values. Returns the remaining values and the names of the secrets.
+    """Return a model's values without its secrets, and the names of the secrets.
 
     `secrecy` maps settings to the kind of secret they contain. Settings of kind `key` or `whole` are removed, and dicts
     in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched. Each
@@ -108,11 +106,12 @@ def _without_secrets(
 
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
-    """Read the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read.
+    """Read the values in a TOML, YAML or JSON file. Raises `ConfigError` if the file cannot be read; its message does
+    not quote values, which may be API keys. For a preset from the reference project, the settings within it are
+    returned.
 
     The file may be up to 100 MB in size. Set another limit with `max_bytes` or the environment variable
-    `KARENINA_MAX_FILE_BYTES`. Errors do not quote values, because these may be API keys. An empty file has no values.
-    For a preset from the reference project, the settings within it are returned.
+    `KARENINA_MAX_FILE_BYTES`. An empty file has no values.
     """
     file = Path(path)
     try:
@@ -138,9 +137,8 @@ def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dic
 
 
 def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings under `config` if this is a preset from the reference project.
-
-    Models without an interface get that project's default. Any other values are returned unchanged.
+    """Return the settings under `config` if this is a preset from the reference project. Models without an interface
+    get that project's default. Any other values are returned unchanged.
     """
     inner = values.get("config")
     if not isinstance(inner, dict) or any(key not in _PRESET and key[:1] != "_" for key in values):
@@ -150,17 +148,15 @@ def _without_wrapper(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_default_interface(model: Any) -> Any:
-    """Set the interface of a model that has none to `langchain`, the default of the reference project.
-
-    Anything other than a dict is returned unchanged.
+    """Return the model with the interface `langchain`, the default of the reference project, if it has none. Anything
+    other than a dict is returned unchanged.
     """
     return {"interface": "langchain", **model} if isinstance(model, dict) else model  # the reference's default
 
 
 def _parse(file: Path, text: str) -> Any:
-    """Parse the text of a file.
-
-    Raises `ValueError`, without quoting values, if the text is invalid or the file's suffix is unknown.
+    """Parse the text of a file. Raises `ValueError` (not `ConfigError`), without quoting values, if the text is invalid
+    or the file's suffix is unknown.
     """
     suffix = file.suffix.lower()
     if suffix in (".yaml", ".yml"):
@@ -189,10 +185,7 @@ def _parse(file: Path, text: str) -> Any:
 
 
 def _parse_yaml(file: Path, text: str) -> Any:
-    """Parse a YAML file.
-
-    Raises `ValueError` (not `ConfigError`), with the place and a fix, if the text is invalid.
-    """
+    """Parse a YAML file. Raises `ValueError` (not `ConfigError`), with the place and a fix, if the text is invalid."""
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.yaml_files import read
 
@@ -230,7 +223,7 @@ class ConfigLayers:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        """Add the origin of the setting that `problem` starts with, if it is known."""
+        """Return `problem` after the origin of the setting that it starts with, or unchanged if that is unknown."""
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin
@@ -239,9 +232,9 @@ class ConfigLayers:
 
 
 def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
-    """Return the settings in `table` by full name, with paths to recordings resolved against the folder of `file`.
-
-    If `file` is None, the paths are left unchanged.
+    """Return the settings in `table` by full name, with relative paths to recordings resolved against the folder of
+    `file`. If `file` is None, the paths are left unchanged. If settings conflict, `table` is returned unchanged; the
+    error is reported when they are used.
     """
     folder = file.parent if file is not None else Path()
     holding = model_settings()
@@ -256,7 +249,9 @@ def resolve_recordings(table: Mapping[str, Any], file: Path | None) -> dict[str,
 
 
 def _resolve_recording(model: Any, folder: Path) -> Any:
-    """Resolve the path in a model's `manual_traces` against `folder`."""
+    """Return the model with the path in its `manual_traces` resolved against `folder`. Anything else is returned
+    unchanged.
+    """
     traces = model.get("manual_traces") if isinstance(model, Mapping) else None
     if not isinstance(traces, str) or Path(traces).is_absolute():
         return model
@@ -264,9 +259,8 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return a benchmark's `config` section by full name, with paths and programs resolved.
-
-    Paths and programs are relative to the folder of the benchmark's file.
+    """Return a benchmark's `config` section by full name. Relative paths and programs in it are resolved against the
+    folder of the benchmark's file.
     """
     from karenina_core.config import all_settings
 
@@ -283,7 +277,9 @@ def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def _resolve_programs(model: Any, folder: Path) -> Any:
-    """Resolve a model's paths against `folder`: MCP server commands, and settings of its adapter that are paths."""
+    """Return the model with its paths resolved against `folder`: MCP server commands, and settings of its adapter that
+    are paths.
+    """
     if not isinstance(model, Mapping):
         return model
     resolved = dict(model)
@@ -314,9 +310,8 @@ def _path_settings(interface: Any) -> frozenset[str]:
 
 
 def _resolve_command(command: Any, folder: Path) -> Any:
-    """Resolve the path of a server's program against `folder`.
-
-    Programs on the PATH, URLs, and commands that cannot be parsed are left unchanged.
+    """Return a server's command with the path of its program resolved against `folder`. Programs on the PATH, URLs, and
+    commands that cannot be parsed are returned unchanged.
     """
     if not isinstance(command, str) or "://" in command:
         return command

@@ -27,11 +27,12 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """Parse a model given on the command line, and return its fields. `id` may be missing.
+    """Parse a model given on the command line, and return its fields. `id` may be missing. Raises `ConfigError` if the
+    model is invalid. Whether such a model exists is not checked.
 
     A specification that starts with a brace is a JSON object. Otherwise, the interface ends at the first colon, so
     model names may contain colons (`openai:llama3:8b`). The base URL follows the first `@` that precedes `http://` or
-    `https://`. Raises `ConfigError` if the model is invalid.
+    `https://`.
     """
     text = spec.strip()
     if text.startswith("{"):
@@ -62,9 +63,8 @@ def _forms(text: str) -> str:
 
 
 def _check_address(interface: str, rest: str) -> None:
-    """Raise `ConfigError` for a base URL without a scheme, because it would become part of the model name.
-
-    Calls would then go to the provider's default server. The message does not show anything that may be an API key.
+    """Raise `ConfigError` for a base URL without a scheme, because it would become part of the model name. Calls would
+    then go to the provider's default server. The message does not show anything that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
@@ -85,9 +85,8 @@ def _check_address(interface: str, rest: str) -> None:
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    """Parse a model that is a JSON object.
-
-    Raises `ConfigError` without quoting `text`, because it may contain an API key.
+    """Parse a model that is a JSON object. Raises `ConfigError` without quoting `text`, because it may contain an API
+    key.
     """
     try:
         model: dict[str, Any] = json.loads(text)
@@ -108,9 +107,8 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Return the model name that all answers in a file share, or the file's stem if they differ.
-
-    A file that cannot be read is not an error here.
+    """Read the answers in a file, and return the model name that all of them share, or the file's stem if they differ
+    or the file cannot be read. The adapter, which reads it again, reports what is wrong.
     """
     name = None
     try:
@@ -126,13 +124,12 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models for one role, each with an `id`.
+    """Return the models for one role, each with an `id`: as specified, or otherwise the model's name, with a number
+    added if that is taken. If this changes the name, a warning lists the ids. Raises `ConfigError` if a model is
+    invalid or a file is given twice.
 
-    The `id` is as specified, or otherwise the model's name, with a number added if that is taken. Each file in
-    `recordings` adds a model that returns the answers in this file. Its name is the model name that all answers share,
-    or the file's stem if they differ. If several models have the same name, a warning lists their ids.
-
-    Raises `ConfigError` if a model is invalid or a file is given twice.
+    Each file in `recordings` adds a model that returns the answers in this file. Its name is the model name that all
+    answers share, or the file's stem if they differ.
     """
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)
@@ -173,9 +170,8 @@ def _origin(model: Mapping[str, Any]) -> str:
 
 
 def recording_interface() -> str:
-    """Return the interface of the adapter that replays recordings, even if it is not installed.
-
-    Raises `ConfigError` if there are several.
+    """Return the interface of the adapter that replays recordings, even if it is not installed. Raises `ConfigError` if
+    there are several.
     """
     from karenina_core import plugins
     from karenina_core.catalog import read_catalog

@@ -40,10 +40,10 @@ def preset_path(name: str) -> Path:
 
 
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
-    """Save the settings in `names` as a preset, and return its file.
+    """Save the settings in `names` as a preset, and return its file. An existing preset is replaced. Secrets are
+    omitted with a warning, and paths to recordings become absolute.
 
-    An existing preset is replaced. Secrets are omitted with a warning, and paths to recordings become absolute. Raises
-    `ConfigError` if the name is invalid or the preset cannot be saved.
+    Raises `ConfigError` if the name is invalid or the preset cannot be saved.
     """
     from pydantic_core import PydanticSerializationError, to_json
 
@@ -68,9 +68,8 @@ def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -
 
 
 def delete_preset(name: str) -> Path:
-    """Delete a preset, and return the path of its file.
-
-    Raises `ConfigError` if the preset does not exist or cannot be deleted.
+    """Delete a preset, and return the path of its file. Raises `ConfigError` if the preset does not exist or cannot be
+    deleted.
     """
     from karenina_core.errors import ConfigError
 

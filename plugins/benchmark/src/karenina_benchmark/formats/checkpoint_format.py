@@ -66,9 +66,8 @@ _QUESTION_PROPERTIES = {"author", "sources", "attachments", "few_shot_examples",
 
 
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as a JSON-LD document.
-
-    Raises `BenchmarkFileError` for `path` if the benchmark contains something that a checkpoint cannot represent.
+    """Return the benchmark as a JSON-LD document. Raises `BenchmarkFileError` for `path` if the benchmark contains
+    something that a checkpoint cannot represent.
     """
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)
@@ -132,9 +131,8 @@ def _check_unread(benchmark: BenchmarkContent, path: Path) -> None:
 
 
 def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written: list[Any]) -> None:
-    """Raise `ValueError` for an unknown property that would be mistaken for a known value when it is read back.
-
-    `known` contains the names of properties that are read as values, and `written` the properties written for them.
+    """Raise `ValueError` for an unknown property that would be mistaken for a known value when it is read back. `known`
+    contains the names of properties that are read as values, and `written` the properties written for them.
     """
     names = {entry["name"] for entry in written}
     for name in Properties(unread.get("properties")).names():
@@ -186,9 +184,8 @@ def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
 
 
 def _question_properties(question: Question) -> list[Any]:
-    """Return a question's properties: fields that have no key in schema.org, and its metadata.
-
-    Except for the workspace path and the metadata, all values are JSON strings.
+    """Return a question's properties: fields that have no key in schema.org, and its metadata. Except for the workspace
+    path and the metadata, all values are JSON strings.
     """
     properties: list[Any] = []
     for name in ("author", "sources"):
@@ -216,10 +213,9 @@ def _make_all_ratings(rubric: Rubric | None, dynamic: DynamicRubric | None, scop
 
 
 def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
-    """Read a benchmark from JSON-LD, or from JSON written by the reference project's graphical interface.
-
-    Errors in questions and global traits are collected in `broken`. Raises `BenchmarkFileError` for `path` if nothing
-    can be read.
+    """Read a benchmark from JSON-LD, or from JSON written by the reference project's graphical interface. Errors in
+    questions and global traits are not raised, but collected in `broken`. Raises `BenchmarkFileError` for `path` if
+    nothing can be read.
     """
     try:
         data = as_checkpoint(parse_object(text, path), path)
@@ -270,7 +266,9 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics, and add errors in traits to `broken`. A rubric without traits is None."""
+    """Set the benchmark's rubrics. Errors in traits are not raised, but added to `broken`. A rubric without traits is
+    None.
+    """
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
     for number, rating in enumerate(ratings, 1):
@@ -324,9 +322,8 @@ _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "addit
 
 
 def _check_version(properties: Properties, path: Path) -> None:
-    """Raise `BenchmarkFileError` if the format version (of Karenina or the reference project) is not supported.
-
-    A file without a version is accepted.
+    """Raise `BenchmarkFileError` if the format version (of Karenina or the reference project) is not supported. A file
+    without a version is accepted.
     """
     version = properties.take(FORMAT_PROPERTY)
     reference_version = next(
@@ -342,9 +339,8 @@ def _check_version(properties: Properties, path: Path) -> None:
 
 
 def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkContent:
-    """Read the benchmark without its questions and traits. Raises `ValueError` if a value is invalid.
-
-    All values that were read are removed from `properties`.
+    """Read the benchmark without its questions and traits, removing the values that were read from `properties`. Raises
+    `ValueError` if a value is invalid.
     """
     benchmark = BenchmarkContent(_read_text(data, "name"), id=_read_text(data, "@id", "") or None)
     benchmark.description = _read_text(data, "description", "")
@@ -404,9 +400,8 @@ def _read_item(item: object) -> Question:
 
 
 def _read_extra(value: object) -> dict[str, Any]:
-    """Read plugin fields. None means that there are no fields.
-
-    Raises `ValueError` for any other field, because it could replace one of the question's own fields.
+    """Return plugin fields unchanged, or an empty dict for None. Raises `ValueError` for a field that no plugin can
+    own, because it could replace one of the question's own fields.
     """
     if value is None:
         return {}
@@ -424,9 +419,8 @@ _CODE_DEFAULTS = [("name", _TEMPLATE_NAME), ("programmingLanguage", "Python")]
 
 
 def _take_global_rubric(rest: dict[str, Any]) -> list[Any]:
-    """Remove `globalRubric` from `rest`, and return its traits as `Rating`s.
-
-    Any other content of `globalRubric` stays in `rest`.
+    """Remove `globalRubric` from `rest`, and return its traits as `Rating`s. Any other content of `globalRubric` stays
+    in `rest`.
     """
     plain = rest.get("globalRubric")
     if not isinstance(plain, dict):
@@ -454,9 +448,8 @@ def _read_keywords(part: Mapping[str, Any]) -> list[Any]:
 
 
 def _read_part(content: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the object under a key without its `@type`, or an empty dict if it is missing.
-
-    Raises `ValueError` if there are several objects or another kind of value.
+    """Return the object under a key without its `@type`, or an empty dict if it is missing. Raises `ValueError` if
+    there are several objects or another kind of value.
     """
     parts = as_list(content.get(key))
     if len(parts) > 1 or not all(isinstance(part, dict) for part in parts):
@@ -474,7 +467,6 @@ _REQUIRED = object()
 
 def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> Any:
     """Return the string under a key, or `default` if it is missing or null. A numeric `version` becomes a string.
-
     Raises `ValueError` for any other value, or if there is neither a string nor a default.
     """
     value = data.get(key)
@@ -490,7 +482,7 @@ def _read_text(data: Mapping[str, Any], key: str, default: Any = _REQUIRED) -> A
 
 
 def _decode_json(value: Any) -> Any:
-    """Decode a JSON string. Anything else is returned unchanged."""
+    """Decode a JSON string. A string that is not JSON, or any other value, is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:

@@ -69,8 +69,7 @@ class Properties:
 
     def take(self, name: str, default: Any = None) -> Any:
         """Remove the first property called `name` from `rest` and return its value, or `default` if there is none.
-
-        Properties with keys other than `@type`, `name` and `value` are not taken.
+        Properties with keys other than `@type`, `name` and `value` are not taken, and stay in `rest`.
         """
         for position, entry in enumerate(self.rest):
             if isinstance(entry, dict) and entry.get("name") == name and set(entry) <= {"@type", "name", "value"}:
@@ -95,9 +94,8 @@ def property_value(name: str, value: object) -> dict[str, Any]:
 
 
 def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = False) -> list[dict[str, Any]]:
-    """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific".
-
-    If `dynamic` is set, they are marked as traits of a dynamic rubric.
+    """Return the traits as `Rating`s. `scope` is "Global" or "QuestionSpecific". If `dynamic` is set, they are marked
+    as traits of a dynamic rubric.
     """
     return [_make_rating(trait, scope, dynamic) for trait in traits]
 
@@ -173,10 +171,8 @@ def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any
 
 
 def read_traits(ratings: Sequence[Mapping[str, Any]]) -> tuple[list[RubricTrait], list[RubricTrait]]:
-    """Return the static and dynamic traits in a list of `Rating`s.
-
-    A trait with invalid values becomes an `UnknownTrait` with the reason. Raises `ValueError` for a value that is not a
-    `Rating` with a name.
+    """Return the static and dynamic traits in a list of `Rating`s. A trait with invalid values is not an error, but
+    becomes an `UnknownTrait` with the reason. Raises `ValueError` for a value that is not a `Rating` with a name.
     """
     static: list[RubricTrait] = []
     dynamic: list[RubricTrait] = []
@@ -235,9 +231,9 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 
 
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
-    """Remove null and unknown fields from an agentic trait's model, and return the unknown ones.
-
-    The reference project writes all fields of its models, including fields that Karenina does not have.
+    """Reduce `data` to the known fields of an agentic trait's model, and return the unknown ones. Null fields are
+    dropped, because the reference project writes all fields of its models, including fields that Karenina does not
+    have.
     """
     override = {name: value for name, value in data[_OVERRIDE].items() if value is not None}
     data[_OVERRIDE] = {name: value for name, value in override.items() if name in ModelConfig.model_fields}
@@ -245,7 +241,8 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Create a trait. If there is a `problem` or a value is invalid, the trait is marked as unscorable.
+    """Create a trait. If there is a `problem` or a value is invalid, nothing is raised, and the trait is marked as
+    unscorable.
 
     If `needs_concept` is set, the trait must have a summary or a description of its concept.
     """
@@ -272,9 +269,8 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return the reason if the trait could not be scored after reading it back, or None.
-
-    For `needs_concept`, see `_make_trait`.
+    """Return the reason if the trait could not be scored after reading it back, or None. For `needs_concept`, see
+    `_make_trait`.
     """
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)
@@ -290,9 +286,8 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the values in `data` that a trait of the given kind does not use.
-
-    These are score bounds without a scale, and `tn_instructions` in `tp_only` mode.
+    """Return the names of the values in `data` that a trait of the given kind does not use: score bounds without a
+    scale, and `tn_instructions` in `tp_only` mode.
     """
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"
@@ -307,9 +302,8 @@ def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]) -> None:
-    """Convert values from older files to the current format, in place.
-
-    Raises `ValueError` or `RecursionError` for a value that should be JSON but is not.
+    """Convert values from older files to the current format, changing `data`. Raises `ValueError` or `RecursionError`
+    for a value that should be JSON but is not.
     """
     for name in _ENCODED:
         if isinstance(data.get(name), str):
@@ -327,9 +321,8 @@ def _normalize_values(kind: str, data: dict[str, Any], rating: Mapping[str, Any]
 
 
 def set_callable_code(data: dict[str, Any]) -> None:
-    """Rename `callable_code` to `pickled` if it is base64 (a pickle, which is never loaded), and otherwise to `source`.
-
-    An empty value is removed.
+    """Rename `callable_code` in `data` to `pickled` if it is base64 (a pickle, which is never loaded), and otherwise to
+    `source`. An empty value is removed.
     """
     code = data.pop("callable_code")
     if not code:

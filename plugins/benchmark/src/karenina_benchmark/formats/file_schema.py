@@ -80,10 +80,8 @@ _ATTACHMENT: Final[Schema] = {
 
 
 def benchmark_schema(config: Mapping[str, Any]) -> Schema:
-    """Return the JSON Schema (draft 2020-12) of the YAML format.
-
-    `config` is the schema of the configuration. The result includes the primitives and trait kinds of installed
-    plugins.
+    """Return the JSON Schema (draft 2020-12) of the YAML format. `config` is the schema of the configuration. The
+    result includes the primitives and trait kinds of installed plugins.
     """
     owned = OwnedFields(active_plugins()).models
     settings = {key: value for key, value in config.items() if key not in ("$schema", "$defs")}
@@ -127,6 +125,7 @@ def _known_value_names() -> list[str]:
 
 
 def _question() -> Schema:
+    """Return the schema of a question, without the fields of plugins."""
     types: Schema = {
         "question": {"type": ["string", "number", "boolean"]},
         "keywords": {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]},
@@ -192,9 +191,8 @@ def _rubric() -> Schema:
 
 
 def _traits(kinds: list[Schema]) -> Schema:
-    """Return the schema of a rubric, which is a list of traits, or a list for each kind of trait.
-
-    In the lists for each kind, traits need no type.
+    """Return the schema of a rubric, which is a list of traits, or a list for each kind of trait. In the lists for each
+    kind, traits need no type.
     """
     by_kind = {name: {"type": "array"} for name in Rubric.model_fields}
     return {
@@ -215,10 +213,8 @@ def _models(models: Mapping[str, type[BaseModel]], defs: Schema) -> list[Schema]
 
 
 def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
-    """Add a model's schema to `defs`, with the `type` that it has in a file.
-
-    The `type` is `name`, unless the model has its own field `type`. If pydantic cannot create the schema, it only
-    contains `type`.
+    """Add a model's schema to `defs`, with the `type` that it has in a file: `name`, unless the model has its own field
+    `type`. If pydantic cannot create the schema, it only contains `type`.
     """
     try:
         schema = model.model_json_schema(ref_template=_REF)
@@ -235,9 +231,8 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
 
 
 def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Mapping[str, type[BaseModel]]) -> None:
-    """Add plugin fields to the schema of a trait kind, without changing its own properties.
-
-    `owned` contains the fields of installed plugins. Fields of plugins that are not installed accept any value.
+    """Add plugin fields to the schema of a trait kind, without changing its own properties. `owned` contains the fields
+    of installed plugins. Fields of plugins that are not installed accept any value.
     """
     type_name = kind.model_fields["type"].default
     own = _plugin_fields({name: model for name, model in owned.items() if type_name in kinds_with(model)}, defs)
@@ -246,10 +241,10 @@ def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Mapping[str, t
 
 
 def _plugin_fields(models: Mapping[str, type[BaseModel]], defs: Schema) -> Schema:
-    """Return the schemas of the fields of plugins, by full name and as tables for their packages.
+    """Return the schemas of the fields of plugins, by full name and as tables for their packages. Definitions that they
+    refer to are added to `defs`.
 
-    Definitions that they refer to are added to `defs`. Fields of a model for which pydantic cannot make a schema may
-    have any value.
+    Fields of a model for which pydantic cannot make a schema may have any value.
     """
     found: Schema = {}
     for name, model in models.items():
@@ -266,7 +261,9 @@ def _plugin_fields(models: Mapping[str, type[BaseModel]], defs: Schema) -> Schem
 
 
 def with_tables(properties: Mapping[str, Any]) -> Schema:
-    """Allow `my_package: {words: ...}` as an alternative to `my_package.words` in the properties."""
+    """Return the properties with `my_package: {words: ...}` as an alternative to `my_package.words`. The original
+    mapping is not changed.
+    """
     extended: Schema = dict(properties)
     for name, schema in properties.items():
         package, _, field = name.rpartition(".")
@@ -290,9 +287,8 @@ def _help_texts(model: type[BaseModel]) -> dict[str, str]:
 def _object(
     texts: Mapping[str, str], types: Mapping[str, Schema], required: Iterable[str] = (), default: Schema | None = None
 ) -> Schema:
-    """Return the schema of a mapping that has the keys and descriptions in `texts` and no other keys.
-
-    `types` contains the schemas of some keys, and `default` is the schema of all others.
+    """Return the schema of a mapping that has the keys and descriptions in `texts` and no other keys. `types` contains
+    the schemas of some keys, and `default` is the schema of all others.
     """
     properties = {name: {**types.get(name, default or {}), "description": text} for name, text in texts.items()}
     return {

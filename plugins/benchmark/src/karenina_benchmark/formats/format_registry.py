@@ -50,7 +50,9 @@ def _keep_warnings(benchmark: BenchmarkContent, questions: Iterable[Question], u
 
 
 def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a benchmark in YAML and find its warnings."""
+    """Read a benchmark in YAML, with warnings about its content. Raises `BenchmarkFileError` if the file is empty or
+    not YAML.
+    """
     from karenina_benchmark.formats.yaml_format import read_yaml
 
     benchmark = read_yaml(_read_nonempty(path), path, check_paths)
@@ -138,9 +140,8 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
 
 
 def suffix_of(plugins: Plugins, path: Path) -> str:
-    """Return the longest suffix of an installed format that `path` ends with, such as `.bench.json`.
-
-    If there is none, returns `path.suffix`. The result is in lower case.
+    """Return the longest suffix of an installed format that `path` ends with, such as `.bench.json`. If there is none,
+    returns `path.suffix`. The result is in lower case.
     """
     name = path.name.lower()
     suffixes = [suffix for offer in list_formats(plugins) for suffix in offer.value.suffixes]
@@ -152,10 +153,8 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format for the given suffix. If `writes` is set, it must be a format that can be written.
-
-    Raises `BenchmarkFileError` for `path` if no format has this suffix, listing the known suffixes, or if two
-    distributions provide one.
+    """Return the format for the given suffix, which must be one that can be written if `writes` is set. Raises
+    `BenchmarkFileError` for `path` if no format has this suffix, or if two distributions provide one.
     """
     offered = [offer for offer in list_formats(plugins) if offer.value.write is not None or not writes]
     matching = [offer for offer in offered if suffix in offer.value.suffixes]
@@ -176,9 +175,8 @@ def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = Fal
 
 
 def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
-    """Return the suffixes and names of the formats as one string, for messages.
-
-    Formats without suffixes are omitted.
+    """Return the suffixes and names of the formats as one string, for messages. Formats without suffixes are
+    omitted.
     """
     return "; ".join(
         f"{', '.join(offer.value.suffixes)} ({offer.value.name})" for offer in offered if offer.value.suffixes
@@ -186,11 +184,12 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a JSON file contains rows with arbitrary keys, as written by other programs.
+    """Return whether a JSON file contains rows with arbitrary keys, as written by other programs, judging by its
+    beginning. Raises `BenchmarkFileError` if the file cannot be read.
 
     JSON lines are rows, unless the first line is not an object or has keys that only benchmarks have, such as a
     declared `answer`. A `.json` document contains rows unless it is an object with the keys of a checkpoint. Empty
-    files and files with other suffixes contain no rows. Raises `BenchmarkFileError` if the file cannot be read.
+    files and files with other suffixes contain no rows.
     """
     try:
         if path.suffix.lower() not in LINES:

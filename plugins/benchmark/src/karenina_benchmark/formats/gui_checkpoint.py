@@ -31,9 +31,8 @@ _FEED: Final = {"@context", "@type", "name", "dataFeedElement"}
 
 
 def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """Convert a file from the graphical interface to a JSON-LD checkpoint. Other files are returned unchanged.
-
-    If the benchmark has no name, it is named after `path`. Raises `ValueError` for an invalid rubric.
+    """Convert a file from the graphical interface to a JSON-LD checkpoint. Other files are returned unchanged. If the
+    benchmark has no name, it is named after `path`. Raises `ValueError` for an invalid rubric.
     """
     questions = data.get("checkpoint")
     if _FEED & data.keys():
@@ -64,10 +63,8 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rubric's traits as `Rating`s, and the remaining content of the rubric.
-
-    Plain objects are converted. `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not
-    a trait.
+    """Return the rubric's traits as `Rating`s, and the remaining content of the rubric. Plain objects are converted.
+    `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
     """
     ratings: list[dict[str, Any]] = []
     for name, word in _WORDS.items():
@@ -114,9 +111,8 @@ def _as_item(id: str, data: Any) -> Any:
 
 
 def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
-    """Return whether an entry in a question is unknown and has to be kept.
-
-    A question's original template is only kept if it differs from the current one.
+    """Return whether an entry in a question is unknown and has to be kept. A question's original template is only kept
+    if it differs from the current one.
     """
     if key == "original_answer_template":  # kept if the template has been changed since it was drafted
         return bool(value) and value != data.get("answer_template")
@@ -124,10 +120,8 @@ def _is_unknown(key: str, value: Any, data: Mapping[str, Any]) -> bool:
 
 
 def _properties(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of a question's properties.
-
-    These are `finished`, author, sources and few-shot examples if present, and custom metadata with the prefix
-    `custom_`.
+    """Yield the names and values of a question's properties. These are `finished`, author, sources and few-shot
+    examples if present, and custom metadata with the prefix `custom_`.
     """
     if "finished" in data:
         yield "finished", data["finished"]

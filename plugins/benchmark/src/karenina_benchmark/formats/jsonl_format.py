@@ -23,6 +23,7 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import IO, TYPE_CHECKING, Any
 
 from karenina_benchmark.content import BenchmarkContent
@@ -47,12 +48,15 @@ if TYPE_CHECKING:
 
 _DIGEST_BYTES = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BLOCK = 1 << 16
+"""Number of bytes in which words are searched at once."""
 _MAX_BROKEN_LINES = 1000
 """Maximum number of broken lines. If there are more, reading stops, because the file probably has another format."""
 
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
-    """Read a benchmark whose questions stay in the file. Also returns the ids of questions with `unread` content.
+    """Read a benchmark whose questions stay in the file, which remains open. Also returns the ids of questions with
+    `unread` content. Only lines are checked; questions are read when they are accessed.
 
     The benchmark's name comes from the first line or from the file name. Errors in a line (not a JSON object, no
     question, or an id that is already used) are collected in `broken`, and errors in the values of the first line in
@@ -153,9 +157,8 @@ def _digest(line: bytes) -> bytes:
 
 
 def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) -> str:
-    """Return a question's id. If it has none, the id is made from the question's position and text.
-
-    Raises `BenchmarkFileError` if the line has no question.
+    """Return a question's id. If it has none, the id is made from the question's position and text. Raises
+    `BenchmarkFileError` if the line has no question.
     """
     text = values.get("question")
     if text is None or text == "":
@@ -241,29 +244,37 @@ class QuestionLines(MutableMapping[str, Question]):
             del self._changed[id]
 
     def place_of(self, question_id: str) -> Section | None:
-        """Return a question's line in the file, or None if the question has been replaced.
-
-        Raises `KeyError` for an unknown id.
+        """Return a question's line in the file, or None if the question has been replaced. Raises `KeyError` for an
+        unknown id.
         """
         position = self._positions[question_id]
         return None if position is None else _make_section({}, self._path, self._index.numbers[position])
 
     def ids_mentioning(self, words: Collection[str]) -> Iterator[str]:
-        """Yield the ids of questions whose line may contain one of `words`, also with escapes or ligatures.
-
-        Questions that have been replaced are always included.
+        """Yield the ids of questions whose line may contain one of `words`, also with escapes or ligatures. Questions
+        that have been replaced are always included, whether they do or not.
         """
         if not words:
             return
         pattern = re.compile("|".join(map(re.escape, sorted(words))))
         in_bytes = re.compile(pattern.pattern.encode())
-        for id, position in list(self._positions.items()):
-            if position is None:
-                yield id
+        offsets = self._index.offsets
+
+        def block_of(entry: tuple[str, int | None]) -> int:
+            """Return the number of the block in which a question's line starts, or -1 if it has been replaced."""
+            return -1 if entry[1] is None else offsets[entry[1]] // _BLOCK
+
+        for _, group in groupby(list(self._positions.items()), block_of):
+            entries = list(group)
+            first, last = entries[0][1], entries[-1][1]
+            if first is None or last is None:
+                yield from (id for id, _ in entries)
                 continue
-            line = self._read_line(position)
-            if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
-                yield id
+            block = self._read_bytes(offsets[first], offsets[last + 1])
+            for id, position in entries if in_bytes.search(block) or _may_hide_words(block) else ():
+                line = self._read_line(position or 0)
+                if in_bytes.search(line) or (_may_hide_words(line) and pattern.search(_normalize(line))):
+                    yield id
 
     def text_of(self, question_id: str) -> str:
         """Return a question's text. Raises `BenchmarkFileError` if its line has changed."""
@@ -273,9 +284,8 @@ class QuestionLines(MutableMapping[str, Question]):
         return self._section(question_id, position).text("question") or ""
 
     def _read(self, id: str, position: int) -> Question:
-        """Return the question in a line.
-
-        Raises `BenchmarkFileError` if the line has changed or is not a valid question.
+        """Build the question in a line. Raises `BenchmarkFileError` if the line has changed since the file was loaded,
+        or is not a valid question.
         """
         return read_question(self._section(id, position), id)
 
@@ -286,7 +296,7 @@ class QuestionLines(MutableMapping[str, Question]):
             line = self._read_line(position)
             if _digest(line) != self._index.digests[position * _DIGEST_BYTES : (position + 1) * _DIGEST_BYTES]:
                 raise BenchmarkFileError(self._path, f"line {number}", "the line has changed", "")
-            values = _parse_line(line, self._path, number)
+            values = json.loads(line.decode())  # it is the line that `_index_lines` has checked
         except (BenchmarkFileError, OSError) as error:
             what = f"the question {id!r} cannot be read again: {error}"
             cure = "do not change the file while it is in use; load it again"
@@ -297,15 +307,16 @@ class QuestionLines(MutableMapping[str, Question]):
         return self._read_lines(position)[0]
 
     def _read_lines(self, position: int) -> list[bytes]:
-        """Return the lines from one question to the next. This is safe in threads and forked processes."""
-        start, end = self._index.offsets[position], self._index.offsets[position + 1]
+        """Return the lines from one question to the next."""
+        return self._read_bytes(self._index.offsets[position], self._index.offsets[position + 1]).split(b"\n")
+
+    def _read_bytes(self, start: int, end: int) -> bytes:
+        """Return a part of the file. This is safe in threads and forked processes."""
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
-            lines = os.pread(self._file.fileno(), end - start, start)
-        else:
-            with self._seek_lock:
-                self._file.seek(start)
-                lines = self._file.read(end - start)
-        return lines.split(b"\n")
+            return os.pread(self._file.fileno(), end - start, start)
+        with self._seek_lock:
+            self._file.seek(start)
+            return self._file.read(end - start)
 
 
 def _may_hide_words(line: bytes) -> bool:
@@ -314,9 +325,8 @@ def _may_hide_words(line: bytes) -> bool:
 
 
 def _normalize(line: bytes) -> str:
-    """Resolve the escapes in a line and normalize it to NFKC, as for Python identifiers.
-
-    A line that is not JSON is only decoded.
+    """Return a line with its escapes resolved, normalized to NFKC, as for Python identifiers. A line that is not JSON
+    is only decoded.
     """
     with suppress(ValueError, RecursionError):
         return unicodedata.normalize("NFKC", json.dumps(json.loads(line), ensure_ascii=False))
@@ -324,9 +334,8 @@ def _normalize(line: bytes) -> str:
 
 
 def serialize_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
-    """Yield the benchmark as JSON lines.
-
-    Raises `BenchmarkFileError` for `path` if a template has no source or a value is not JSON.
+    """Yield the benchmark as JSON lines. Raises `BenchmarkFileError` for `path` if a template has no source or a value
+    is not JSON; earlier lines have been yielded by then.
     """
     yield _serialize_line(serialize_head(benchmark), path, "the benchmark")
     for number, question in enumerate(benchmark, 1):

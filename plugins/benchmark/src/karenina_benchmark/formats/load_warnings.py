@@ -30,10 +30,10 @@ Found = dict[str, dict[str, None]]
 def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return warnings about content that has no effect, and about traits that cannot be scored.
+    """Return warnings about content that has no effect, and about traits that cannot be scored, as two lists. The
+    second has at most one warning, which covers all traits. Nothing is logged.
 
-    The warnings are returned as two lists. The second has at most one warning, which covers all traits. `unread`
-    contains the ids of questions with `unread` content that are not in `questions`.
+    `unread` contains the ids of questions with `unread` content that are not in `questions`.
     """
     scenarios = list_scenarios(benchmark)
     parts = {"hasPart"} if scenarios else set()
@@ -152,10 +152,8 @@ def why_unscorable(trait: RubricTrait) -> str | None:
 
 
 def _unknown_names(unread: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of unknown content, including the content of the parts in `_PARTS`.
-
-    Null values, properties that are read elsewhere (such as `finished`), and JSON-LD's own keys starting with @ are
-    skipped.
+    """Yield the names of unknown content, including the content of the parts in `_PARTS`. Null values, properties that
+    are read elsewhere (such as `finished`), and JSON-LD's own keys starting with @ are skipped.
     """
     for key, value in unread.items():
         if key.startswith("@") or value is None:

@@ -66,7 +66,7 @@ class StoredQuestions(QuestionLines):
         return place.where() if place is not None else ""
 
     def text_of(self, question_id: str) -> str:
-        """Return a question's text."""
+        """Return a question's text without building the question. Raises `KeyError` for an unknown id."""
         position = self._positions[question_id]
         if position is None:
             return self._changed[question_id].question

@@ -51,11 +51,12 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
-    """Parse `text` as a JSON object.
+    """Parse `text` as a JSON object. Raises `BenchmarkFileError` for invalid JSON and other values, and also for what
+    Python's parser accepts: duplicate keys, NaN and infinities, lone surrogates, numbers that are too large, and deep
+    nesting.
 
-    If the text is a single line of the file, `line` is its number. Messages use `what` for the object. Raises
-    `BenchmarkFileError` for invalid JSON, values other than an object, duplicate keys, NaN and infinities, a byte-order
-    mark, lone surrogates, numbers that are too large, and deep nesting.
+    A byte-order mark is an error, too. If the text is a single line of the file, `line` is its number. Messages use
+    `what` for the object.
     """
     place = f"line {line}" if line is not None else ""
     try:

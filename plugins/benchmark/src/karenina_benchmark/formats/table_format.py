@@ -64,7 +64,8 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
-    """Read a benchmark with one question per row. It is named after the file, and blank rows are skipped.
+    """Read a benchmark with one question per row. Errors in rows are not raised, but collected in the benchmark's
+    `problems`; blank rows are skipped. It is named after the file.
 
     Columns are recognized by their names, in upper or lower case: the question, its correct answer, its options, the
     text it is about, and question fields such as `id` and `author` (`column_roles` lists the names). If the table has
@@ -76,8 +77,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     the correct one. If the question has options, they are compared by letter, and otherwise by a rule for the kind of
     answers in the column (`declare_answers`).
 
-    Errors in rows are collected in the benchmark's `problems`. Raises `BenchmarkFileError` if the file cannot be read,
-    or if no column has questions.
+    Raises `BenchmarkFileError` if the file cannot be read, or if no column has questions.
     """
     mapped = dict(columns or {})
     reading = {name: mapped.pop(name) for name in READING if name in mapped}
@@ -211,9 +211,8 @@ class _Chosen:
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Add a column to the table for each name that is a path into the objects of another column.
-
-    A path without any values adds no column.
+    """Return the table with a column for each name that is a path into the objects of another column. A path without
+    any values adds no column.
     """
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
@@ -226,9 +225,8 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Remove rows whose cells are all empty, and return the table with a note about them.
-
-    If all rows are empty, or none of them, the table is returned unchanged, without notes.
+    """Return the table without rows whose cells are all empty, with a note about them. If all rows are empty, or none
+    of them, it is returned unchanged, without notes.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -248,10 +246,9 @@ def _part_of(value: object, keys: Sequence[str]) -> Any:
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
-    """Choose the roles of the columns, and the column for each question field.
-
-    Columns that `columns` does not map are recognized by their names. Raises `BenchmarkFileError` if an unknown name or
-    column is mapped, or if no column has questions.
+    """Choose the roles of the columns, and the column for each question field. Columns that `columns` does not map are
+    recognized by their names. Raises `BenchmarkFileError` if an unknown name or column is mapped, or if no column has
+    questions.
     """
     several = {name: column for name, column in columns.items() if FIELD_COLUMN.fullmatch(name)}
     columns = {name: column for name, column in columns.items() if name not in several}
@@ -296,10 +293,11 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 
 
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
-    """Replace the single correct answer by the user's columns for several.
+    """Return the roles with the user's columns for several correct answers instead of the column of a single one, which
+    becomes unused unless `keeps_truth` is set.
 
-    `several` maps `answer.NAME`, `gold.NAME`, `description.NAME` and `from.NAME` to columns. The column of the single
-    answer becomes unused, unless `keeps_truth` is set. Without columns for several answers, the roles are unchanged.
+    `several` maps `answer.NAME`, `gold.NAME`, `description.NAME` and `from.NAME` to columns. Without columns for
+    several answers, the roles are unchanged.
     """
     fields, descriptions, sources = dict(roles.fields), dict(roles.descriptions), dict(roles.sources)
     for name, column in several.items():
@@ -314,9 +312,8 @@ def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool)
 
 
 def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
-    """Return the row with the complete text of its question, and with its correct answers as strings.
-
-    A row without a question is returned unchanged.
+    """Return the row with the complete text of its question, and with its correct answers as strings. A row without a
+    question is returned unchanged.
     """
     if question is None:
         return row
@@ -363,9 +360,8 @@ def _describe_comparison(path: Path, chosen: _Chosen, templates: RowTemplates) -
 
 
 def _make_example(path: Path, columns: Mapping[str, str]) -> str:
-    """Return a YAML benchmark that imports the same table, with the answers as strings.
-
-    `columns` contains the column for each field of a question.
+    """Return a YAML benchmark that imports the same table, with the answers as strings. `columns` contains the column
+    for each field of a question.
     """
     fields = {
         "type": "str",

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.declared_templates import declare_template
 from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import identify_text, make_question_id
 from karenina_benchmark.question_import import read_questions, split_keywords
@@ -98,11 +99,12 @@ _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "
 
 
 def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a benchmark from a YAML document.
+    """Read a benchmark from a YAML document. Errors are not raised, but collected, with their lines, in the benchmark's
+    `problems` and `broken`. Raises `BenchmarkFileError` only if the document is not valid YAML, and any exception
+    raised by `check_paths`.
 
     `check_paths` is called with all files in `questions_from` before any of them is opened. If it returns False, files
-    outside the folder of `path` are skipped. Errors are collected, with their lines, in the benchmark's `problems` and
-    `broken`. Raises `BenchmarkFileError` if the document is not valid YAML, and any exception raised by `check_paths`.
+    outside the folder of `path` are skipped.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -140,10 +142,11 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add the question in a mapping.
+    """Add the question in a mapping. Raises `BenchmarkFileError` if it is invalid, repeats an id, or has no id and
+    repeats another question.
 
-    `texts` maps the text and attachments of each question without an id to its position and line. Raises
-    `BenchmarkFileError` if the question is invalid, repeats an id, or has no id and repeats another question.
+    `texts` maps the text and attachments of each question without an id to its position and line; the question is added
+    to it.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
@@ -176,7 +179,9 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read everything except the questions of a benchmark called `name`, and add errors to `problems`."""
+    """Read everything except the questions of a benchmark called `name`. Errors are not raised, but added to
+    `problems`.
+    """
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
     benchmark.head = top
@@ -196,10 +201,8 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their places.
-
-    Raises `BenchmarkFileError` with both lines for a repeated id, and at `section` if a question cannot be added for
-    another reason. All other questions are added.
+    """Add questions with their places. Those that can be added are, before `BenchmarkFileError` is raised for the
+    others: with both lines for a repeated id, and at `section` for another reason.
     """
     problems = Problems()
     for id, (origin, question) in questions.items():
@@ -218,20 +221,18 @@ def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Que
 
 
 def read_question(section: Section, id: str) -> Question:
-    """Read a question from a mapping. `id` is used if the mapping has no id.
-
-    Raises a single `BenchmarkFileError` that contains all errors in the question.
+    """Read a question from a mapping. Raises a single `BenchmarkFileError` that contains all errors in the question.
+    `id` is used if the mapping has no id.
     """
     problems = Problems()
     attempt = problems.attempt
     content = section.value
-    others = [key for key in content if key not in _KNOWN_KEYS]
+    others = [] if _KNOWN_KEYS.issuperset(content) else [key for key in content if key not in _KNOWN_KEYS]
     if others:
         owned = [key for key in others if is_owned(key, "question_fields")]
         attempt(section.check_keys, [*dict.fromkeys([*QUESTION_KEYS, *read_catalog()["question_fields"], *owned])])
     values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
-    misspelt = any(nearest_key(key, QUESTION_KEYS) == "question" for key in others)
-    if content.get("question") in (None, "") and not misspelt:
+    if content.get("question") in (None, "") and all(nearest_key(key, QUESTION_KEYS) != "question" for key in others):
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
     if "attachments" in content:
@@ -247,8 +248,12 @@ def read_question(section: Section, id: str) -> Question:
         values["rubric"] = attempt(_read_rubric, section, "rubric", Rubric)
     if "dynamic_rubric" in content:
         values["dynamic_rubric"] = attempt(_read_rubric, section, "dynamic_rubric", DynamicRubric)
-    values |= {name: content[name] for name in ("author", "sources") if name in content}
-    values |= {name: attempt(_read_mapping, section, name) for name in ("metadata", "unread") if name in content}
+    for name in ("author", "sources"):
+        if name in content:
+            values[name] = content[name]
+    for name in ("metadata", "unread"):
+        if name in content:
+            values[name] = attempt(_read_mapping, section, name)
     values["extra"] = (attempt(_read_owned, section) or {}) if others else {}
     problems.raise_all()
     try:
@@ -296,10 +301,9 @@ def _read_example(section: Section) -> dict[str, str]:
 
 
 def _read_template(section: Section) -> tuple[str | None, Template | None]:
-    """Return the source of the template, and the loaded template if its fields are declared.
-
-    Raises `BenchmarkFileError` for an invalid declaration, for a strategy without fields, or if there are both fields
-    and a source.
+    """Return the source of the template, and the loaded template if its fields are declared. Raises
+    `BenchmarkFileError` for an invalid declaration, for a strategy without fields, or if there are both fields and a
+    source. A source is not loaded here.
     """
     fields = section.section("answer")
     source = section.text("template")
@@ -341,24 +345,14 @@ def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
 def _declare(section: Section, fields: Mapping[str, Any], strategy: Any) -> tuple[str, Template]:
     """Return the source and template for declared fields. Raises `BenchmarkFileError` with the field's line."""
     try:
-        source = make_template_source(fields, strategy)
+        return declare_template(fields, strategy)
     except DeclarationError as error:
         raise section.error(error.what, error.cure, *error.path) from error
-    return source, _load_declared_template(source, section)
-
-
-def _load_declared_template(source: str, section: Section) -> Template:
-    """Load the generated source of a template. Raises `BenchmarkFileError` with the field's line in the file.
-
-    The source only contains declarations, so nothing is executed. If it cannot be loaded, plugins are loaded before
-    trying again, because they may add primitives.
-    """
-    try:
-        return load_template(source)
     except TemplateError:
-        active_plugins()
+        active_plugins()  # which may add primitives
+    source = make_template_source(fields, strategy)
     try:
-        return load_template(source)
+        return source, load_template(source)
     except TemplateError as error:
         field = field_at(source, error.line)
         place = ("answer",) if field is None else ("answer", field, _part_of(error.reason))
@@ -416,9 +410,8 @@ RubricT = TypeVar("RubricT", bound=Rubric)
 
 
 def _read_rubric(section: Section, key: str, kind: type[RubricT]) -> RubricT | None:
-    """Return the rubric under a key, or None if it is missing or empty.
-
-    Raises `BenchmarkFileError` for invalid traits.
+    """Return the rubric under a key, or None if it is missing or empty. Raises `BenchmarkFileError` for invalid
+    traits.
     """
     value = section.value.get(key)
     if value is None:
@@ -466,9 +459,8 @@ def _check_each_trait(section: Section, key: str, kind: type[Rubric]) -> None:
 
 
 def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
-    """Raise `ValueError` for a pattern that does not compile.
-
-    If `by_kind` is set, the rubric has one list for each kind, and the error names the kind.
+    """Raise `ValueError` for a pattern that does not compile. If `by_kind` is set, the rubric has one list for each
+    kind, and the error names the kind.
     """
     for position, trait in enumerate(rubric.regex_traits):
         try:
@@ -479,9 +471,8 @@ def _check_patterns(rubric: Rubric, *, by_kind: bool) -> None:
 
 
 def _read_mapping(section: Section, key: str) -> dict[str, Any]:
-    """Return the mapping under a key, or an empty dict if it is missing.
-
-    Raises `BenchmarkFileError` for other values.
+    """Return a copy of the mapping under a key, or an empty dict if it is missing. Raises `BenchmarkFileError` for
+    other values.
     """
     nested = section.section(key)
     return {} if nested is None else dict(nested.value)
@@ -509,9 +500,8 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question under the keys used in files.
-
-    Raises `BenchmarkFileError`, with `path` and `number`, for a template without source or an invalid plugin field.
+    """Return the values of a question under the keys used in files. Raises `BenchmarkFileError`, with `path` and
+    `number`, for a template without source or an invalid plugin field.
     """
     try:
         source = template_source_of(question)

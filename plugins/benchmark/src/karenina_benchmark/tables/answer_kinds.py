@@ -183,9 +183,8 @@ def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
 
 
 def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
-    """Read a correct answer as the kind that the user specified, or return None if this is impossible.
-
-    `marks` states how the column writes numbers and dates. An empty cell gets the kind *empty*.
+    """Read a correct answer as the kind that the user specified, or return None if this is impossible. An empty cell is
+    read as *empty*, whatever the kind. `marks` states how the column writes numbers and dates.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -205,10 +204,8 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a cell contains no answer.
-
-    Cells without an answer are None, an empty list, a number that is not finite, and placeholders such as N/A or
-    #DIV/0!.
+    """Return whether a cell contains no answer: None, an empty list, a number that is not finite, or a placeholder such
+    as N/A or #DIV/0!.
     """
     if isinstance(value, str):
         return fold(value).strip().casefold() in _EMPTY
@@ -256,9 +253,8 @@ def _count_words(text: str) -> int:
 
 
 def _supports(kind: Kind, fitting: Sequence[Answer]) -> bool:
-    """Return whether the answers that fit a kind show that it was intended, even if not all are certain.
-
-    At least half of them must be certain, or both yes and no must occur.
+    """Return whether the answers that fit a kind show that it was intended, even if not all are certain. At least half
+    of them must be certain, or both yes and no must occur.
     """
     certain = sum(answer.is_certain for answer in fitting)
     both = kind == "yes or no" and len({answer.truth for answer in fitting}) == 2
@@ -272,7 +268,7 @@ def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Turn lists of lines into prose if at least as many texts with several lines are prose."""
+    """Return the answers, with lists of lines as prose if at least as many texts with several lines are prose."""
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -283,9 +279,8 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Turn all texts into prose if more than half of them are.
-
-    Lists that are strings with semicolons count as texts.
+    """Return the answers, with all texts as prose if more than half of them are. Lists that are strings with semicolons
+    count as texts.
     """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
@@ -354,9 +349,8 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 
 def _read_boolean(text: str, question: str) -> Answer | None:
-    """Read a string as *yes or no*. Returns None if it is neither, or if the question asks for something else.
-
-    T and F only count after a question with *true or false*, and 1 and 0 only after a yes-no question.
+    """Read a string as *yes or no*. Returns None if it is neither, or if the question asks for something else. T and F
+    only count after a question with *true or false*, and 1 and 0 only after a yes-no question.
     """
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
@@ -390,9 +384,8 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
 
 
 def _is_certain(quantity: Quantity, text: str) -> bool:
-    """Return whether a quantity is certainly a number, without looking at the rest of its column.
-
-    It is uncertain if it looks like a code or has an unknown unit.
+    """Return whether a quantity is certainly a number, without looking at the rest of its column. It is uncertain if it
+    looks like a code or has an unknown unit.
     """
     if quantity.is_code or sum(map(str.isdigit, text)) > _MOST_DIGITS:
         return False
@@ -403,10 +396,10 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
-    """Read a string as a date, converted to ISO 8601 unless it is ambiguous.
+    """Read a string as a date, converted to ISO 8601. Returns None if the text is not a date, is a number or has a time
+    of day, or if the question asks for a name.
 
-    `day_first` decides between two possible dates. If it is None, the text stays as written. Returns None if the text
-    is not a date, is a number or has a time of day, or if the question asks for a name.
+    `day_first` decides between two possible dates. If it is None, an ambiguous text stays as written.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -434,16 +427,17 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a string that names several of the question's options, such as *1, 3*.
-
-    The list is empty for any other text.
+    """Return the labels in a string that names several of the question's options, such as *1, 3*. The list is empty for
+    any other text.
     """
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 
 
 def _items(text: str) -> list[str]:
-    """Split a list that is in brackets or separated by semicolons or line breaks. Other texts give an empty list."""
+    """Split a list that is in brackets or separated by semicolons or line breaks, and return its items. The result is
+    empty for other texts.
+    """
     items = parse_list(text)
     if items is not None:
         return _flat_items(items)
@@ -458,9 +452,8 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as strings.
-
-    The result is empty if an item is not a scalar, or if most items are sentences.
+    """Return the items of a list as strings. The result is empty if an item is not a scalar, or if most items are
+    sentences.
     """
     if not all(isinstance(item, str | int | float) for item in values):
         return []
@@ -469,9 +462,8 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Determine how a column writes numbers and dates, from all of its cells.
-
-    The decimal mark is only a comma if some numbers have a decimal comma and none has a decimal point.
+    """Determine how a column writes numbers and dates, from all of its cells. The decimal mark is only a comma if some
+    numbers have a decimal comma and none has a decimal point.
     """
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]

@@ -166,7 +166,8 @@ def choose_roles(
     given: Mapping[str, str] | None = None,
     taken: Collection[str] = (),
 ) -> Roles:
-    """Choose the column for each role by name. If names are ambiguous, the cells in `rows` decide.
+    """Choose the column for each role by name. If names are ambiguous, the cells in `rows` decide. A role without a
+    fitting column is left out.
 
     `given` contains the user's own choices by role. Columns in `taken` are used for something else.
     """
@@ -231,7 +232,7 @@ def choose_roles(
 
 
 def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
-    """Move the best column for a role from `free` to `chosen`."""
+    """Move the best column for a role from `free` to `chosen`, changing both. Nothing happens if there is none."""
     column = find_role(free, role)
     if column is not None:
         chosen[role] = column
@@ -239,10 +240,8 @@ def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
 
 
 def _identifies(column: str, of: Sequence[str | None], rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column distinguishes rows that differ in the columns `of`.
-
-    It must have more than half as many distinct values as there are such rows, or no values at all. Rows without a
-    value are ignored.
+    """Return whether a column distinguishes rows that differ in the columns `of`: it has more than half as many
+    distinct values as there are such rows, or no values at all. Rows without a value are ignored.
     """
     filled = [row for row in rows if row.get(column) is not None]
     different = {tuple(str(row.get(name)) for name in of if name) for row in filled}
@@ -259,9 +258,8 @@ def ranked_columns(columns: Iterable[str], role: str) -> list[str]:
 
 
 def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> tuple[str | None, list[str], list[str]]:
-    """Return the column with the correct answers, the candidates that contain grades, and all other candidates.
-
-    The column is None if there are several candidates and all have general names such as `expected_risk`.
+    """Return the column with the correct answers, the candidates that contain grades, and all other candidates. The
+    column is None if there is no candidate, or if there are several and all have general names such as `expected_risk`.
     """
     ranked = [
         (rank, column)
@@ -293,9 +291,8 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has at most six different values, all of them in `grades`.
-
-    By default, `grades` are verdicts such as `correct`. Case, spaces and punctuation are ignored.
+    """Return whether a column has at most six different values, all of them in `grades`. By default, `grades` are
+    verdicts such as `correct`. Case, spaces and punctuation are ignored.
     """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
     return bool(values) and len(values) <= _MOST_GRADES and values <= set(grades)
@@ -321,9 +318,8 @@ def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column numbers the rows.
-
-    It must contain unique integers, and have no name or a name like `index` or `No`.
+    """Return whether a column numbers the rows: it contains unique integers, and has no name or a name like `index` or
+    `No`.
     """
     if not is_unnamed(column) and fold_name(column) not in _INDICES:
         return False
@@ -332,9 +328,8 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def find_options(columns: Sequence[str]) -> dict[str, str]:
-    """Return the columns for single options by letter: `A`, `B`; `Option A`; `ending0`, `ending1`.
-
-    The result is empty unless there are at least two in sequence, starting at A, 0 or 1.
+    """Return the columns for single options by letter: `A`, `B`; `Option A`; `ending0`, `ending1`. The result is empty
+    unless there are at least two in sequence, starting at A, 0 or 1.
     """
     has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns)
     groups: dict[tuple[str, bool], dict[str, str]] = {}
@@ -354,9 +349,8 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3.
-
-    `numbered` states whether the marks are numbers.
+    """Yield the marks of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3. `numbered` states whether the marks are
+    numbers.
     """
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))

@@ -137,9 +137,8 @@ class WrongTypeError(ValueError):
 
 
 def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
-    """Return whether each item of a list in `column` is a correct answer by itself.
-
-    The column's name must say so, and no question may ask for several items.
+    """Return whether each item of a list in `column` is a correct answer by itself. The column's name must say so, and
+    no question may ask for several items.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     return _MANY.fullmatch(name) is not None and not any(_ALL.search(question) for question in questions)
@@ -155,7 +154,9 @@ def declare_answers(
     descriptions: Sequence[str | None] | None = None,
     column: str = "",
 ) -> DeclaredAnswers:
-    """Declare the field for each correct answer in a column.
+    """Declare the field for each correct answer in a column. Nothing is raised for answers that cannot be compared:
+    they get no field, and the result says why. Raises `WrongTypeError` if a row specifies an unknown kind, or a kind
+    that does not fit its answer.
 
     `types` contains the kinds specified in the rows (`answer_kinds.KINDS`). All other kinds are detected. If `any_of`
     is set, each item of a list is a correct answer by itself. Otherwise, all items are needed. If `exact` is set,
@@ -163,8 +164,6 @@ def declare_answers(
     several fields. `descriptions` are the user's own descriptions. If `column` has a name like `must_include`, the
     cells contain strings to find in the response. `any_of` then depends on the name, and all other arguments are
     ignored.
-
-    Raises `WrongTypeError` if a row specifies an unknown kind, or a kind that does not fit its answer.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -197,10 +196,8 @@ def declare_answers(
 
 
 def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) -> DeclaredAnswers:
-    """Declare that a response contains all, any or none of the strings in each cell, ignoring case.
-
-    If `forbidden` is set, it must contain none of them. If `any_of` is set, one of them is enough. A cell without
-    strings gets no field.
+    """Declare that a response contains all, any or none of the strings in each cell, ignoring case. If `forbidden` is
+    set, it must contain none of them. If `any_of` is set, one of them is enough. A cell without strings gets no field.
     """
     done = DeclaredAnswers([], find_kinds(cells))
     one_of = forbidden or any_of
@@ -220,9 +217,8 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the regular expression for a string in the response, or for one of several strings.
-
-    The result is empty if there is nothing to search for.
+    """Return the regular expression for a string in the response, or for one of several strings. The result is empty if
+    there is nothing to search for.
     """
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
@@ -230,7 +226,9 @@ def _pattern_of(item: object) -> str:
 
 
 def _unwrapped(cell: Cell) -> Cell:
-    """Parse a list that is written as text in a cell. If it has only one distinct item, the item replaces the list."""
+    """Return a cell with a list that is written as text parsed. If it has only one distinct item, the item replaces the
+    list.
+    """
     items = parse_list(cell.value) if isinstance(cell.value, str) else cell.value
     if not isinstance(items, list):
         return cell
@@ -239,9 +237,8 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list with a single item becomes *text*.
-
-    A column of the kind *list* becomes a column of the kind *text*.
+    """Return the kinds in a column of alternatives, in which a list with a single item becomes *text*. A column of the
+    kind *list* becomes a column of the kind *text*.
     """
     answers = tuple(
         replace(answer, kind="text", truth=answer.truth[0])
@@ -253,9 +250,8 @@ def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
-    """Read an answer as the kind specified in its row, or return None if the row specifies none.
-
-    Raises `WrongTypeError` if there is no such kind, or if the answer cannot be read as this kind.
+    """Read an answer as the kind specified in its row, or return None if the row specifies none. Raises
+    `WrongTypeError` if there is no such kind, or if the answer cannot be read as this kind.
     """
     if type is None or not str(type).strip():
         return None
@@ -282,9 +278,8 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
-    """Return an answer of a type that a primitive reads, such as quantity.
-
-    Raises `WrongTypeError` if the primitive cannot read the answer.
+    """Return an answer of a type that a primitive reads, such as quantity. The answer stays as written; it is only
+    tried whether the primitive can read it. Raises `WrongTypeError` if it cannot.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -299,9 +294,8 @@ def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
 
 
 def _rule_of_type(field_type: str, cell: Cell, answer: Answer) -> dict[str, Any]:
-    """Return the rule for an answer of a type that a primitive reads.
-
-    If the primitive has parameters for them, the rule includes the question's unit and the column's decimal mark.
+    """Return the rule for an answer of a type that a primitive reads. If the primitive has parameters for them, the
+    rule includes the question's unit and the column's decimal mark.
     """
     name = primitives_by_field_type()[field_type]
     rule: dict[str, Any] = {"type": name}
@@ -314,9 +308,8 @@ def _rule_of_type(field_type: str, cell: Cell, answer: Answer) -> dict[str, Any]
 
 
 def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | None:
-    """Declare the field for an answer, without its description. Returns None if it is empty or an object.
-
-    If `any_of` is set, the items of a list are alternatives.
+    """Declare the field for an answer, without its description. Returns None if it is empty or an object. If `any_of`
+    is set, the items of a list are alternatives.
     """
     truth = answer.truth
     match answer.kind:
@@ -345,9 +338,8 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` for the first of the given ground truths, with all others as synonyms.
-
-    The full stop at the end of a ground truth may be missing from the response.
+    """Return an `ExactMatch` for the first of the given ground truths, with all others as synonyms. The full stop at
+    the end of a ground truth may be missing from the response.
     """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
     rest += [text.rstrip(_STOPS) for text in (first, *rest) if text.rstrip(_STOPS) and text[-1:] in _STOPS]
@@ -358,9 +350,8 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
-    """Return the rule for a number, which is `NumberWithUnit`, with the question's unit if the number has none.
-
-    If the question names a known unit and a plugin converts units, the rule for quantities is returned instead.
+    """Return the rule for a number, which is `NumberWithUnit`, with the question's unit if the number has none. If the
+    question names a known unit and a plugin converts units, the rule for quantities is returned instead.
     """
     truth, unit = read_quantity(answer.truth, answer.decimal), asked_unit(cell.question)
     if unit is not None and find_unit(unit) is not None and "quantity" in primitives_by_field_type():
@@ -374,10 +365,8 @@ def _number_rule(cell: Cell, answer: Answer) -> Any:
 
 
 def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bool) -> str:
-    """Describe a field, in the same way for all texts and numbers in a column.
-
-    If `any_of` is set, any item of a list is accepted. `subject` is what the field is about, or None for a single
-    field.
+    """Describe a field, in the same way for all texts and numbers in a column. If `any_of` is set, any item of a list
+    is accepted. `subject` is what the field is about, or None for a single field.
     """
     if any_of or kind in ("number", "text", "prose"):
         has_numbers = kinds.counts["number"] > 0
@@ -389,9 +378,8 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
-    """Explain that some answers are sentences and cannot be compared.
-
-    `prose` contains their positions, and `count` is the total number of answers.
+    """Explain that some answers are sentences and cannot be compared. `prose` contains their positions, and `count` is
+    the total number of answers.
     """
     what = "is the sentence" if len(prose) == 1 else "are sentences such as"
     return (

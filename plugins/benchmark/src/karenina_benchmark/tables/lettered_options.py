@@ -49,9 +49,8 @@ class RightOptions:
 
 
 def parse_list(text: str) -> list[Any] | None:
-    """Parse a list written as text in JSON, Python or NumPy notation.
-
-    Returns None for any other text, and for more than 100,000 characters.
+    """Parse a list written as text in JSON, Python or NumPy notation, without executing anything. Returns None for any
+    other text, and for more than 100,000 characters.
     """
     text = text.strip()
     array = _ARRAY.fullmatch(text) if len(text) < _LONGEST else None
@@ -72,7 +71,8 @@ def parse_list(text: str) -> list[Any] | None:
 
 
 def read_options(cell: Any) -> Options:
-    """Return the options in a cell by letter. There must be between two and 26, and none may be empty.
+    """Return the options in a cell by letter, or nothing if they cannot be recognized. There must be between two and
+    26, and none may be empty.
 
     A cell is a list, an object with letters as keys or with `text` and `label`, or text. The text can be a list written
     as text, options with their own letters, or options separated by line breaks, `|`, `;` or commas.
@@ -109,9 +109,8 @@ def _text(item: Any) -> str:
 
 
 def strip_marks(texts: Sequence[str]) -> list[str]:
-    """Remove the options' own letters or numbers, if all options have one and they are in order.
-
-    If an option consists only of its letter, nothing is removed.
+    """Return the options without their own letters or numbers, if all of them have one and they are in order. If an
+    option consists only of its letter, nothing is removed.
     """
     marks = [_MARK.match(text) for text in texts]
     letters = [mark[1].upper() for mark in marks if mark is not None]
@@ -123,9 +122,8 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split the options in a string at their letters, or at the first separator that works.
-
-    The list is empty if nothing works or the text is too long.
+    """Split the options in a string at their letters, or at the first separator that works. The list is empty if
+    nothing works or the text is too long.
     """
     if len(text) > _LONGEST:
         return []
@@ -141,9 +139,8 @@ def _split(text: str) -> list[str]:
 
 
 def options_in(question: str, truth: Any) -> Options:
-    """Return the options on separate lines of a question's text, by letter.
-
-    The result is empty if there are fewer than two options, or if `truth` is not a letter.
+    """Return the options on separate lines of a question's text, by letter. The result is empty if there are fewer than
+    two options, or if `truth` is not a letter.
     """
     if not isinstance(truth, str) or not _LETTER.fullmatch(truth.strip()):
         return {}
@@ -156,10 +153,8 @@ def options_in(question: str, truth: Any) -> Options:
 
 
 def join_options(question: str, options: Options) -> str:
-    """Add the options, with their letters, to a question.
-
-    The question is returned unchanged if each option already ends one of its later lines, or if the options are just
-    letters.
+    """Return a question with the options, and their letters, added. It is returned unchanged if each option already
+    ends one of its later lines, or if the options are just letters.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if list(options) == list(options.values()):
@@ -177,13 +172,13 @@ def find_right_options(
     *,
     hint: str = "",
 ) -> RightOptions:
-    """Find the correct options in all rows in the same way: by letter or text, or by position from 0 or 1.
+    """Find the correct options in all rows in the same way: by letter or text, or by position from 0 or 1. If no way
+    fits, no row gets letters; if several ways fit with different results, the result has a `problem`.
 
     Rows without options or a ground truth are skipped and get no letters. A way must fit at least 95% of the remaining
-    rows, or all of them if there are fewer than 20. If none does, no row gets letters. `columns` maps letters to the
-    names of the option columns, because a correct answer may also be such a name. If several ways give different
-    results, `choice_by` must be one of `CHOICE_BY`, or `hint` (`index` or `number`) decides how to count. Otherwise,
-    the result has a `problem`.
+    rows, or all of them if there are fewer than 20. `columns` maps letters to the names of the option columns, because
+    a correct answer may also be such a name. If several ways give different results, `choice_by` must be one of
+    `CHOICE_BY`, or `hint` (`index` or `number`) decides how to count.
     """
     names = {name.casefold(): letter for letter, name in (columns or {}).items()}
 
@@ -247,9 +242,8 @@ def _by_letter(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
-    """Return the letters of the options whose texts are in a cell, sorted.
-
-    The result is empty if a text does not match exactly one option.
+    """Return the letters of the options whose texts are in a cell, sorted. The result is empty if a text does not match
+    exactly one option.
     """
     parts = cell if isinstance(cell, list) else (parse_list(cell) if isinstance(cell, str) else None) or [cell]
     letters: list[str] = []
@@ -267,9 +261,8 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
 
 
 def _by_place(cell: Any, options: Options, first: int) -> tuple[str, ...]:
-    """Return the letter of the option at the position in a cell, counted from `first`.
-
-    The result is empty if the cell does not contain a valid position.
+    """Return the letter of the option at the position in a cell, counted from `first`. The result is empty if the cell
+    does not contain a valid position.
     """
     cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = str(cell).strip().removesuffix(".0")

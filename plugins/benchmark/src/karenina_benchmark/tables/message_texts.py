@@ -14,10 +14,9 @@ class NotText(ValueError):
 
 
 def as_text(value: Any) -> str:
-    """Return a string, number, boolean, list of messages or list of content parts as a string.
-
-    A float without a fraction is written as an integer. Raises `NotText` for null, other lists and objects, images,
-    lone surrogates, and numbers that are not finite.
+    """Return a string, number, boolean, list of messages or list of content parts as a string. Raises `NotText` for
+    null, other lists and objects, images, lone surrogates, and numbers that are not finite. A float without a fraction
+    is written as an integer.
     """
     if isinstance(value, str):
         if has_lone_surrogate(value):
@@ -39,9 +38,8 @@ def as_text(value: Any) -> str:
 
 
 def as_texts(value: Any) -> list[str]:
-    """Return the items of a list as strings. Any other value counts as a list of one.
-
-    Raises `NotText`, like `as_text`.
+    """Return the items of a list as strings. Any other value counts as a list of one. Raises `NotText`, like
+    `as_text`.
     """
     if isinstance(value, list) and not is_conversation(value) and not _is_parts(value):
         return [as_text(item) for item in value]
@@ -70,7 +68,7 @@ def _is_parts(value: Any) -> bool:
 
 
 def _join_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Join the texts in content parts, one per line and without reasoning. Raises `NotText` for media."""
+    """Return the texts in content parts, one per line and without reasoning. Raises `NotText` for media."""
     texts = []
     for part in parts:
         if part["type"] in ("text", "output_text", "input_text") and isinstance(part.get("text"), str):

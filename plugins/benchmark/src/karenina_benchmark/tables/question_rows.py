@@ -88,9 +88,8 @@ class QuestionRow:
     right: tuple[str, ...] = ()
 
     def truth_text(self) -> str | None:
-        """Return the correct answer as a string, or None.
-
-        For a multiple-choice question, this consists of the correct options with their letters.
+        """Return the correct answer as a string, or None. For a multiple-choice question, this consists of the correct
+        options with their letters.
         """
         if self.right:
             return "; ".join(f"{letter}. {self.options[letter]}" for letter in self.right)
@@ -150,11 +149,11 @@ def _is_nested(cell: Any) -> bool:
 def make_question_rows(
     rows: Sequence[Row], roles: Roles, *, choice_by: str | None = None, option: str = "--columns"
 ) -> QuestionRows:
-    """Make questions from rows. Messages name `option` as the command-line option for mapping columns.
+    """Make questions from rows. Rows without a question, and rows that cannot be read, are not errors, but are listed
+    in `blanks` and `unreadable`. If the correct options cannot be found, the result has a `problem`.
 
-    `roles.columns[QUESTION]` may be a string with column names in braces. For `choice_by`, see `find_right_options`. If
-    the correct options cannot be found, the result has a `problem`. Rows without a question, and rows that cannot be
-    read, are only listed in `blanks` and `unreadable`.
+    Messages name `option` as the command-line option for mapping columns. `roles.columns[QUESTION]` may be a string
+    with column names in braces. For `choice_by`, see `find_right_options`.
     """
     done = QuestionRows(roles)
     question = roles.columns[QUESTION]
@@ -226,9 +225,8 @@ def has_alternatives(cell: Any) -> bool:
 
 
 def _unused(roles: Roles, values: Mapping[str, Any], template: str | None) -> list[str]:
-    """Return the unused columns, including all contexts except the first.
-
-    Columns that the question's `template` refers to are omitted, because they are used.
+    """Return the unused columns, including all contexts except the first. Columns that the question's `template` refers
+    to are omitted, because they are used.
     """
     used = {find_column(values, name) or roles.get(name) for name in names_in(template or "")}
     contexts = roles.contexts[1:]  # a note says whether the first is used
@@ -241,9 +239,8 @@ def join_context(question: str, context: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
-    r"""Replace each `{name}` with the row's cell for that column or role, and `\n` with a newline.
-
-    Returns None if the row has no value for one of the names.
+    r"""Return `template` with the row's cell for that column or role in place of each `{name}`, and a newline in place
+    of `\n`. Returns None if the row has no value for one of the names.
     """
     empty = False
 
@@ -266,11 +263,11 @@ def names_in(template: str) -> list[str]:
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context. The items of a list are separated by blank lines.
+    """Return the text of a context. The items of a list are separated by blank lines. Anything deeper than eight levels
+    is skipped.
 
     A list may also be written as text. For an object, the value of its first key in `_TEXT_KEYS` is used, or all values
-    if it has none of these keys. `depth` is the number of lists and objects that enclose the cell. Anything deeper than
-    eight levels is skipped.
+    if it has none of these keys. `depth` is the number of lists and objects that enclose the cell.
     """
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
@@ -299,9 +296,8 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions in a table need their contexts.
-
-    They do if a question has several contexts, many questions share one, or many questions refer to a text.
+    """Return whether the questions in a table need their contexts: if a question has several contexts, many questions
+    share one, or many questions refer to a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
@@ -320,9 +316,8 @@ def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: 
 def _with_right_options(
     rows: list[QuestionRow], roles: Roles, choice_by: str | None, done: QuestionRows
 ) -> list[QuestionRow]:
-    """Add options to the texts of the rows, and set the letters of the correct ones.
-
-    `done` records how they were found, with a warning about answers that match none of the options.
+    """Return the rows with the options added to their texts, and with the letters of the correct ones. `done` records
+    how they were found, with a warning about answers that match none of the options.
     """
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
     truths, options = [row.truth for row in rows], [row.options for row in rows]

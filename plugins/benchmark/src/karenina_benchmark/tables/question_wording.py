@@ -77,9 +77,8 @@ def asks_a_name(question: str) -> bool:
 
 
 def asked_unit(question: str) -> str | None:
-    """Return the unit that a question asks for, such as *km* in "How long is it in km?".
-
-    Returns None if there is no unit or it is unclear.
+    """Return the unit that a question asks for, such as *km* in "How long is it in km?", or None if there is no unit or
+    it is unclear.
     """
     asking = _asking_part(question)
     if _PERCENT.search(asking):
@@ -113,18 +112,16 @@ def _is_certain(unit: str, question: str) -> bool:
 
 
 def _longest_unit(words: Sequence[str], *, letters: bool = False) -> str | None:
-    """Return the longest unit at the start of `words`, or None.
-
-    Single letters are only accepted if `letters` is set.
+    """Return the longest unit at the start of `words`, or None. Single letters are only accepted if `letters` is
+    set.
     """
     names = (" ".join(words[:size]) for size in range(min(len(words), 4), 0, -1))
     return next((name for name in names if find_unit(name) is not None and _may_be_unit(name, letters)), None)
 
 
 def _may_be_unit(name: str, letters: bool) -> bool:
-    """Return whether a name is probably a unit here, and not a word, a letter or an abbreviation.
-
-    Single letters are only accepted if `letters` is set.
+    """Return whether a name is probably a unit here, and not a word, a letter or an abbreviation. Single letters are
+    only accepted if `letters` is set.
     """
     if name.casefold() in _OTHER_WORDS or (len(name) == 1 and name.isalpha() and (not letters or name in "aA")):
         return False
@@ -132,9 +129,8 @@ def _may_be_unit(name: str, letters: bool) -> bool:
 
 
 def offered_labels(question: str) -> tuple[str, ...]:
-    """Return the labels of the options in a question's text, such as *A) iron B) gold*.
-
-    There must be at least two without a gap, starting at A or 1. Letters are returned in upper case.
+    """Return the labels of the options in a question's text, such as *A) iron B) gold*, or nothing unless there are at
+    least two without a gap, starting at A or 1. Letters are returned in upper case.
     """
     marks = [mark.upper() for mark in dict.fromkeys(_MARKED.findall(question))]
     for labels in (list(ascii_uppercase), [str(number) for number in range(1, 27)]):

@@ -54,12 +54,12 @@ class RowTemplates:
 def declare_rows(
     table: QuestionRows, rows: Sequence[QuestionRow] | None = None, *, exact: bool = False, any_of: bool | None = None
 ) -> RowTemplates:
-    """Declare templates for `rows`, which are all rows of the table by default.
+    """Declare templates for `rows`, which are all rows of the table by default. A row whose answer cannot be compared
+    gets none. Raises `WrongTypeError` if an answer does not have the type specified in its row.
 
     Questions with options are compared by the letters of the correct options, and all other questions by a rule for the
     kind of each correct answer. If `exact` is set, sentences are compared word for word. `any_of` sets whether each
-    item of a list is a correct answer by itself. By default, this depends on the column's name and cells. Raises
-    `WrongTypeError` if an answer does not have the type specified in its row.
+    item of a list is a correct answer by itself. By default, this depends on the column's name and cells.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
@@ -91,11 +91,11 @@ def _declare_column(
     exact: bool,
     any_of: bool | None,
 ) -> None:
-    """Add the field for a column of answers to the rows.
+    """Add the field for a column of answers to the rows in `done`. If a sentence or object cannot be compared, its row
+    loses all fields.
 
     If there are several such columns, `name` is the name of the field. Otherwise it is None, and rows with options get
-    a field for their letters. For `exact` and `any_of`, see `declare_rows`. If a sentence or object cannot be compared,
-    its row loses all fields.
+    a field for their letters. For `exact` and `any_of`, see `declare_rows`.
     """
     known: frozenset[int] = frozenset()
     if name is not None and name in table.roles.sources:
@@ -183,7 +183,6 @@ def _find_types(table: QuestionRows) -> str | None:
 
 def find_unused_types(unused: Sequence[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the unused columns that mostly contain answer types, and have a name like *type* or such types of plugins.
-
     Words such as *text* in another column, such as *modality*, may mean something else.
     """
     found = []

@@ -125,15 +125,16 @@ def open_rows(
     keep_problems: bool = False,
     package: str = "karenina-benchmark",
 ) -> TableRows:
-    """Open a file of rows. For the rules and arguments, see `karenina_toolkit.files.read_records`.
+    """Open a file of rows, and return an iterator that reads them. Raises `BenchmarkFileError` if the file cannot be
+    opened, or if an option does not apply to it. For the rules and arguments, see
+    `karenina_toolkit.files.read_records`.
 
     By default, UTF-8, cp1252 and UTF-16 are detected. Unless `rows` is given, the rows of a JSON document are the only
     list in it whose items have a question. These rows also contain the scalars of the objects that enclose them, and
     their key as `id`. Cells in Excel and Parquet become JSON values, with dates and times in ISO 8601.
 
     If `keep_problems` is set, a line that cannot be read becomes a row with a `problem`, and strings in a JSON document
-    may contain lone surrogates. YAML is read like JSON, but only if it is specified with `suffix`. Raises
-    `BenchmarkFileError` if the file cannot be opened, or if an option does not apply to it.
+    may contain lone surrogates. YAML is read like JSON, but only if it is specified with `suffix`.
     """
     file = Path(path)
     ending = (suffix or file.suffix).lower()
@@ -186,9 +187,8 @@ def _warn_of_pictures(file: Path) -> tuple[str, ...]:
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with this suffix.
-
-    A file that cannot be opened is not an error here.
+    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with this suffix. A file
+    that cannot be opened is not an error here.
     """
     if not file.is_file():
         return  # the reader reports what is wrong
@@ -220,10 +220,10 @@ def read_rows(
     max_bytes: int | None = None,
     keep_problems: bool = False,
 ) -> Table:
-    """Read all rows of a file. The arguments are the same as for `open_rows`.
+    """Read all rows of a file. Raises a single `BenchmarkFileError` that contains all errors, also if there are no
+    rows; with `keep_problems`, the errors for rows are in the table's `problems` instead, unless no row can be read.
 
-    If `keep_problems` is set, the errors for rows that cannot be read are in the table's `problems`. Otherwise, and if
-    there are no rows or the file cannot be read, raises a single `BenchmarkFileError` that contains all errors.
+    The other arguments are the same as for `open_rows`.
     """
     in_lines = Path(path).suffix.lower() != _JSON
     opened = open_rows(path, rows=rows, encoding=encoding, sheet=sheet, max_bytes=max_bytes, keep_problems=in_lines)
@@ -255,9 +255,8 @@ def read_rows(
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
-    """Yield the records as rows, and close the file at the end.
-
-    If `keep_problems` is set, invalid records become rows, too.
+    """Yield the records as rows, and close them at the end. If `keep_problems` is set, invalid records become rows,
+    too; otherwise, `FileError` is raised.
     """
     with records:
         classes = _read_classes(records.metadata)
@@ -285,9 +284,8 @@ def _read_document(
     *,
     surrogates: bool,
 ) -> Iterator[Row]:
-    """Yield the rows of a JSON or YAML document, which is read when the first row is requested.
-
-    Descriptions of what was detected are added to `notes`.
+    """Yield the rows of a JSON or YAML document, which is read when the first row is requested. Descriptions of what
+    was detected are added to `notes`.
     """
     if ending == _JSON:
         data = bounded_files.read_bytes(path, max_bytes=max_bytes)
@@ -304,9 +302,8 @@ def _read_document(
 
 
 def find_rows(document: Any, path: Path) -> str | None:
-    """Return the path to the list in a JSON document whose rows have a question, or None if the document is a list.
-
-    Raises `FileError` with the possible paths unless there is exactly one.
+    """Return the path to the list in a JSON document whose rows have a question, or None if the document is itself a
+    list. Raises `FileError` with the possible paths unless there is exactly one.
     """
     if isinstance(document, list):
         return None
@@ -338,9 +335,8 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
 
 
 def _row_of(record: Record) -> Row:
-    """Convert a record of a document to a row that includes its enclosing scalars, and its key as `id`.
-
-    A record that is not an object becomes a row with a `problem`.
+    """Convert a record of a document to a row that includes its enclosing scalars, and its key as `id`. A record that
+    is not an object becomes a row with a `problem`.
     """
     if not isinstance(record.value, Mapping):
         return Row(record.number, {}, record.where, "the row is not a JSON object")
@@ -395,7 +391,7 @@ def _class_name(value: Any, names: list[Any]) -> Any:
 
 
 def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[str, str] | None:
-    """Return the problem and a fix if the first row of a table is not a header, or None if it may be one.
+    """Return the problem and a fix if the first row of a table is probably not a header, or None if it may be one.
 
     A row that has a column name for the question is always a header. Any other row is not a header if one of the next
     rows has such a name, if one of its cells also occurs in the rows below, or if a cell is a number, a path or a

@@ -115,9 +115,8 @@ def check(
 def _inspect(
     content: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig], trust: Literal["all"] | None
 ) -> list[tuple[Level, str, str]]:
-    """Return what rehearsals find without running anything: messages, each with its level and the question's id.
-
-    A workspace root outside the benchmark's folder is only read if it is trusted.
+    """Return what rehearsals find without running anything: messages, each with its level and the question's id. An
+    untrusted workspace root outside the benchmark's folder is not read, which is one of the messages.
     """
     from karenina_engine.check.questions import with_workspace_root
     from karenina_engine.check.restricted_values import RestrictedValues, require_trust, resolve_trust
@@ -155,7 +154,8 @@ async def _rehearse(
     trust: Literal["all"] | None,
     rehearsed: Callable[[int, int], None],
 ) -> list[tuple[Level, str, str]]:
-    """Run the rehearsals of all questions, and return the messages, each with its level and the question's id.
+    """Run the rehearsals of all questions, which execute their checks in a sandbox, and return the messages, each with
+    its level and the question's id.
 
     `rehearsed` is called before each of them with the number of those that have ended, and the total.
 
@@ -206,7 +206,8 @@ def _try_plans(
     configure: Callable[[BenchmarkContent], VerificationConfig],
     planned: Callable[[int, int], None],
 ) -> Iterator[Finding]:
-    """Yield an error for each reason why questions cannot be planned. Without any stages, nothing is planned.
+    """Yield an error for each reason why questions cannot be planned. The same reason is yielded only once, for the
+    first question. Without any stages, nothing is planned.
 
     `planned` is called after each question with the number of questions planned so far and the total.
     """

@@ -183,7 +183,9 @@ class Given:
         return bool(self.file or self.settings or self.models)
 
     def names(self) -> set[str]:
-        """Return the names of the settings that the options set. Raises `ConfigError` if the file cannot be read."""
+        """Read the configuration file, and return the names of the settings that it and the options set. Raises
+        `ConfigError` if it cannot be read.
+        """
         from karenina_benchmark.config.config_files import read_config_values
         from karenina_core.config import all_settings, flatten_settings
 
@@ -203,9 +205,8 @@ def check_action(name: str | None) -> None:
 
 
 def run_action(screen: Screen, action: str, name: str | None, given: Given, *, as_json: bool) -> None:
-    """Save, list or delete presets, and print the result. `action` must be one of `ACTIONS`.
-
-    Raises `typer.BadParameter` for invalid arguments, and `ConfigError` if the action fails.
+    """Save, list or delete presets on disk, and print the result. `action` must be one of `ACTIONS`. Raises
+    `typer.BadParameter` for invalid arguments, and `ConfigError` if the action fails.
     """
     if given and action != "save":
         raise typer.BadParameter(f"--config, --set, {option_names()} have no effect on `config {action}`")
@@ -226,10 +227,8 @@ def run_action(screen: Screen, action: str, name: str | None, given: Given, *, a
 
 
 def _save(name: str, given: Given) -> Path:
-    """Save the options as a preset, and return the path of its file.
-
-    Raises `typer.BadParameter` if there are no options or one is invalid, and `ConfigError` if a setting is invalid or
-    the preset cannot be saved.
+    """Save the options as a preset, and return the path of its file. Raises `typer.BadParameter` if there are no
+    options or one is invalid, and `ConfigError` if a setting is invalid or the preset cannot be saved.
     """
     from karenina_benchmark.config.presets import save_preset
     from karenina_cli.input.configuration import read_configuration

@@ -128,9 +128,8 @@ class _Progress:
 
 
 def _run(screen: Screen, demo: Demo, config: Mapping[str, Any], output: Path, *, show: bool) -> VerificationResultSet:
-    """Run the demo and return its results.
-
-    With `show`, each result is printed in full. Otherwise, only its outcome is printed, to standard error.
+    """Run the demo, print each result as it arrives, write all to `output`, and return them. Without `show`, only the
+    outcome of each is printed, to standard error.
     """
     from karenina_benchmark import Benchmark
     from karenina_cli.output.result_output import print_result

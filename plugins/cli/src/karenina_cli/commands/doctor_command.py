@@ -80,9 +80,8 @@ def doctor(
 
 
 def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -> Iterator[Finding]:
-    """Yield the findings of all checks, in order.
-
-    `read` returns the configuration or raises a `KareninaError`.
+    """Run the checks of `karenina doctor`, and yield their findings in order. The servers of the configured models are
+    contacted, but no model is called. `read` returns the configuration or raises a `KareninaError`.
     """
     from karenina_core import plugins as plugin_room
     from karenina_toolkit.plugin_lookup import plugins_of
@@ -169,7 +168,9 @@ def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Find
 
 
 def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
-    """Yield findings about the configuration, its models and their servers."""
+    """Yield findings about the configuration, its models and their servers, which are contacted. A problem becomes a
+    finding, and is not raised.
+    """
     from karenina_core.data.question import Question
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection
@@ -208,7 +209,7 @@ def check_configured(plugins: Plugins, config: VerificationConfig) -> Iterator[F
 
 
 def _check_model(plugins: Plugins, config: VerificationConfig, role: str, model: ModelConfig) -> None:
-    """Raise `ConfigError` with everything that would make calls to a model fail."""
+    """Raise `ConfigError` with everything that is known to make calls to a model fail. The model is not called."""
     from karenina_engine.calls.program_sandboxes import check_programs
     from karenina_engine.check.stage_checks import check_models
 
@@ -225,9 +226,8 @@ def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Find
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
-    """Connect to each configured server without sending a request, and yield the findings.
-
-    Servers behind a proxy are not tried.
+    """Connect to each configured server without sending a request, and yield the findings. Servers behind a proxy are
+    not tried, and count as working.
     """
     addresses = dict.fromkeys(
         address
@@ -260,9 +260,8 @@ def check_journals(paths: Iterable[Path]) -> Iterator[Finding]:
 
 
 def _attempt(area: str, check: Callable[[], object], passed: str | None) -> Iterator[Finding]:
-    """Run a check, and yield the problems listed by the `KareninaError` that it raises.
-
-    If the check passes, yield a finding with the text `passed`, unless that is None.
+    """Run a check, and yield the problems listed by the `KareninaError` that it raises; other exceptions propagate. If
+    the check passes, yield a finding with the text `passed`, unless that is None.
     """
     try:
         check()
@@ -280,7 +279,9 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
 
 
 def _check_server(address: str) -> Finding:
-    """Connect to a server and return the finding. Servers behind a proxy are not tried and pass."""
+    """Connect to a server without sending a request, and return the finding. A server behind a proxy is not tried, and
+    counts as working.
+    """
     from karenina_toolkit.http.urls import find_proxy, redact_url
 
     parts, shown = urlsplit(address), redact_url(address)
@@ -298,7 +299,9 @@ def _check_server(address: str) -> Finding:
 
 
 def _compare_with_server(plugins: Plugins, named: tuple[str, ModelConfig]) -> Finding | None:
-    """Return what a model's server states about the attachments that the model understands, or None for nothing."""
+    """Ask a model's server which attachments the model understands, and return a finding that compares this with the
+    settings. Returns None if the server need not be asked or does not say.
+    """
     from karenina_toolkit.attachments.support import find_support, limits_of
     from karenina_toolkit.http.served_media import ask_server
     from karenina_toolkit.plugin_lookup import find_adapter

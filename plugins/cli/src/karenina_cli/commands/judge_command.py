@@ -131,9 +131,8 @@ def _read_template(path: Path | None) -> str | None:
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
-    """Read a benchmark file's global rubric, or return None without a path.
-
-    With `trust_all`, the file may refer to files outside its folder. Raises `ConfigError` if it has no rubric.
+    """Read a benchmark file's global rubric, or return None without a path. Raises `ConfigError` if the file has no
+    rubric. With `trust_all`, the file may refer to files outside its folder.
     """
     if path is None:
         return None
@@ -151,9 +150,8 @@ def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:
 
 
 def _read_settings(setup: ConfigOptions, models: ModelsWithoutAnswering, screen: Screen) -> dict[str, Any]:
-    """Return the settings that were set explicitly, except `answering_models`.
-
-    If `answering_models` was set, print that it has no effect.
+    """Return the settings that were set explicitly, except `answering_models`, which has no effect here. If it was set,
+    a note is printed.
     """
     values = read_configuration(None, setup.config, setup.settings, models=models).given()
     if values.pop("answering_models", None):

@@ -67,10 +67,10 @@ def _list_kinds(
     fields_of: Callable[[type[Kind]], list[ListedField]],
     usage_of: Callable[[str, Sequence[ListedField]], str],
 ) -> list[ListedKind]:
-    """Return the kinds to print, including those that plugins provide through `hook`.
+    """Return the kinds to print, including those that plugins provide through `hook`. `registered_kinds` is called
+    after loading the plugins, because they register their own.
 
-    `registered_kinds` returns all kinds by name. It is called after loading the plugins, because they register their
-    own. `fields_of` returns a kind's fields, and `usage_of` an example.
+    `registered_kinds` returns all kinds by name. `fields_of` returns a kind's fields, and `usage_of` an example.
     """
     from karenina_core import plugins
 
@@ -89,10 +89,8 @@ def distribution_of(kind: type) -> str:
 
 
 def print_kinds(screen: Screen, what: str, kinds: Sequence[ListedKind], name: str | None, *, as_json: bool) -> None:
-    """Print all kinds in brief, or only the kind called `name` in full.
-
-    `what` is the word for such a kind in messages, and its plural is the key in JSON output. Raises `ConfigError` if no
-    kind has this name.
+    """Print all kinds in brief, or only the kind called `name` in full. Raises `ConfigError` if no kind has this name.
+    `what` is the word for such a kind in messages, and its plural is the key in JSON output.
     """
     names = [kind.name for kind in kinds]
     chosen = [kind for kind in kinds if name in (None, kind.name)]

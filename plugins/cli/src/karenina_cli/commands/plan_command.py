@@ -40,15 +40,18 @@ def plan(
     """Print the plan: the stages in order, what each of them waits for, and which are skipped and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
-        plans = _plans(file, setup, models, question, tables.parse())
+        plans, executor_use = _plans(file, setup, models, question, tables.parse())
         if as_json:
-            screen.json(_json(plans, of_file=file is not None))
+            about_executor = {"executor_use": executor_use} if executor_use is not None else {}
+            screen.json({**_json(plans, of_file=file is not None), **about_executor})
             return
         for planned in plans:
             if len(plans) > 1:
                 asked = f"{quantity(len(planned.ids), 'question')}: {', '.join(planned.ids[:5])}"
                 screen.out.print(Text(clean(asked), "bold"))
             _print(screen, planned)
+        if executor_use is not None:
+            print_wrapped(screen.out, Text(clean(executor_use)))
 
 
 @dataclass(slots=True)
@@ -93,8 +96,8 @@ def _plans(
     models: ModelOptions,
     wanted: list[str] | None,
     columns: dict[str, str] | None,
-) -> list[_Planned]:
-    """Return the distinct plans with their questions.
+) -> tuple[list[_Planned], str | None]:
+    """Return the distinct plans with their questions, and what to say about the use of the executor.
 
     Without `file`, there is one plan for a plain question. Raises `ConfigError` if there are no questions to plan for.
     """
@@ -103,6 +106,7 @@ def _plans(
     from karenina_engine.check.planner import Planner
     from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
     from karenina_engine.check.questions import select_questions
+    from karenina_engine.run.plugin_offers import configured_executor
     from karenina_toolkit.attachments.support import describe_support
     from karenina_toolkit.conversations import has_files
     from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
@@ -145,7 +149,7 @@ def _plans(
         judging = [stage for stage in stages if stage.scope == "item" and stage.needs_judge(chosen, question, NO_TRUST)]
         if names and not judging:
             planned.without_judge.append(question.id)
-    return list(plans.values())
+    return list(plans.values()), configured_executor(plugins, chosen).describe_use(chosen, plugins)
 
 
 def _json(plans: list[_Planned], *, of_file: bool) -> dict[str, Any]:

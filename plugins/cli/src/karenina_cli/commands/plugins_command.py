@@ -94,7 +94,7 @@ def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
 
 
 def _check_package(screen: Screen, name: str, as_json: bool) -> None:
-    """Check a package and print the findings. Exits with 2 if a check failed."""
+    """Check an installed package, print the findings, and exit with 2 if a check failed."""
     from karenina_toolkit.package_check.check import check_package
 
     package, findings = check_package(name)
@@ -246,9 +246,8 @@ def _not_installed(there: set[str]) -> list[dict[str, Any]]:
 
 
 def _missing_requirements(distribution: str) -> Iterator[str]:
-    """Yield the distribution's missing requirements, as arguments for pip.
-
-    Nothing is yielded if the distribution is not installed. An invalid requirement ends the list.
+    """Yield the distribution's missing requirements, as arguments for pip. Nothing is yielded if the distribution is
+    not installed, and nothing more after an invalid requirement.
     """
     from importlib.metadata import PackageNotFoundError, requires, version
 
@@ -277,10 +276,7 @@ def _plugin_json(info: PluginInfo) -> dict[str, Any]:
 
 
 def _details(plugin: dict[str, Any]) -> str:
-    """Return a plugin's failure and how to fix it, or an adapter's description.
-
-    The text is empty for other plugins.
-    """
+    """Return a plugin's failure and how to fix it, or an adapter's description. The text is empty for other plugins."""
     if plugin["failure"]:
         missing = list(_missing_requirements(plugin["distribution"]))
         names = ", ".join(missing)

@@ -139,10 +139,10 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
-    """Preview the prompts of the question with this `id`, or of the first question.
-
-    Without `answer`, a placeholder is used as the model's answer, and conversations have all their turns. Raises
+    """Return the prompts of the question with this `id`, or of the first question, without calling a model. Raises
     `ConfigError` if there is no such question.
+
+    Without `answer`, a placeholder is used as the model's answer, and conversations have all their turns.
     """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions

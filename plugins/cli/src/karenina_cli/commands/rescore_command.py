@@ -108,9 +108,8 @@ def rescore(
 def _rescore_reference(
     results: Path, file: Path | None, output: Path | None, *, columns: Mapping[str, str] | None, trust_all: bool
 ) -> RescoreReport:
-    """Rescore a result file of the reference implementation, which has no journal.
-
-    Raises `ConfigError` if no benchmark is given.
+    """Rescore a result file of the reference implementation, which has no journal. Raises `ConfigError` without a
+    benchmark `file`.
     """
     from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked
@@ -153,7 +152,7 @@ def rescored_json(found: RescoreReport) -> dict[str, Any]:
 
 
 def change_json(change: Change) -> dict[str, Any]:
-    """Return a change as a JSON-compatible dict."""
+    """Return a changed result as a JSON-compatible dict, with its values before and after."""
     question, answering, judge, replicate = change.item
     return {
         "question_id": question,

@@ -173,9 +173,8 @@ class _Printer:
         self._noted = False
 
     def print(self, number: int, file: Path, result: VerificationResult) -> None:
-        """Print an item, unless it failed for the same reason as an earlier one.
-
-        The comparison rules are read when the first item with fields is printed.
+        """Print an item. If it failed for the same reason as an earlier one, at most a line is printed. The comparison
+        rules are read when the first item with fields is printed.
         """
         from karenina_cli.output.result_output import print_result
         from karenina_report.rules import find_rules
@@ -205,11 +204,11 @@ class _Printer:
 
 
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
-    """Return the positions (from 0) of the items that match a word in `wanted`.
+    """Return the positions (from 0) of the items that match a word in `wanted`. Raises `ConfigError` with all problems
+    if a word matches no question or more than one.
 
     `#3` is always the third item. Any other word is tried as a question id or result id, as an item number (from 1), as
-    the start of a question id, and as part of a question's text, in this order. Raises `ConfigError` with all problems
-    if a word matches no question or more than one.
+    the start of a question id, and as part of a question's text, in this order.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
     positions: set[int] = set()

@@ -128,10 +128,8 @@ def trust(
 
 
 def find_untrusted_content(file: Path) -> TrustFindings:
-    """Find the contents of a file that need trust.
-
-    Nothing is executed, and files with untrusted paths are not opened. Raises `BenchmarkFileError` if the file cannot
-    be read.
+    """Find the contents of a file that need trust. Nothing is executed, and a file with untrusted paths outside its
+    folder is read, but the files at these paths are not opened. Raises `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.benchmark_files import load_benchmark
     from karenina_engine.check import restricted_values
@@ -164,9 +162,10 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the code in a file, and messages about templates that cannot be used. Nothing is executed.
+    """Return the code in a file, and messages about templates that cannot be used. Nothing is executed. If `benchmark`
+    is None, `file` is a template, and it is read here.
 
-    If `benchmark` is None, the file is a template. Raises `BenchmarkFileError` if the file cannot be read.
+    Raises `BenchmarkFileError` if it cannot be read.
     """
     from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of

@@ -56,10 +56,8 @@ def models(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def settings(incomplete: str) -> list[str]:
-    """Complete a setting: return `NAME=` for each match.
-
-    If only one setting matches, `NAME=VALUE` is returned for each of its known values. For input that starts with
-    `slots.`, the completions have the form `slots.SLOT=STAGE`.
+    """Complete a setting: return `NAME=` for each match. If only one setting matches, `NAME=VALUE` is returned for each
+    of its known values. For input that starts with `slots.`, the completions have the form `slots.SLOT=STAGE`.
     """
     from karenina_core.config import all_settings
 
@@ -98,7 +96,7 @@ def prompt_tasks(incomplete: str) -> list[str]:
 
 
 def primitives(incomplete: str) -> list[str]:
-    """Return the matching primitive names."""
+    """Return the names of primitives that start with `incomplete`, including those of plugins."""
     from karenina_core.plugins import active_plugins
     from karenina_template.templates import known_primitives
 
@@ -107,7 +105,7 @@ def primitives(incomplete: str) -> list[str]:
 
 
 def trait_kinds(incomplete: str) -> list[str]:
-    """Return the matching rubric trait kinds."""
+    """Return the kinds of rubric traits that start with `incomplete`, including those of plugins."""
     from karenina_core.data.rubrics import trait_kinds as known_kinds
     from karenina_core.plugins import active_plugins
 

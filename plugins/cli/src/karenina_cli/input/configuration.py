@@ -30,12 +30,13 @@ def read_configuration(
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Return a command's configuration, in which settings from the benchmark file are marked.
-
+    """Read a command's configuration from all its sources, and return it. Settings from the benchmark file are marked.
     Later sources override earlier ones: the benchmark's `config` section, `file`, the environment, `models`,
-    `recordings`, the `--set` settings in `settings`, and `options`. `options` maps each of the command's options, such
-    as `--budget`, to the settings that it sets. A relative path in `manual_traces` is relative to the file that
-    contains it, or to the working directory if it comes from the command line.
+    `recordings`, the `--set` settings in `settings`, and `options`.
+
+    `options` maps each of the command's options, such as `--budget`, to the settings that it sets. A relative path in
+    `manual_traces` is relative to the file that contains it, or to the working directory if it comes from the command
+    line.
 
     Raises `typer.BadParameter` if an option is invalid. Raises `ConfigError`, which states the origin of each problem,
     if settings are invalid or files cannot be read, or if a value is only allowed on the command line.
@@ -97,10 +98,8 @@ def _check_command_line_only(layers: ConfigLayers, of_benchmark: str) -> None:
 
 
 def with_settings(config: VerificationConfig, settings: Sequence[str] | None) -> VerificationConfig:
-    """Return the configuration with the `--set` settings applied.
-
-    Raises `typer.BadParameter` if a setting is malformed, and `ConfigError` if its name is unknown or its value
-    invalid.
+    """Return a copy of the configuration with the `--set` settings applied. Raises `typer.BadParameter` if a setting is
+    malformed, and `ConfigError` if its name is unknown or its value invalid.
     """
     values = dict(config.given())
     _warn_of_replaced(settings or ())
@@ -111,9 +110,8 @@ def with_settings(config: VerificationConfig, settings: Sequence[str] | None) ->
 
 
 def _warn_of_replaced(settings: Sequence[str]) -> None:
-    """Warn about each `--set` option that replaces an earlier one, ignoring malformed ones.
-
-    Values are not shown because they may be API keys.
+    """Log a warning about each `--set` option that replaces an earlier one. Malformed ones are ignored. Values are not
+    shown because they may be API keys.
     """
     from karenina_core.config import all_settings
 
@@ -141,7 +139,8 @@ def _check_has_value(setting: str) -> None:
 
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
-    """Parse `name=value`. `table.key=value` changes one key of a table in `values`.
+    """Parse `name=value`, and return the setting's name and value. For `table.key=value`, the value is a copy of the
+    table in `values` with this key changed.
 
     Raises `typer.BadParameter` if the text is malformed or the value is not a table.
     """
@@ -165,9 +164,8 @@ def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
 
 
 def _parse_models_of(name: str, text: str) -> Any:
-    """Parse the value in `--set name=text`. A setting whose value is a model also accepts a model's short form.
-
-    Raises `typer.BadParameter` if the text is malformed.
+    """Parse the value in `--set name=text`. A setting whose value is a model also accepts a model's short form. Raises
+    `typer.BadParameter` if the text is malformed.
     """
     from karenina_engine.model_settings import model_settings
 
@@ -179,17 +177,16 @@ def _parse_models_of(name: str, text: str) -> Any:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself.
+    """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself. Only text that
+    starts like a table or list is an error if it is neither.
 
-    Raises `typer.BadParameter` if the text starts like a table or list but is invalid. The message does not show the
-    text.
+    The error is `typer.BadParameter`. Its message does not show the text, which may contain a key.
     """
     from karenina_core.config import all_settings, read_value
 
     def read(given: str) -> Any:
-        """Parse TOML or JSON.
-
-        Raises `typer.BadParameter` for an invalid table or list, and `ValueError` for any other text.
+        """Parse TOML or JSON. Raises `typer.BadParameter` for an invalid table or list, and `ValueError` for any other
+        text.
         """
         try:
             return _toml_or_json(given)
@@ -203,9 +200,8 @@ def _parse_value(name: str, text: str) -> Any:
 
 
 def _toml_or_json(text: str) -> Any:
-    """Parse TOML or JSON.
-
-    Raises `ValueError` if the text is neither or is too large, and `RecursionError` if it is nested too deeply.
+    """Parse TOML or JSON. Raises `ValueError` if the text is neither or is too large, and `RecursionError` if it is
+    nested too deeply.
     """
     import json
     import tomllib
@@ -223,9 +219,8 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or all finished questions. At most `limit` are returned.
-
-    Unknown ids are kept, because the run reports them. Raises `ConfigError` if no questions are finished.
+    """Return the ids of the questions to run: `wanted`, or all finished questions, but at most `limit`. Unknown ids are
+    kept, because the run reports them. Raises `ConfigError` if no questions are finished.
     """
     from karenina_engine.check.questions import default_ids
 

@@ -28,9 +28,8 @@ _PREFIX: Final = "models_of_"
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Parse the models for one role (see `karenina_benchmark.config.model_specs.parse_models`).
-
-    Raises `typer.BadParameter` if a specification is invalid.
+    """Parse the models for one role (see `karenina_benchmark.config.model_specs.parse_models`). Raises
+    `typer.BadParameter` if a specification is invalid.
     """
     from karenina_benchmark.config import model_specs
     from karenina_core.errors import ConfigError
@@ -64,9 +63,8 @@ class ModelOptions:
 
     @classmethod
     def option_parameters(cls, taken: Set[str]) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for each setting's option.
-
-        Option names in `taken` are used by the command's other options. They are skipped with a warning.
+        """Yield a parameter for each setting's option. Option names in `taken`, which the command's other options use,
+        are skipped with a warning.
         """
         used, form = set(taken), f": {SPEC_HELP}"
         models = _settings()
@@ -110,9 +108,8 @@ class ModelOptions:
         )
 
     def values(self, recordings: Sequence[Path] = ()) -> dict[str, Any]:
-        """Return the settings with their texts and parsed models.
-
-        Each file in `recordings` adds a model that replays it. Raises `typer.BadParameter` if a model is invalid.
+        """Return the settings with their texts and parsed models. Each file in `recordings` adds a model that replays
+        it. Raises `typer.BadParameter` if a model is invalid.
         """
         settings, texts = _settings(), {name: given[0] for name, given in self.specs.items() if name in _texts()}
         specs = {name: given for name, given in self.specs.items() if name not in texts}
@@ -167,10 +164,9 @@ def _texts() -> dict[str, ModelSetting]:
 
 
 def _settings() -> dict[str, ModelSetting]:
-    """Return the settings whose values are models.
-
-    If the plugins' settings cannot be listed, returns only those of the core, so that the command's help can be
-    printed. The command reports the problem when it reads its configuration.
+    """Return the settings whose values are models. If the plugins' settings cannot be listed, returns only those of the
+    core, without a warning, so that the command's help can be printed. The command reports the problem when it reads
+    its configuration.
     """
     from karenina_core.errors import ConfigError
     from karenina_core.plugins import Plugins, use_plugins

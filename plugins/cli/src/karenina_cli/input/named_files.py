@@ -27,9 +27,8 @@ def load_checked(
     columns: Mapping[str, str] | None = None,
     skip_broken: bool = False,
 ) -> Benchmark:
-    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file.
-
-    Raises `RestrictedValues` for a path that needs trust. `skip_broken` is the same as for `Benchmark.load`.
+    """Load a benchmark. If it cannot be loaded, raise `BenchmarkErrors` with all errors in the file, not only the
+    first. Raises `RestrictedValues` for a path that needs trust. `skip_broken` is the same as for `Benchmark.load`.
     """
     from karenina_benchmark import Benchmark, BenchmarkFileError
     from karenina_benchmark.checking import check_file
@@ -50,11 +49,12 @@ def select_usable(
     skip_broken: bool = False,
     journal: Path | None = None,
 ) -> list[str]:
-    """Return the ids of the questions to run. With `skip_broken`, questions with errors are skipped with a warning.
+    """Check the questions, and return the ids of those to run. If there are errors, `BenchmarkErrors` is raised; with
+    `skip_broken`, questions with errors are skipped with a warning, and it is raised only for errors that do not
+    concern a single question.
 
-    Raises `BenchmarkErrors` if there are errors. With `skip_broken`, it is only raised for errors that do not concern a
-    single question. The exception also lists values that need trust, so that they can be fixed at the same time. Logs a
-    warning for each missing attachment that was sent in the run with the `journal`.
+    The exception also lists values that need trust, so that they can be fixed at the same time. Logs a warning for each
+    missing attachment that was sent in the run with the `journal`.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 
@@ -73,9 +73,8 @@ def select_usable(
 
 
 def find_journal(screen: Screen, path: Path) -> Path:
-    """Return `path`, or the run's journal if `path` is a result file.
-
-    A note says which journal is used. Raises `ConfigError` if there is no journal.
+    """Return `path`, or the run's journal if `path` is a result file. A note says which journal is used. Raises
+    `ConfigError` if the run has none.
     """
     from karenina_engine.journal.view import find_journal as journal_of
     from karenina_engine.results.result_file import default_journal
@@ -94,7 +93,9 @@ def find_journal(screen: Screen, path: Path) -> Path:
 
 
 def is_results_file(path: Path) -> bool:
-    """Return whether `path` is a readable result file (JSON Lines) rather than a journal."""
+    """Return whether `path` is a readable result file (JSON Lines) rather than a journal, judging by its suffix and
+    first character.
+    """
     if path.suffix.lower() not in _LINES:
         return False
     try:

@@ -31,17 +31,15 @@ def name_argument(help: str, complete: Callable[[str], list[str]], metavar: str 
 
 
 def question_option(help: str) -> Any:
-    """Return the option `--question` for a question's id.
-
-    For completion, the ids come from the benchmark in the argument `file`.
+    """Return the option `--question` for a question's id. For completion, the ids come from the benchmark in the
+    argument `file`.
     """
     return typer.Option("--question", "-q", metavar="ID", help=help, autocompletion=completion_values.question_ids)
 
 
 def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any:
-    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are used in its help.
-
-    Strings are checked with `read`, but not converted.
+    """Return an option that accepts `LIMIT` and `MODEL=LIMIT`. `value` and `condition` are used in its help. Strings
+    are checked with `read`, but not converted.
     """
 
     def check(texts: list[str] | None) -> list[str] | None:
@@ -56,10 +54,10 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`, which may be the name of a file or a preset.
+    """Return the file for `--config`, which may be the name of a file or a preset. A file in the working directory is
+    used instead of a preset with the same name; a note says which is used.
 
-    A path with a folder or suffix is returned unchanged, even if it does not exist. A note says which preset is used,
-    or that a file is used instead of a preset with the same name.
+    A path with a folder or suffix is returned unchanged, even if it does not exist.
 
     Raises `typer.BadParameter` if there is neither a file nor a preset, or if another user could have written the
     preset.

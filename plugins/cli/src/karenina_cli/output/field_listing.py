@@ -142,7 +142,9 @@ def _plain_class(kind: Any, parts: Sequence[Any]) -> str:
 
 
 def _with_bounds(words: str, marks: Iterable[Any]) -> str:
-    """Add the bounds in a field's metadata, as in `number, at least 0, below 1`. Patterns are not shown."""
+    """Return `words` followed by the bounds in a field's metadata, as in `number, at least 0, below 1`. Patterns are
+    not shown.
+    """
     flat = [bound for mark in marks for bound in (mark, *getattr(mark, "metadata", ()))]
     bounds = {
         text.format(value): None

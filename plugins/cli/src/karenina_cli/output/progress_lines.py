@@ -12,9 +12,8 @@ if TYPE_CHECKING:
 
 @contextmanager
 def call_every(seconds: float, print_line: Callable[[], None]) -> Iterator[None]:
-    """Call `print_line` in a thread every `seconds` seconds until the block ends.
-
-    The first call is after one interval.
+    """Call `print_line` in a thread every `seconds` seconds until the block ends. The first call is after one
+    interval.
     """
     ended = threading.Event()
 

@@ -133,10 +133,10 @@ def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[P
 
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
-    """Print results as a table. `path` is the result file.
+    """Print results as a table. If there are more than `MAX_ROWS` results, only incorrect ones are printed, up to this
+    number. `path` is the result file.
 
-    If there are more than `MAX_ROWS` results, only incorrect ones are printed, up to this number. If several items
-    failed for the same reason, the first has a row, and the others are listed below the table.
+    If several items failed for the same reason, the first has a row, and the others are listed below the table.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -172,10 +172,11 @@ def _why(result: VerificationResult) -> Text:
 
 
 def print_results(console: Console, results: Results, path: Path | None = None, *, some: bool = False) -> None:
-    """Print results as a table if the terminal is wide, otherwise one by one. `path` is the result file.
+    """Print results as a table if the terminal is wide, otherwise one by one with cut answers. On a terminal, or with
+    `some`, only incorrect ones are printed if there are more than `MAX_ROWS`, up to this number. `path` is the result
+    file.
 
-    A terminal shows up to `MAX_ROWS` results, as in `print_table`. With `some`, this applies to other output too.
-    Answers are cut. If several items failed for the same reason, only the first is printed.
+    If several items failed for the same reason, only the first is printed in full.
     """
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
@@ -189,9 +190,8 @@ def print_results(console: Console, results: Results, path: Path | None = None, 
 
 
 def _select(results: Results, failures: Failures, most: int | None) -> Iterator[tuple[int, VerificationResult]]:
-    """Yield the results to print with their numbers, skipping repeated failures.
-
-    If there are more than `most` results, only incorrect ones are yielded, up to this number.
+    """Yield the results to print with their numbers, skipping repeated failures. If there are more than `most` results,
+    only incorrect ones are yielded, up to this number.
     """
     all_fit = most is None or len(results) <= most
     shown = 0
@@ -225,9 +225,8 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason, and if so, print a line for this one.
-
-        Call this once for each result, in order, because the failure is recorded.
+        """Return whether an earlier item failed for the same reason. If so, a line for this one is printed, but not on
+        a terminal. The failure is recorded, so call this once for each result, in order.
         """
         if result.outcome.judged:
             return False
@@ -279,9 +278,8 @@ def _raw_truth(result: VerificationResult) -> str:
 
 
 def _answer(result: VerificationResult, most: int, *, full: bool) -> StyledText:
-    """Return the answer up to `most` characters, or a note if it is empty.
-
-    With `full`, a longer answer is replaced by a note on its length, because it is printed below.
+    """Return the answer up to `most` characters, or a note if it is empty. With `full`, a longer answer is replaced by
+    a note on its length, because it is printed below.
     """
     answer = answer_text(result)
     if not answer.strip():
@@ -380,9 +378,8 @@ def file_text(kept: KeptFile, files: KeptFiles | None) -> str:
 
 
 def _stage_text(record: StageRecord) -> str:
-    """Describe a stage in one line.
-
-    For example, `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out (karenina-template)`.
+    """Describe a stage in one line. For example, `ParseTemplate ran in 1.204 s, 1 call, 526 tokens in, 10 out
+    (karenina-template)`.
     """
     reason = record.error or record.reason
     if record.status == "skipped":

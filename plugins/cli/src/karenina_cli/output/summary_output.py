@@ -97,9 +97,8 @@ def cost_json(session: RunSession) -> dict[str, Any]:
 
 
 def print_ledger(console: Console, ledger: Ledger) -> None:
-    """Print what this run spent by model, stage and judge, the total, and the source of the prices.
-
-    Nothing is printed if no replies were needed.
+    """Print what this run spent by model, stage and judge, the total, and the source of the prices. Nothing is printed
+    if no replies were needed.
     """
     spent, stored, earlier = ledger.total(), ledger.cached_total(), ledger.earlier
     if not spent.calls and not stored.calls:
@@ -137,9 +136,8 @@ def spent_text(ledger: Ledger) -> str | None:
 
 
 def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
-    """Return what the runs that wrote `files` spent, or None if a journal is missing or unreadable.
-
-    Runs with only free models need no journal.
+    """Return what the runs that wrote `files` spent, from their journals, or None if a journal is missing or
+    unreadable. Runs with only free models need no journal.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView, find_journal
@@ -165,9 +163,8 @@ def _without_cost(files: Sequence[Path]) -> list[Path]:
 
 
 def cost_text(files: Sequence[Path], lines: Sequence[LedgerLine] | None) -> str:
-    """Describe in one line what the runs that wrote `files` spent, by model.
-
-    `lines` comes from `read_spending`. If it is None, the line explains why the cost is unknown.
+    """Describe in one line what the runs that wrote `files` spent, by model. `lines` comes from `read_spending`. If it
+    is None, the line explains why the cost is unknown.
     """
     if lines is None:
         from karenina_report.runs import describe_missing_cost
@@ -208,9 +205,8 @@ def _cells(count: SpendCounts) -> tuple[str, ...]:
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
-    """Print the expected calls, tokens and cost of a run, without making calls or writing anything.
-
-    Raises `KareninaError` for most errors that would prevent the run, such as an error in a recording.
+    """Print the expected calls, tokens and cost of a run, without making calls or writing anything. Raises
+    `KareninaError` for most errors that would prevent the run, such as an error in a recording.
     """
     from karenina_engine.check.questions import files_of, select_questions
     from karenina_engine.check.restricted_values import require_trust

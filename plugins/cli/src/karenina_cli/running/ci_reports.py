@@ -39,9 +39,8 @@ class Limits(Generic[Number]):
 
     @classmethod
     def parse(cls, texts: Sequence[str] | None, read: Callable[[str], Number]) -> Limits[Number]:
-        """Parse limits written as `LIMIT` or `NAME=LIMIT`.
-
-        `read` converts a limit. Raises `typer.BadParameter` if a limit is invalid or two limits have the same name.
+        """Parse limits written as `LIMIT` or `NAME=LIMIT`. `read` converts a limit. Raises `typer.BadParameter` if a
+        limit is invalid or two limits have the same name.
         """
         limits: dict[str, Number] = {}
         for text in texts or ():
@@ -54,7 +53,9 @@ class Limits(Generic[Number]):
         return cls(limits.pop("", None), limits)
 
     def of(self, group: GroupSummary) -> Number | None:
-        """Return the most specific limit: that of the group, of its answering model, or of all groups."""
+        """Return the most specific limit, or None if there is none: that of the group, of its answering model, or of
+        all groups.
+        """
         for name in (group_name(group.answering, group.judge), group.answering):
             if name in self.by_name:
                 return self.by_name[name]
@@ -98,9 +99,8 @@ class Conditions:
 
     @classmethod
     def parse(cls, fail_under: Sequence[str] | None, max_unjudged: Sequence[str] | None) -> Conditions:
-        """Parse the conditions given with `--fail-under` and `--max-unjudged`.
-
-        Raises `typer.BadParameter` if a limit is invalid.
+        """Parse the conditions given with `--fail-under` and `--max-unjudged`. Raises `typer.BadParameter` if a limit
+        is invalid.
         """
         return cls(Limits.parse(fail_under, read_share), Limits.parse(max_unjudged, read_count))
 
@@ -127,9 +127,8 @@ class Conditions:
             raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
-        """Yield a message for each condition that a group does not meet, and for each named group without results.
-
-        `missing` is the number of items that did not run. They count as unjudged in each group.
+        """Yield a message for each condition that a group does not meet, and for each named group without results. The
+        `missing` items that did not run count as unjudged in every group.
         """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
             entry.answering for entry in summary.groups
@@ -151,9 +150,8 @@ class Conditions:
                 )
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if the group's pass rate is too low or missing. Undecided items count as wrong.
-
-        `of` names the group in the message.
+        """Yield a message if the group's pass rate is too low or missing. Undecided items count as wrong. `of` names
+        the group in the message.
         """
         limit, rate, undecided = (
             self.fail_under.of(group),
@@ -193,10 +191,11 @@ class CIReports:
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
-        """Write the reports. `failures` are the reasons why the run fails, for the summary.
+        """Write the reports. An existing JUnit file is replaced, and the summary is appended to the file named by
+        `STEP_SUMMARY`, or printed if that is not set. Raises `ConfigError` if writing fails.
 
-        The summary is appended to the file named by `STEP_SUMMARY`, or printed if that is not set. An existing JUnit
-        file is replaced; `check` makes sure that no other file is. Raises `ConfigError` if writing fails.
+        `check` makes sure that no file other than a JUnit file of Karenina is replaced. `failures` are the reasons why
+        the run fails, for the summary.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines
@@ -218,9 +217,8 @@ def _format_rate_below(rate: float, limit: float) -> str:
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file cannot be read or is not JUnit XML written by Karenina.
-
-    The file may be missing or empty.
+    """Raise `ConfigError` if the file exists but cannot be read, or is not JUnit XML written by Karenina. An empty file
+    is accepted.
     """
     try:
         with path.open("rb") as file:

@@ -53,11 +53,12 @@ def execute_run(
     conditions: Conditions | None = None,
     reports: CIReports | None = None,
 ) -> None:
-    """Execute a run, print its results and write reports. Exits with an `ExitCode` unless the run succeeds.
+    """Execute a run, print its results and write reports. Exits with an `ExitCode` unless the run succeeds: if it was
+    stopped, if `conditions` were not met, or if no item was judged.
 
     If the run is stopped, the results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
     is set. With `quiet`, progress and single results are not printed. With `some`, at most as many results are printed
-    as in a terminal. The exit code shows whether the run was stopped, `conditions` were not met, or no item was judged.
+    as in a terminal.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -115,9 +116,8 @@ def execute_run(
 
 
 def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet: bool) -> Iterator[VerificationResult]:
-    """Execute a run for another command, and return its results. Exits if the run is stopped.
-
-    The results are read from `output`, which must be the request's output.
+    """Execute a run for another command, and yield its results from `output`, which must be the request's output. Exits
+    if the run is stopped.
     """
     from karenina_engine.results.result_set import read_results
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -138,7 +138,7 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
-    """If the run was stopped, print how to continue it, and exit.
+    """Print how to continue a run that was stopped, and exit. Return if it was not stopped.
 
     `done` is the number of results in `output`. Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to
     the printed command.
@@ -158,9 +158,8 @@ def exit_if_stopped(
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exits if the journal cannot be written or closed.
-
-    Any other `JournalError` is raised, for example if the journal cannot be opened.
+    """Enter `opened`, a run with its journal. Exits if the journal cannot be written or closed. Any other
+    `JournalError`, as when it cannot be opened, is raised.
     """
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
@@ -179,10 +178,10 @@ def exit_without_journal(
 
 @contextmanager
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
-    """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C.
+    """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C without an
+    exception. `KeyboardInterrupt` is raised only before the run begins.
 
     After Ctrl-C, `totals` is computed from the results in `path`. Exits if the journal or `path` cannot be written.
-    `KeyboardInterrupt` is raised only before the run begins.
     """
     from karenina_cli.garbage_collection import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
@@ -280,9 +279,8 @@ def _recovery_hint(session: RunSession, request: RunRequest) -> str:
 
 
 def _trust_hint(file: Path) -> str:
-    """Return a hint on how to trust the code in the given file.
-
-    The items' own error messages do not contain the file's name.
+    """Return a hint on how to trust the code in the given file. The items' own error messages do not contain the file's
+    name.
     """
     return (
         f"The code in {file} was not run because it is not trusted. Read the code, then run: "
@@ -356,11 +354,12 @@ class ShownRun:
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run in the block.
+    """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, and calls in
+    flight have `GRACE` seconds to finish. A second signal, or one while the session is not running, raises
+    `KeyboardInterrupt`.
 
-    After the first signal, no new items start, and calls in flight have `GRACE` seconds to finish. `note` is called
-    with a message about them. A second signal, or one while the session is not running, raises `KeyboardInterrupt`.
-    Outside the main thread, this has no effect, because only the main thread receives signals.
+    `note` is called with a message about the calls in flight. Outside the main thread, this has no effect, because only
+    the main thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -23,7 +23,9 @@ class AttachmentMemory:
 
     @asynccontextmanager
     async def hold(self, size: int) -> AsyncIterator[None]:
-        """Wait until there is memory for `size` bytes, and hold it inside the `async with` block."""
+        """Wait until there is memory for `size` bytes and for the calls that asked earlier, and hold it inside the
+        `async with` block.
+        """
         if self._waiting or not self._fits(size):
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((size, turn))

@@ -48,10 +48,10 @@ class CallSize(NamedTuple):
 
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
-    """Measure a call that sends `messages` and `request`.
+    """Return the characters that a call sends with `messages` and `request`, the tokens assumed for each character, and
+    its number of turns: an agent's `max_turns`, or 1.
 
-    Each tool call in the messages counts as `FRAME` characters. For an agent, the number of turns is the request's
-    `max_turns`, or 1 if that is not set. All other calls have one turn.
+    Each tool call in the messages counts as `FRAME` characters.
     """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)
@@ -82,9 +82,8 @@ class Endpoint:
 
     @cached_property
     def digest(self) -> bytes:
-        """The digest of the endpoint's port, adapter and identity.
-
-        If `stored_digest` is set, it is returned instead. Calls read from a journal have one.
+        """The digest of the endpoint's port, adapter and identity. If `stored_digest` is set, it is returned instead.
+        Calls read from a journal have one.
         """
         if self.stored_digest is not None:
             return self.stored_digest
@@ -115,17 +114,15 @@ class Call:
 
     @property
     def is_model_call(self) -> bool:
-        """Whether this is a call to a model rather than to a service.
-
-        Calls to services have no limit, tokens or price.
+        """Whether this is a call to a model rather than to a service. Calls to services have no limit, tokens or
+        price.
         """
         return self.endpoint.port != "service"
 
     @cached_property
     def key(self) -> bytes:
-        """The key for storing the reply: a SHA-256 digest of everything that determines the reply.
-
-        Calls with the same key are identical and share one reply.
+        """The key for storing the reply: a SHA-256 digest of everything that determines the reply, including the
+        replicate number. Calls with the same key are identical and share one reply.
         """
         info = self.info
         parts: list[Any] = [[message.to_dict() for message in self.messages], self.request, info.replicate, info.sample]
@@ -143,7 +140,7 @@ class Call:
         attachments = [attachment for message in self.messages for attachment in message.attachments]
         return size._replace(attached=sum(most_tokens((attachment,), limits) or 0 for attachment in attachments))
 
-    @cached_property
+    @property
     def attached_bytes(self) -> int:
         """The total size of the attachments."""
         return sum(attachment.size for message in self.messages for attachment in message.attachments)
@@ -209,17 +206,13 @@ class ReplyStore(Protocol):
     """A store for replies, so that no call is made twice."""
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Look up the outcome of an identical call.
-
-        Returns None if the call has to be made. In that case, call `store` or `leave` afterwards. Raises `PortError` if
-        there is no stored outcome and making calls is not allowed.
+        """Look up the outcome of an identical call. Returns None if the call has to be made. In that case, call `store`
+        or `leave` afterwards. Raises `PortError` if there is no stored outcome and making calls is not allowed.
         """
 
     def store(self, call: CallRecord, outcome: CallOutcome) -> Awaitable[None]:
-        """Store the outcome of a call.
-
-        Once the returned awaitable has completed, the outcome will survive the end of the process. Awaiting it may
-        raise `PortError`.
+        """Store the outcome of a call. Once the returned awaitable has completed, the outcome will survive the end of
+        the process. Awaiting it may raise `PortError`.
         """
 
     def leave(self, call: CallRecord) -> None:
@@ -239,10 +232,8 @@ class BudgetGuard(Protocol):
         """
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether the call with the given reservation can still be made.
-
-        Other calls may have cost more than expected in the meantime. Always returns True if there is no reservation
-        with this number, for example for 0.
+        """Return whether the call with the given reservation can still be made. Other calls may have cost more than
+        expected in the meantime. Always returns True if there is no reservation with this number, for example for 0.
         """
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
@@ -292,7 +283,7 @@ class CallCounts:
     unknown_ends: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, other: CallCounts) -> None:
-        """Add the counts from `other` to these counts."""
+        """Add the counts from `other` to these counts, in place."""
         self.made += other.made
         self.cached += other.cached
         self.failed += other.failed

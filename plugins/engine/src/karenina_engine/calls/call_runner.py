@@ -82,11 +82,11 @@ class CallRunner:
         return taken
 
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Make a call, or reuse the reply to an identical call.
+        """Make a call, or reuse the reply to an identical call, stored or in flight. Raises `PortError` if the call
+        fails or its reply cannot be stored, and `OverBudget` if the budget does not cover the call.
 
-        A reused reply comes from the reply store or from an identical call in flight. Without a reply store, replies
-        are never reused. To make the call, `send` is called, more than once if there are retries. Raises `PortError` if
-        the call fails or its reply cannot be stored, and `OverBudget` if the budget does not cover the call.
+        Without a reply store, replies are never reused. To make the call, `send` is called, more than once if there are
+        retries.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
         _note_open_calls(notes, 1)
@@ -120,9 +120,8 @@ class CallRunner:
             _note_open_calls(notes, -1)
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call. If one is in flight, wait for it.
-
-        If there is no identical call, registers this one as being in flight and returns None.
+        """Return the outcome of an identical call. If one is in flight, wait for it. If there is no identical call,
+        registers this one as being in flight and returns None.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -165,9 +164,8 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with the steps that calls of its kind need.
-
-        Composite calls are only observed. Calls to services are retried and observed.
+        """Return an awaitable that makes the call with the steps that calls of its kind need. Composite calls are only
+        observed. Calls to services are retried and observed.
         """
         if call.composite:
             making = send()
@@ -181,7 +179,9 @@ class CallRunner:
         return making if observers is None or not observers.observes_calls else self._observe(call, making, observers)
 
     async def _observe(self, call: Call, making: Awaitable[R], observers: CallListener) -> R:
-        """Await `making`, and report the call's start and outcome to the observers."""
+        """Await `making`, report the call's start and outcome to the observers, and return the reply or raise its
+        error.
+        """
         finished = observers.call_started(call)
         reply: R | None = None
         error: PortError | None = None
@@ -195,9 +195,8 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Add a model's reply to `tally`, unless the call was composite.
-
-        Also counts the reply if it ended for an unknown reason.
+        """Add a model's reply to `tally`, unless the call was composite. Also counts the reply if it ended for an
+        unknown reason.
         """
         if call.is_model_call and not call.composite:
             call.notes.uncounted += reply.usage.calls > 0 and not reply.usage.output_tokens
@@ -207,10 +206,8 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason.
-
-        The first time a server gives a reason, a warning is logged. Reasons may contain ids, so only the first
-        `_MOST_REASONS` reasons of each server are counted separately.
+        """Count a reply that ended for an unknown reason. The first time a server gives a reason, a warning is logged.
+        Reasons may contain ids, so only the first `_MOST_REASONS` reasons of each server are counted separately.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
@@ -221,9 +218,8 @@ class CallRunner:
         self.tally.unknown_ends[place] += 1
 
     async def _call_service(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:
-        """Call a service, with retries. Raises `PortError` if every attempt fails.
-
-        The duration of the call is added to its notes. It does not include delays between attempts.
+        """Call a service, with retries. Raises `PortError` if every attempt fails. The duration of the call is added to
+        its notes. It does not include delays between attempts.
         """
         self.limits.services += 1
         began = time.monotonic()
@@ -234,9 +230,8 @@ class CallRunner:
             call.notes.seconds = time.monotonic() - began - call.notes.waited
 
     async def _within_budget(self, call: Call, send: Callable[[], Awaitable[R]], budget: BudgetGuard) -> R:
-        """Wait until the budget covers the call, then make it.
-
-        Raises `OverBudget` if the budget runs out first, and `PortError` if the call fails.
+        """Wait until the budget covers the call, then make it. Raises `OverBudget` if the budget runs out first, and
+        `PortError` if the call fails.
         """
         reservation = _Reserved(budget, call)
         await reservation.renew()
@@ -251,9 +246,8 @@ class CallRunner:
             return await send()
 
     def _record_usage(self, call: Call, usage: Usage) -> None:
-        """Record the usage of a request in the ledger, and its cost in the budget and in the call's notes.
-
-        Without a ledger, nothing is recorded, and the cost in the call's notes becomes None.
+        """Record the usage of a request in the ledger, and its cost in the budget (if there is one) and in the call's
+        notes. Without a ledger, nothing is recorded, and the cost in the call's notes becomes None.
         """
         notes, cost = call.notes, None
         if self.ledger is not None:
@@ -263,11 +257,11 @@ class CallRunner:
         notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, with retries.
+        """Make the call within the server's limit, with retries, and return the reply. If every attempt fails, raises
+        the last attempt's `PortError`.
 
         Failed attempts count too: their usage is recorded and added to the usage of the final reply or error. While the
-        call waits for its next attempt, its reservation is released so that other calls can use it. If every attempt
-        fails, raises the last attempt's `PortError`.
+        call waits for its next attempt, its reservation is released so that other calls can use it.
         """
         notes = call.notes
         paid = NO_USAGE
@@ -317,9 +311,8 @@ class CallRunner:
                 await reservation.renew()
 
     def _from_cache(self, call: Call, cached: CallOutcome) -> Any:
-        """Return a stored reply, or raise a copy of a stored error.
-
-        Notes and files that were stored with the reply are added to the current item.
+        """Return a stored reply, or raise a copy of a stored error. Notes and files that were stored with the reply are
+        added to the current item.
         """
         if call.info.notes is not None:
             call.info.notes.add(cached.notes)
@@ -336,9 +329,8 @@ class CallRunner:
 
 
 def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Update the time during which at least one call was open.
-
-    `change` is 1 when a call starts and -1 when it ends.
+    """Add to the notes the time during which at least one call was open. Call this with a `change` of 1 when a call
+    starts and -1 when it ends.
     """
     if notes.open_calls == max(0, -change):
         notes.open_seconds -= change * time.monotonic()
@@ -354,18 +346,16 @@ class _Reserved:
     number: int | None = None
 
     async def renew(self) -> None:
-        """Release the current reservation, if any, and make a new one.
-
-        Raises `OverBudget` if the budget does not cover the call.
+        """Release the current reservation, if any, and make a new one. Raises `OverBudget` if the budget does not cover
+        the call.
         """
         self.release()
         self.number = await self.budget.reserve(self.call)
 
     async def holds(self, limiter: ServerLimiter) -> bool:
-        """Return whether the call can be made now, with the permit it holds.
-
-        If other calls have cost more than expected, the permit is released and the reservation is renewed. The call
-        then needs a new permit. Raises `OverBudget` if the budget no longer covers the call.
+        """Return whether the call can be made now, with the permit it holds. If other calls have cost more than
+        expected, the permit is released and the reservation renewed, and the call needs a new permit. Raises
+        `OverBudget` if the budget no longer covers it.
         """
         try:
             held = self.number is not None and await self.budget.holds(self.number)
@@ -385,9 +375,8 @@ class _Reserved:
 
 
 def describe_unknown_ends(model: str, reason: str, count: int) -> str:
-    """Describe how many of a server's replies ended for an unknown reason.
-
-    `reason` may also be `NO_REASON`, or `_MORE_REASONS` for reasons that were counted together.
+    """Describe how many of a server's replies ended for an unknown reason. `reason` may also be `NO_REASON`, or
+    `_MORE_REASONS` for reasons that were counted together.
     """
     noun = "reply" if count == 1 else "replies"
     replies, more = f"{count} {noun}", f"{count} more {noun}"

@@ -40,17 +40,15 @@ _GIVING_UP_PAUSE = 0.1  # for a server that is no longer expected to reply
 
 
 def server_of(model: ModelConfig) -> Server:
-    """Return a key that identifies the model's server.
-
-    Models with the same interface, name and base URL share permits.
+    """Return a key that identifies the model's server. Models with the same interface, name and base URL share
+    permits.
     """
     return (model.interface, model.model_name, model.endpoint_base_url)
 
 
 def is_refusal(error: PortError) -> bool:
-    """Return whether the error means that the server is overloaded and refused the call.
-
-    This is the case for rate-limit errors and for the status codes 429, 503 and 529.
+    """Return whether the error means that the server is overloaded and refused the call. This is the case for
+    rate-limit errors and for the status codes 429, 503 and 529.
     """
     return error.category is ErrorCategory.RATE_LIMIT or error.status in _REFUSALS
 
@@ -84,18 +82,15 @@ class Concurrency:
     part: tuple[int, int] = (0, 1)
 
     def share(self, worker: int, workers: int) -> Self:
-        """Return the limits for one of several workers.
-
-        Every worker gets at least one permit. If there are more workers than permits, the total is therefore exceeded.
+        """Return the limits for one of several workers. Every worker gets at least one permit. If there are more
+        workers than permits, the total is therefore exceeded.
         """
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))
 
     def bounds(self, model: ModelConfig, declared: int | None) -> Bounds:
-        """Return this worker's bounds for the model's server.
-
-        `declared` is the limit declared by the model's adapter, if any. A fixed limit for the model takes precedence
-        over it.
+        """Return this worker's bounds for the model's server. `declared` is the limit declared by the model's adapter,
+        if any. A fixed limit for the model takes precedence over it.
         """
         fixed = self.models.get(model.id)
         if fixed is not None:
@@ -170,10 +165,8 @@ class ServerLimiter:
         self._test = OverloadDetector()
 
     def tighten(self, bounds: Bounds) -> None:
-        """Restrict the current bounds to `bounds`.
-
-        The current limit is lowered to the new `start` if necessary. It becomes fixed if the current or the new bounds
-        are fixed.
+        """Restrict the current bounds to `bounds`. The current limit is lowered to the new `start` if necessary. It
+        becomes fixed if the current or the new bounds are fixed.
         """
         current = self._bounds
         ceiling = min(current.ceiling, bounds.ceiling)
@@ -181,18 +174,16 @@ class ServerLimiter:
         self.limit = min(self.limit, self._bounds.start)
 
     def acquire(self) -> int:
-        """Take a permit if one is free and no other call is waiting, and return the permit's number.
-
-        Otherwise, returns 0. The call then has to `wait`.
+        """Take a permit if one is free and no other call is waiting, and return the permit's number. Otherwise, return
+        0 without waiting.
         """
         if self._queue or not self._has_free_permit():
             return 0
         return self._grant()
 
     async def wait(self, order: int) -> int:
-        """Wait for a permit, and return the permit's number.
-
-        Calls with the lowest `order` go first. Calls with the same order are served first come, first served.
+        """Wait for a permit, and return the permit's number. Calls with the lowest `order` go first. Calls with the
+        same order are served first come, first served.
         """
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._serial += 1
@@ -225,9 +216,12 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
-        """Return a permit after the server refused a call. This may lower the limit or pause the server.
+        """Return a permit after the server refused a call. If too many calls are the likely cause, this lowers the
+        limit, and from the second refusal on pauses the server, for a time that `retry_after` may extend.
 
-        `retry_after` is the delay in seconds that the server asked for, if any. It only affects the length of a pause.
+        `retry_after` is the delay in seconds that the server asked for, if any. A refusal in the same burst as an
+        earlier one changes almost nothing. If a constant share of calls is refused, the level at which the server
+        refused is forgotten, so that the limit grows fast again.
         """
         if self._refusing_since is None:
             self._refusing_since = self._limits.clock()
@@ -246,9 +240,8 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def seconds_refusing(self) -> float:
-        """Return the number of seconds for which the server has refused every call.
-
-        Returns 0 if it has not refused any call since its last reply.
+        """Return the number of seconds for which the server has refused every call. Returns 0 if it has not refused any
+        call since its last reply.
         """
         return 0.0 if self._refusing_since is None else self._limits.clock() - self._refusing_since
 
@@ -259,9 +252,8 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def _reduce(self, in_flight: int, retry_after: float | None) -> None:
-        """Lower the limit, unless it is fixed, and pause after repeated refusals.
-
-        `in_flight` is the number of calls in flight when the server refused one, including the refused call.
+        """Lower the limit, unless it is fixed, and pause after repeated refusals. `in_flight` is the number of calls in
+        flight when the server refused one, including the refused call.
         """
         self._refusals += 1
         self._last_before_reduction = self._granted
@@ -271,10 +263,8 @@ class ServerLimiter:
             self._pause(retry_after)
 
     def _halve(self, in_flight: int) -> None:
-        """Halve the limit, and remember the level at which the server refused.
-
-        The limit grows fast up to that level. Every further refusal at that level halves the speed of the search beyond
-        it.
+        """Halve the limit, and remember the level at which the server refused. Up to that level, the limit will grow
+        fast, and beyond it the more slowly the more often the server refuses there.
         """
         alone = self.limit < 2  # even one call at a time is refused, so the server's limit is not known
         again = self.limit >= self._ceiling_seen and not alone
@@ -285,9 +275,8 @@ class ServerLimiter:
         self._round.began = self._reference.rate = 0.0
 
     def wake(self) -> None:
-        """Grant the free permits to the calls waiting for this server.
-
-        Calls of earlier items that are waiting for other servers do not take precedence.
+        """Grant the free permits to the calls waiting for this server. Calls of earlier items that are waiting for
+        other servers do not take precedence.
         """
         while self._queue and self._has_free_permit():
             self.wake_one()
@@ -299,9 +288,8 @@ class ServerLimiter:
             future.set_result(self._grant())
 
     def next_order(self) -> int | None:
-        """Return the order of the next call to get a permit.
-
-        Returns None if no call is waiting or no permit is free.
+        """Return the order of the next call to get a permit. Returns None if no call is waiting or no permit is
+        free.
         """
         while self._queue and self._queue[0][2].done():
             heappop(self._queue)
@@ -323,9 +311,8 @@ class ServerLimiter:
         return self._granted
 
     def _grow(self) -> None:
-        """Raise the limit after a reply.
-
-        It grows quickly up to the level at which the server refused, and slowly beyond that.
+        """Raise the limit after a reply. It grows quickly up to the level at which the server refused, and slowly
+        beyond that.
         """
         before = int(self.limit)
         ceiling = self._bounds.ceiling
@@ -341,10 +328,10 @@ class ServerLimiter:
             self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
-        """End the current round if it is complete.
+        """Count a reply for the current round, and end the round if it is complete. If the new permits did not lead to
+        more replies per second, take them back.
 
-        If the new permits did not lead to more replies per second, takes them back. `permits` is the number of permits
-        before the reply, which is also the number of replies in the round.
+        `permits` is the number of permits before the reply, which is also the number of replies in the round.
         """
         this = self._round
         this.replies += 1
@@ -364,11 +351,10 @@ class ServerLimiter:
             reference.limit, reference.rate = this.limit, rate
 
     def _pause(self, retry_after: float | None) -> None:
-        """Pause the server because it keeps refusing calls.
+        """Pause the server because it keeps refusing calls: each time twice as long, but at least `retry_after`
+        seconds, if given, and at most `_LONGEST_PAUSE` seconds. A current pause is replaced.
 
-        Each pause is twice as long as the previous one. It lasts at least `retry_after` seconds, if given, and at most
-        `_LONGEST_PAUSE` seconds. After the server has refused all calls for longer than the run's patience, the maximum
-        is `_GIVING_UP_PAUSE`.
+        After the server has refused all calls for longer than the run's patience, the maximum is `_GIVING_UP_PAUSE`.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE
@@ -417,9 +403,8 @@ class ConcurrencyLimits:
         return limiter
 
     def prepare(self, models: Iterable[ModelConfig]) -> None:
-        """Create the limiters for the given models.
-
-        Models on the same server share the narrowest of their bounds.
+        """Create the limiters for the given models, and narrow each to the smallest bounds of the models on its
+        server.
         """
         for model in models:
             self.limiter(model).tighten(self.bounds(model))
@@ -435,9 +420,8 @@ class ConcurrencyLimits:
         return self.held + self.services
 
     def capacity(self) -> int:
-        """Return the number of calls that could be in flight now.
-
-        Calls waiting for a retry are added, up to the number of permits.
+        """Return the number of calls that could be in flight now. Calls waiting for a retry are added, up to the number
+        of permits.
         """
         permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
         return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
@@ -447,10 +431,8 @@ class ConcurrencyLimits:
         self.most = 0
 
     def wake(self, changed: ServerLimiter) -> None:
-        """Grant free permits to waiting calls, starting with the earliest items.
-
-        `changed` is the limiter that may have a free permit. Other servers are only considered if all servers share a
-        limit.
+        """Grant free permits to waiting calls, starting with the earliest items. `changed` is the limiter that may have
+        a free permit. Other servers are only considered if all servers share a limit.
         """
         if self.most == inf:
             changed.wake()

@@ -57,9 +57,8 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Read the labels from a stored command, ignoring values of the wrong type.
-
-        Only the names of the benchmark and output files are kept, without their folders.
+        """Read the labels from a stored command, ignoring values of the wrong type. Only the names of the benchmark and
+        output files are kept, without their folders.
         """
         config = command.get("config")
         values = config if isinstance(config, dict) else {}
@@ -92,9 +91,8 @@ class JournalLabels:
         return self.model_entries.get("parsing_models", ())
 
     def models(self) -> dict[str, list[ModelLabel] | ModelLabel | None]:
-        """Return the models in each setting, without URLs, keys or files.
-
-        Raises `ConfigError` if a model cannot be read.
+        """Return the models in each setting, without URLs, keys or files. Raises `ConfigError` if a model cannot be
+        read.
         """
         labels = {name: [_label(entry) for entry in entries] for name, entries in self.model_entries.items()}
         several = {name for name, setting in model_settings().items() if setting.several}
@@ -106,11 +104,11 @@ class JournalLabels:
 
 
 def make_run_line(labels: JournalLabels, journal: Path) -> str:
-    """Return the `karenina run` command for a journal, on one line, for display.
+    """Return the `karenina run` command for a journal, for display: on one line, with a second line that lists what
+    does not fit into the command.
 
-    If the benchmark's name is unknown, BENCHMARK is used instead. Long selections and everything else that does not fit
-    into the command are listed on a second line of at most 500 characters. Arguments longer than `_LONGEST` are shown
-    as "...".
+    If the benchmark's name is unknown, BENCHMARK is used instead. Long selections of questions are among what does not
+    fit. The second line has at most 500 characters. Arguments longer than `_LONGEST` are shown as "...".
     """
     words = ["karenina", "run", plain_name(labels.benchmark) or "BENCHMARK"]
     left_out: list[str] = []
@@ -144,7 +142,9 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
 
 
 def _spec(entry: Mapping[str, Any]) -> str:
-    """Return the model as an argument for `-a`: in the short form if possible, otherwise as JSON."""
+    """Return the model as an argument for `-a`: in the short form (`INTERFACE:NAME@URL`) if possible, otherwise as
+    JSON.
+    """
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))
     if shown.get("id") == name and not set(shown) - _SIMPLE:
@@ -153,9 +153,8 @@ def _spec(entry: Mapping[str, Any]) -> str:
 
 
 def _label(entry: Mapping[str, Any]) -> ModelLabel:
-    """Build the label for a model in a journal, without its URL, keys or files.
-
-    Only the names of its MCP servers are kept. Raises `ConfigError` if the entry is not a valid model.
+    """Build the label for a model in a journal, without its URL, keys or files. Only the names of its MCP servers are
+    kept. Raises `ConfigError` if the entry is not a valid model.
     """
     values = {name: entry[name] for name in _OF_A_LABEL if name in entry}
     servers = entry.get("mcp_urls_dict")
@@ -170,9 +169,8 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    """Return the tables in `value`, which may be a list or a single table.
-
-    Anything else in the list is ignored, and any other value yields an empty list.
+    """Return the tables in `value`, which may be a list or a single table. Anything else in the list is ignored, and
+    any other value yields an empty list.
     """
     return [entry for entry in models_in(value) if isinstance(entry, dict)]
 

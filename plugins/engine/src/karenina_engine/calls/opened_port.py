@@ -73,11 +73,11 @@ class OpenedPort:
         return self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
-        """Send a request and return the reply.
+        """Send a request and return the reply if it is usable. A request that the provider's content filter blocks gets
+        an empty reply, unless it is for a whole agent run. Raises `PortError` if the call fails or the reply is
+        unusable.
 
-        If the server rejects temperature 0, the port is reopened without a temperature and stays that way. A request
-        that the provider's content filter blocks gets an empty reply, unless it is for a whole agent run. Raises
-        `PortError` if the call fails or the reply is unusable.
+        If the server rejects temperature 0, the request is sent again without a temperature, and so are all later ones.
         """
         port = self.port
         if port is None:
@@ -102,10 +102,8 @@ class OpenedPort:
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:
-    """Return a judge's model with its temperature set to 0.
-
-    The model is returned unchanged if it has a temperature of its own, or if its adapter replays recordings or does not
-    use a temperature.
+    """Return a judge's model with its temperature set to 0. The model is returned unchanged if it has a temperature of
+    its own, or if its adapter replays recordings or does not use a temperature.
     """
     if model.temperature is not None or spec.recorded or (spec.uses is not None and "temperature" not in spec.uses):
         return model
@@ -118,9 +116,8 @@ def _refuses_temperature(error: PortError) -> bool:
 
 
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
-    """Run an agent to completion, and return its reply.
-
-    Raises `PortError` if the agent fails. The error's `partial` contains the conversation so far.
+    """Run an agent to completion, or reuse its reply to the same request, and return the reply. Raises `PortError` if
+    the agent fails, with the conversation so far as `partial`.
     """
     info = request.info
     asked = _describe(options)
@@ -137,9 +134,8 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
     in_place = False
 
     async def send() -> AgentReply:
-        """Run the agent, one turn at a time if the call is composite, and record its work in the workspace.
-
-        The work is part of the reply, so that both are stored in one row of the journal.
+        """Run the agent, one turn at a time if the call is composite, and record its work in the workspace. The work is
+        part of the reply, so that both are stored in one row of the journal.
         """
         nonlocal in_place
         if composite:
@@ -171,9 +167,8 @@ async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOp
 async def _run_turns(
     opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner, notes: CallNotes
 ) -> AgentReply:
-    """Run an agent with a separate call for each turn, and add the notes of these calls to `notes`.
-
-    If the agent's tools fail to start, starting them is retried like a failed call.
+    """Run an agent with a separate call for each turn, and add the notes of these calls to `notes`. If the agent's
+    tools fail to start, starting them is retried like a failed call.
     """
     info, started = replace(request.info, notes=notes), CallNotes()
     began = time.monotonic()
@@ -195,15 +190,16 @@ async def _run_turns(
 
 
 async def _with_tools(opened: OpenedPort, options: AgentOptions) -> AgentOptions:
-    """Start the model's tool servers, and return the options with their tools added.
-
-    Raises `PortError` if the servers cannot be started.
+    """Start the model's tool servers, and return the options with their tools added. Raises `PortError` if the servers
+    cannot be started.
     """
     return options if opened.start_tools is None else await opened.start_tools(options)
 
 
 def _describe(options: AgentOptions) -> dict[str, Any]:
-    """Return the options that determine an agent's replies, as JSON-compatible data."""
+    """Return the options that determine an agent's replies (turns, tools and whether it has a workspace) as
+    JSON-compatible data.
+    """
     return {
         "max_turns": options.max_turns,
         "tools": [[tool.name, tool.description, tool.schema] for tool in options.tools],
@@ -232,10 +228,8 @@ class ToolSessions:
     _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def tools(self, model: ModelConfig, options: AgentOptions) -> tuple[Tool, ...]:
-        """Return the tools configured for the model.
-
-        They are opened in the workspace of `options` or, without a workspace, for its session. Raises `PortError` if a
-        source cannot be opened. The next call then tries again.
+        """Return the tools configured for the model. They are opened in the workspace of `options` or, without a
+        workspace, for its session. Raises `PortError` if a source cannot be opened. The next call then tries again.
         """
         sources = [source for source in list_tool_sources(self.plugins) if source.applies_to(model)]
         opened = [await self._session(source, model, options) for source in sources]
@@ -246,9 +240,8 @@ class ToolSessions:
         self._users[workspace] = self._users.get(workspace, 0) + 1
 
     async def leave(self, workspace: Path) -> None:
-        """Unregister an item that has finished with the workspace.
-
-        When no more items use the workspace, its sources are closed.
+        """Unregister an item that has finished with the workspace. When no more items use the workspace, its sources
+        are closed.
         """
         left = self._users.get(workspace, 0) - 1
         if left > 0:
@@ -258,16 +251,15 @@ class ToolSessions:
         await self._close([key for key in self._open if key[2] == workspace])
 
     async def aclose(self) -> None:
-        """Close all sources. If a source fails to close, log a warning and carry on with the others."""
+        """Close all sources. If a source fails to close, a warning is logged and the others are closed."""
         self._users.clear()
         await self._close(list(self._open))
         if self._closing:  # workspaces whose item was cancelled while it waited for them to close
             await asyncio.wait(self._closing)
 
     async def _session(self, source: ToolSource, model: ModelConfig, options: AgentOptions) -> Sequence[Tool]:
-        """Return the tools of a source, opening the source if necessary.
-
-        Raises `PortError` if it cannot be opened. The next call then tries again.
+        """Return the tools of a source, opening the source if necessary. Raises `PortError` if it cannot be opened. The
+        next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
         key = (source.name, stated, options.workspace or options.session)
@@ -303,9 +295,8 @@ class _Session:
         self._task = asyncio.create_task(self._hold(source, model, options), name=f"tools of {source.name}")
 
     def end(self) -> asyncio.Task[None]:
-        """Start closing the source, and return the task to wait for.
-
-        If the source is still being opened, this is cancelled.
+        """Tell the task that holds the source to close it, and return this task, to wait for. If the source is still
+        being opened, that is cancelled.
         """
         self._over.set()
         if not self.tools.done():
@@ -313,7 +304,9 @@ class _Session:
         return self._task
 
     async def _hold(self, source: ToolSource, model: ModelConfig, options: AgentOptions) -> None:
-        """Open the source and keep it open until `end` is called. Errors are set on `tools`."""
+        """Open the source, set its tools as the result of `tools`, and keep it open until `end` is called. Errors are
+        set on `tools` instead of being raised.
+        """
         try:
             async with source.open(model, options.workspace, options.sandbox) as tools:
                 self.tools.set_result(tools)
@@ -345,9 +338,8 @@ def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
 
 
 def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message for each reason why a model cannot use its tools, without opening any of them.
-
-    Adapters that replay recordings or start tools themselves have no such problems.
+    """Yield a message for each reason why a model cannot use its tools, without starting any of them. For adapters that
+    replay recordings or start tools themselves, nothing is checked.
     """
     if spec.recorded or spec.starts_tools:
         return

@@ -96,9 +96,8 @@ class OverloadDetector:
         (self._below if level < self._level else self._above).add_call()
 
     def judge(self, number: int, level: int) -> RefusalCause:
-        """Count a refusal, and return its likely cause.
-
-        `number` is the number of the refused call, and `level` is the number of calls in flight.
+        """Count a refusal, and return its likely cause. `number` is the number of the refused call, and `level` is the
+        number of calls in flight.
         """
         self._refused += 1
         self._last.append(number)
@@ -109,18 +108,16 @@ class OverloadDetector:
         return self._classify_below(level) if below else self._classify_above(level)
 
     def _in_a_row(self, number: int) -> bool:
-        """Return whether so many recent calls were refused that the server must be overloaded.
-
-        `number` is the number of the call that was just refused.
+        """Return whether so many of the most recent calls were refused that the server must be overloaded. `number` is
+        the number of the call that was just refused.
         """
         if self._refused == _FIRST and number == self._reduced_at + _FIRST:
             return True
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
     def _classify_below(self, level: int) -> RefusalCause:
-        """Return the cause of a refusal below the level of the last reduction.
-
-        An overload starts the measurement again. A constant share of refusals is recorded as a finding.
+        """Return the cause of a refusal below the level of the last reduction. An overload starts the measurement
+        again. A constant share of refusals is recorded as a finding.
         """
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
@@ -129,9 +126,8 @@ class OverloadDetector:
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
     def _classify_above(self, level: int) -> RefusalCause:
-        """Return the cause of a refusal at or above the level of the last reduction.
-
-        Without a valid measurement, the cause is assumed to be overload.
+        """Return the cause of a refusal at or above the level of the last reduction. Without a valid measurement, the
+        cause is assumed to be overload.
         """
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires
@@ -142,9 +138,8 @@ class OverloadDetector:
         return self._constant() if self._level else RefusalCause.CONSTANT
 
     def _constant(self) -> RefusalCause:
-        """Record that the share of refusals is constant, and return `CONSTANT`.
-
-        The finding expires after a number of calls.
+        """Record that the share of refusals is constant, and return `CONSTANT`. The finding expires after a number of
+        calls.
         """
         self._level = 0
         self._expires = self._calls + _VALID * self._below.calls
@@ -152,10 +147,8 @@ class OverloadDetector:
         return RefusalCause.CONSTANT
 
     def _overload(self, level: int, *, certain: bool, keep: bool = False) -> RefusalCause:
-        """Record an overload at `level`, and return `OVERLOAD`.
-
-        This starts a new measurement below `level`. Set `keep` to keep the calls already counted there, and `certain`
-        if the refusal can have no other cause.
+        """Record an overload at `level`, and return `OVERLOAD`. This starts a new measurement below `level`. Set `keep`
+        to keep the calls already counted there, and `certain` if the refusal can have no other cause.
         """
         self._level = level
         self._certain = certain

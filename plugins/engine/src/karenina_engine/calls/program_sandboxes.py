@@ -27,9 +27,8 @@ def find_program_sandbox(plugins: Plugins, config: VerificationConfig) -> Progra
 
 
 def check_programs(plugins: Plugins, config: VerificationConfig, models: Sequence[tuple[str, ModelConfig]]) -> None:
-    """Raise `ConfigError` with each program of the models that cannot run in the sandbox.
-
-    `models` contains pairs of a role for messages and a model.
+    """Raise `ConfigError` with each program of the models that cannot run in the sandbox. `models` contains pairs of a
+    role for messages and a model.
     """
     sandbox = find_program_sandbox(plugins, config)
     if sandbox is None:
@@ -45,7 +44,7 @@ def check_programs(plugins: Plugins, config: VerificationConfig, models: Sequenc
 
 
 def find_used_sandbox(plugins: Plugins, config: VerificationConfig, models: Iterable[ModelConfig]) -> str | None:
-    """Return the distribution that offers the sandbox for programs of the models. It is None if nothing runs in one."""
+    """Return the distribution that offers the sandbox for programs of the models, or None if no program runs in one."""
     if not any(_list_programs(plugins, model) for model in models):
         return None
     for offer in plugins.implementations(karenina_program_sandbox):
@@ -55,7 +54,7 @@ def find_used_sandbox(plugins: Plugins, config: VerificationConfig, models: Iter
 
 
 def _list_programs(plugins: Plugins, model: ModelConfig) -> list[Sequence[str]]:
-    """Return the commands that start a model's agent and its tools."""
+    """Return the commands that start a model's agent and its tools, as lists of words. Recorded models have none."""
     spec = find_adapter(plugins, model.interface).spec
     if spec.recorded or spec.agent is None:
         return []

@@ -29,9 +29,8 @@ _TRUNCATED: Final = ("length", "content_filter")
 
 
 def is_reusable(reply: Reply) -> bool:
-    """Return whether a stored reply can be used for an identical call.
-
-    Replies that were cut short, were filtered, are empty or contain no complete JSON cannot be used.
+    """Return whether a stored reply can be used for an identical call. Replies that were cut short, were filtered, are
+    empty or contain no complete JSON cannot, so that the call is made again.
     """
     if reply.finish_reason in _TRUNCATED:
         return False
@@ -39,9 +38,8 @@ def is_reusable(reply: Reply) -> bool:
 
 
 def is_empty(reply: Reply) -> bool:
-    """Return whether a model's reply ended normally but has no content.
-
-    Only older versions stored such replies. A parser's reply is never treated as empty.
+    """Return whether a model's reply ended normally but has no content. Only older versions stored such replies. A
+    parser's reply is never treated as empty.
     """
     if reply.finish_reason in _TRUNCATED or isinstance(reply, ParserReply):
         return False
@@ -58,18 +56,15 @@ def dump_reply(reply: Reply) -> str:
 
 
 def load_reply(port: str, text: str) -> Reply:
-    """Load a reply from a string written by `dump_reply`.
-
-    `port` is the kind of port that the reply came from. Raises `KeyError`, `TypeError`, `ValueError` or a similar error
-    if the string is invalid.
+    """Load a reply from a string written by `dump_reply`. `port` is the kind of port that the reply came from. Raises
+    `KeyError`, `TypeError`, `ValueError` or a similar error if the string is invalid.
     """
     return _READERS[port](json.loads(text))
 
 
 def dump_error(error: PortError) -> str:
-    """Return a call's error as a JSON string for `load_error`.
-
-    `attempts` becomes part of the message, and `retry_after` is dropped.
+    """Return a call's error as a JSON string for `load_error`. `attempts` becomes part of the message, and
+    `retry_after` is dropped.
     """
     values: dict[str, Any] = {"message": str(error), "category": error.category.value}
     if error.status is not None:
@@ -82,9 +77,8 @@ def dump_error(error: PortError) -> str:
 
 
 def load_error(text: str) -> PortError:
-    """Load an error from a string written by `dump_error`.
-
-    Raises `KeyError`, `TypeError`, `ValueError` or a similar error if the string is invalid.
+    """Load an error from a string written by `dump_error`. Raises `KeyError`, `TypeError`, `ValueError` or a similar
+    error if the string is invalid.
     """
     values = json.loads(text)
     partial = values.get("partial")
@@ -110,18 +104,15 @@ def copy_error(error: PortError) -> PortError:
 
 
 def dump_json(value: Any) -> str:
-    """Serialize `value` as JSON.
-
-    Lone surrogates are escaped, so the string can be written to any file. Raises `TypeError` if `value` cannot be
-    represented in JSON.
+    """Serialize `value` as JSON. Lone surrogates are escaped, so the string can be written to any file. Raises
+    `TypeError` if `value` cannot be represented in JSON.
     """
     return dump_json_bytes(value).decode()
 
 
 def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) -> bytes:
-    """Serialize `value` as UTF-8-encoded JSON. Keys are not sorted.
-
-    `fallback` converts values that JSON does not support. Without it, such values raise `TypeError`.
+    """Serialize `value` as UTF-8-encoded JSON. Keys are not sorted. `fallback` converts values that JSON does not
+    support. Without it, such values raise `TypeError`.
     """
     try:
         return to_json(value, fallback=fallback)
@@ -183,6 +174,7 @@ def _check_optional_text(value: object) -> str | None:
 
 
 def _load_message(values: Mapping[str, Any]) -> Message:
+    """Return a message from its JSON. Raises `TypeError` if a text or an argument in it has another type."""
     message = Message.from_dict(values)
     for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)
@@ -227,6 +219,7 @@ def _load_parser(values: Mapping[str, Any]) -> ParserReply:
 
 
 def _dump_agent(reply: AgentReply) -> dict[str, Any]:
+    """Return an agent's reply as JSON, without values that have their default."""
     values = {"trace": [message.to_dict() for message in reply.trace], **_dump_common(reply)}
     if reply.limit_reached:
         values["limit_reached"] = True
@@ -236,6 +229,7 @@ def _dump_agent(reply: AgentReply) -> dict[str, Any]:
 
 
 def _load_agent(values: Mapping[str, Any]) -> AgentReply:
+    """Return an agent's reply from its JSON. Raises `TypeError` or `KeyError` if it is not one."""
     trace = tuple(_load_message(message) for message in values["trace"])
     recorded = values.get("recorded")
     if not isinstance(recorded, dict | None):
@@ -255,6 +249,7 @@ def _dump_turn(reply: Turn) -> dict[str, Any]:
 
 
 def _load_turn(values: Mapping[str, Any]) -> Turn:
+    """Return a turn from its JSON. Raises `TypeError` or `KeyError` if it is not one."""
     return Turn(
         _load_message(values["message"]),
         unfinished=bool(values.get("unfinished", False)),

@@ -44,10 +44,8 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return a random delay before the next retry, or None if the call should not be retried.
-
-        A call is not retried if the error is permanent, if it has no retries left, or if the delay would exceed
-        `patience`.
+        """Return a random delay before the next retry, or None if the error is permanent, no retries are left, or the
+        delay would exceed `patience`. It is at least as long as the server asked for.
         """
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None
@@ -58,10 +56,10 @@ class RetryPolicy:
         return delay if notes.waited + delay <= self.patience else None
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
-        """Return the delay before the next retry, and count the retry in `notes`. This does not wait.
+        """Return the delay before the next retry, without waiting, and count the retry in `notes`. If the call should
+        not be retried, raises `error`, with an explanation in its `attempts`.
 
-        `refusing` is the number of seconds for which the server has refused all calls. If the call should not be
-        retried, raises `error`, with an explanation in its `attempts`.
+        `refusing` is the number of seconds for which the server has refused all calls.
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
         if delay is None:
@@ -72,9 +70,8 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Explain why a call is not retried again. The text goes at the end of an error message.
-
-        Returns an empty string if there is nothing to add.
+        """Explain why a call is not retried again. The text goes at the end of an error message. Returns an empty
+        string if there is nothing to add.
         """
         parts = []
         tries = 1 + sum(notes.retries.values())
@@ -92,9 +89,8 @@ class RetryPolicy:
         return "".join(f"; {part}" for part in parts)
 
     async def call(self, call: Callable[[], Awaitable[T]], notes: CallNotes) -> T:
-        """Call a function and return its result, with retries as the policy allows.
-
-        Retries are counted in `notes`. If every attempt fails, raises the last attempt's `PortError`.
+        """Call a function and return its result, with retries as the policy allows. Retries are counted in `notes`. If
+        every attempt fails, raises the last attempt's `PortError`.
         """
         while True:
             try:

@@ -48,7 +48,9 @@ class QuestionFiles:
     _earlier: dict[str, Attachment] | None = None
 
     def resolve(self, question: Question) -> Question:
-        """Return the question with the media types, digests and absolute paths of its files."""
+        """Return the question with the media types, digests and absolute paths of its files. Files that cannot be sent
+        are not an error here, but added to `problems`.
+        """
         if not has_files(question):
             return question
         changes: dict[str, object] = {"attachments": tuple(map(self._resolve, question.attachments))}
@@ -63,7 +65,9 @@ class QuestionFiles:
         return self.problems.get(attachment.source)
 
     def _resolve_turn(self, entry: Any) -> Any:
-        """Return an entry of a script with resolved attachments. Invalid ones are refused by the plugin."""
+        """Return an entry of a script with resolved attachments. Invalid ones stay unchanged, and are refused by the
+        plugin.
+        """
         if not isinstance(entry, Mapping) or not entry.get("attachments"):
             return entry
         try:
@@ -73,7 +77,9 @@ class QuestionFiles:
         return {**entry, "attachments": files}
 
     def _resolve(self, attachment: Attachment) -> Attachment:
-        """Return an attachment with the facts about its file. A file that cannot be sent is noted in `problems`."""
+        """Return an attachment with the media type, digest and size of its file. If it cannot be sent, this is noted in
+        `problems`, and the attachment is returned unchanged or, if the file is missing, with what the journal states.
+        """
         from karenina_toolkit.attachments.files import AttachmentProblem, MissingAttachment, examine
 
         if attachment.sha256:
@@ -124,7 +130,9 @@ class AttachmentCheck:
     _unpriced: dict[str, str] = field(default_factory=dict)
 
     def add(self, question: Question) -> None:
-        """Check the files of a question, and whether it is known what they cost the judges of its traits."""
+        """Collect problems with the files of a question and the models that get them, for `check` to raise. Nothing is
+        checked offline.
+        """
         if self.offline:
             return
         rubrics = filter(None, (question.rubric, question.dynamic_rubric))
@@ -146,9 +154,9 @@ class AttachmentCheck:
 
     def check(self, *, has_budget: bool) -> None:
         """Raise `ConfigError` with all problems of the questions added so far, apart from files that are only missing.
+        Log a warning for each model of which it is unknown whether it understands the files.
 
-        Logs a warning for each model of which it is unknown whether it understands the files. If `has_budget` is set,
-        it is also a problem if the price of a file is unknown.
+        If `has_budget` is set, it is also a problem if the price of a file is unknown.
         """
         problems = [*self._problems]
         unknown: dict[str, list[str]] = {}
@@ -182,7 +190,9 @@ class AttachmentCheck:
             raise ConfigError(list(dict.fromkeys(problems)))
 
     def _check_file(self, question: Question, attachment: Attachment) -> None:
-        """Note that a file cannot be sent, if there is a reason."""
+        """Record the reason why a file cannot be sent, if there is one: as a problem, or in `needed` if the file is
+        only missing.
+        """
         from karenina_toolkit.attachments.pdf_pages import missing_package
 
         problem = self.files.problem_of(attachment)
@@ -197,7 +207,9 @@ class AttachmentCheck:
             self._problems[line] = None
 
     def _check_judges(self, question: Question) -> None:
-        """Look up which judges see the files of traits, the question's or those of a workspace, and what they cost."""
+        """Record which judges may not understand the files of traits (the question's or those of a workspace), or count
+        unknown tokens for them.
+        """
         from karenina_toolkit.attachments.support import find_support, limits_of
 
         files = [file.media_type for message in files_by_message(question) for file in message]
@@ -211,7 +223,9 @@ class AttachmentCheck:
                     self._unsure_judges[id(model), media_type] = (model, media_type)
 
     def _check_model(self, question: Question, model: ModelConfig, attachments: tuple[Attachment, ...]) -> None:
-        """Look up whether a model understands the attachments of a question, and what they cost."""
+        """Record whether a model understands the attachments of a question, whether they are too large, and whether it
+        is known what they cost.
+        """
         from karenina_toolkit.attachments.support import find_support, limits_of, most_tokens
 
         spec = find_adapter(self.plugins, model.interface).spec

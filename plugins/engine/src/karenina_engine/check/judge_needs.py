@@ -39,7 +39,9 @@ class JudgeNeeds:
         self._questions = 0
 
     def add(self, question: Question, pipeline: Pipeline) -> None:
-        """Add the stages that need a judge for this question."""
+        """Add the stages that need a judge for this question. If the judges have all ports that any stage needs,
+        questions are only counted.
+        """
         self._questions += 1
         if self._met:
             return
@@ -87,7 +89,9 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
 
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
-    """Return a hint that lists the installed adapters with the given port."""
+    """Return a hint, to end an error message, that lists the installed adapters with the given port, or says that there
+    are none.
+    """
     able = sorted(
         adapter.spec.interface
         for adapter in registered_adapters(plugins)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.plugin_checks import OwnedFields
     from karenina_engine.question_source import QuestionCheck
+    from karenina_template.rules import RuleLines
 
 _MAX_SELECTION_KEYS = 1024
 """The maximum number of cached selection keys. Keys may contain question ids, so there could be a great many."""
@@ -125,9 +126,8 @@ class Planner:
         return self.pipeline(question).plan
 
     def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`. Questions with the same stages share one pipeline.
-
-        Raises `PlanError` if no valid plan exists.
+        """Return the pipeline of `question`. Questions with the same stages share one pipeline. Raises `PlanError` if
+        no valid plan exists.
         """
         key = self._selection_key(question)
         pipeline = self._by_selection_key.get(key) if key is not None else None
@@ -145,11 +145,14 @@ class Planner:
         judging: JudgeNeeds,
         attachments: AttachmentCheck,
         question_check: QuestionCheck | None = None,
+        rules: RuleLines | None = None,
     ) -> Survey:
-        """Plan every question, and collect the facts that the checks before a run need.
+        """Plan every question, check it, and return the facts that the checks before a run need. The questions are also
+        added to `judging` and `attachments`. Raises `ConfigError` for invalid values of `fields` and turns that a
+        question cannot have, and `PlanError` if a question has no valid plan.
 
-        Each question is read once, checked by `question_check`, and added to `judging` and `attachments`. It is not
-        kept in memory. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
+        Each question is read once, checked by `question_check`, and added to `judging`, `attachments` and `rules`. It
+        is not kept in memory. Raises the error of `question_check`, `PlanError` if a question has no valid plan, and
         `ConfigError` if values of `fields` are invalid.
         """
         problems: dict[str, None] = {}
@@ -164,6 +167,8 @@ class Planner:
             pipelines.append(pipeline)
             judging.add(question, pipeline)
             attachments.add(question)
+            if rules is not None:
+                rules.add(question)
             for problem, _ in fields.problems(question, trust):
                 problems[f"question {question.id}: {problem}"] = None
             for problem, _ in turn_problems(question, trust, pipeline.plan):
@@ -186,19 +191,20 @@ class Planner:
     def _selection_key(self, question: Question) -> Hashable:
         """Return a cache key for the stages that apply to a question. Returns None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
+        config = self._config
         try:
+            answers = [stage.included(config, question) for stage in self._choosers]
             return (
-                tuple([_comparable(stage.included(self._config, question)) for stage in self._choosers]),
+                tuple([answer.why if isinstance(answer, Skip) else answer for answer in answers]),
                 frozenset([tuple([stage.scores(trait) for stage in self._scorers]) for trait in traits]),
-                frozenset(name for stage in self._comparing for name in stage.known_values(self._config, question)),
+                frozenset(name for stage in self._comparing for name in stage.known_values(config, question)),
             )
         except Exception:
             return None  # make_plan calls the stage again and reports the error
 
     def _make_pipeline(self, question: Question) -> Pipeline:
-        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline.
-
-        Raises `PlanError` with all problems found. It is also a problem if a setting asks for a blocked stage.
+        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline. Raises `PlanError`
+        with all problems found. It is also a problem if a setting asks for a blocked stage.
         """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
@@ -218,11 +224,6 @@ class Planner:
             limit = self._config.section(EngineSettings).item_timeout
             self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
         return self._pipelines[id(plan)]
-
-
-def _comparable(answer: bool | Skip) -> bool | str:
-    """Return the result of `Stage.included` in a form that can be compared: a `Skip` is replaced by its reason."""
-    return answer.why if isinstance(answer, Skip) else answer
 
 
 class QuestionSubset(Sequence["Question"]):
@@ -283,7 +284,7 @@ def plan_html(plan: Plan) -> str:
 
 
 def _waits(stage: PlannedStage) -> str:
-    """List the stages that this one waits for and the reasons, one stage per line."""
+    """Return the stages that this one waits for and the reasons, one stage per line."""
     if stage.reads_everything:
         return "all others: reads everything"
     by_stage: dict[str, list[str]] = {}

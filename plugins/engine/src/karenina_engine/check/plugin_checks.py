@@ -50,9 +50,8 @@ logger = logging.getLogger("karenina")
 
 
 def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
-    """Check the `[plugins]` table of a configuration.
-
-    Raises `ConfigError` if a required plugin is missing or broken, or if a setting belongs to a blocked plugin.
+    """Raise `ConfigError` if the `[plugins]` table requires a plugin that is missing or broken, or if a changed setting
+    belongs to a plugin that is not used.
     """
     problems = [problem for name in config.core.plugins.require for problem in _requirement_problems(plugins, name)]
     problems += settings_without_effect(plugins, config)
@@ -61,9 +60,8 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Log warnings about broken plugins, deprecated hooks and mixed releases.
-
-    Broken plugins are not used in the run.
+    """Log warnings about broken plugins, deprecated hooks and mixed releases. Broken plugins are not used in the
+    run.
     """
     _warn_of_broken(plugins)
     for problem in deprecated_hooks(plugins):
@@ -101,9 +99,8 @@ def _warn_of_mixed_releases(plugins: Plugins) -> None:
 
 
 def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
-    """Return the broken plugins, grouped by distribution and cause.
-
-    Each entry contains the distribution with its version, the names of its plugins, and the cause.
+    """Return the broken plugins, grouped by distribution and cause. Each entry contains the distribution with its
+    version, the names of its plugins, and the cause.
     """
     broken: dict[tuple[str, str], list[str]] = {}
     for info in plugins.describe():
@@ -137,7 +134,9 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
 
 
 def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:
-    """Return advice for a required plugin that is not installed."""
+    """Return advice for a required plugin that is not installed, to end an error message: a similar name, or the
+    installed distributions.
+    """
     distributions = sorted({info.distribution for info in infos})
     names = {*distributions, *(info.name for info in infos)}
     if get_close_matches(name, names, n=1, cutoff=0.6):
@@ -167,10 +166,11 @@ def _requirement_problems(plugins: Plugins, name: str) -> list[str]:
 
 
 def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
-    """Return the stages blocked by `[plugins]` with their slots, sorted by name.
+    """Return instances of the stages blocked by `[plugins]` with their slots, sorted by name. Broken ones, and those
+    with the name of a loaded stage, are omitted.
 
-    Broken stages are omitted, and so are stages that share their name with a loaded stage. Plugins blocked by the
-    environment variable `KARENINA_PLUGINS` are never imported, so their stages are not included either.
+    Plugins blocked by the environment variable `KARENINA_PLUGINS` are never imported, so their stages are not included
+    either.
     """
     named = [info for info in plugins.describe() if info.kind == "stage"]
     used = {info.name for info in named if info.state == "loaded"}
@@ -187,9 +187,8 @@ def blocked_stages(plugins: Plugins) -> list[tuple[Stage, Slot | None]]:
 
 
 def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Iterator[str]:
-    """Yield a message for each changed setting whose plugin is not in use.
-
-    Settings of loaded stages are not checked, because whether a stage runs depends on the question.
+    """Yield a message for each changed setting whose plugin is not in use. Settings of loaded stages are not checked,
+    because whether a stage runs depends on the question.
     """
     of_stages = {offer.value.settings for offer in active_plugins().of_kind("stage")}
     used = {model for model, _ in settings_models(plugins)} | of_stages
@@ -202,9 +201,8 @@ def settings_without_effect(plugins: Plugins, config: VerificationConfig) -> Ite
 def requested_but_blocked(
     blocked: list[tuple[Stage, Slot | None]], config: VerificationConfig, question: Question
 ) -> Iterator[str]:
-    """Yield a message for each blocked stage that the user's settings would otherwise add to the plan.
-
-    A stage is ignored if the evaluation mode does not use its slot, or if `slots` lists the stages for its slot.
+    """Yield a message for each blocked stage that the user's settings would otherwise add to the plan. A stage is
+    ignored if the evaluation mode does not use its slot, or if `slots` lists the stages for its slot.
     """
     for stage, slot in blocked:
         if slot is not None and (
@@ -225,9 +223,8 @@ def _name(stage: object) -> str:
 
 
 def _requesting_settings(stage: Stage, config: VerificationConfig, question: Question) -> list[str]:
-    """Return the stage's own settings that add the stage to the plan.
-
-    If only a combination of settings adds the stage, all of its changed settings are returned.
+    """Return the stage's own settings that, if they had their defaults, would remove the stage from the plan. If only
+    several of them together add it, all of its changed settings are returned.
     """
     own = owned_fields([stage.settings])
     defaults = {name: setting.default for name, setting in all_settings().items() if name in own}
@@ -241,9 +238,8 @@ def _requesting_settings(stage: Stage, config: VerificationConfig, question: Que
 
 
 def _includes(stage: Stage, config: VerificationConfig, question: Question, **changes: object) -> bool:
-    """Return whether the plan includes the stage with `changes` applied to the configuration.
-
-    If the changes make the configuration invalid, returns False. If it is invalid even without changes, returns True.
+    """Return whether the plan includes the stage with `changes` applied to the configuration. If the changes make the
+    configuration invalid, returns False. If it is invalid even without changes, returns True.
     """
     try:
         return bool(stage.included(config.with_values(**changes) if changes else config, question))
@@ -252,9 +248,8 @@ def _includes(stage: Stage, config: VerificationConfig, question: Question, **ch
 
 
 def kinds_with(fields: type[BaseModel]) -> tuple[str, ...]:
-    """Return the kinds of traits that can have the fields in `fields`, which is a stage's `trait_settings`.
-
-    The class attribute `trait_kinds` lists these kinds. By default, only LLM traits can have the fields.
+    """Return the kinds of traits that can have the fields in `fields`, which is a stage's `trait_settings`. The class
+    attribute `trait_kinds` lists these kinds. By default, only LLM traits can have the fields.
     """
     kinds: tuple[str, ...] = getattr(fields, "trait_kinds", ("llm",))
     return kinds
@@ -275,10 +270,11 @@ class OwnedFields:
         }
 
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in a question's plugin values, with the path of the value.
+        """Yield a message for each problem in a question's plugin values, with the path of the value. A name that no
+        installed plugin owns is a problem, even if the plugin is merely missing.
 
-        A name that no installed plugin owns is a problem, even if the plugin is merely missing. Options in a template
-        are not checked if the template cannot be loaded, for example because `trust` does not cover its code.
+        Options in a template are not checked if the template cannot be loaded, for example because `trust` does not
+        cover its code.
         """
         yield from self.problems_in(given_fields(question, trust))
         yield from self.misplaced(question.rubric, question.dynamic_rubric)
@@ -298,9 +294,8 @@ class OwnedFields:
                         )
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in `given`, with the path of the value.
-
-        In traits, an unknown name is only a problem if it contains a dot.
+        """Yield a message for each problem in `given`, with the path of the value. In traits, an unknown name is only a
+        problem if it contains a dot.
         """
         for kind, place, values in given:
             models = self.models[kind]
@@ -324,9 +319,8 @@ class OwnedFields:
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
-    """Yield the plugin values of a question, its traits and its template fields, in this order.
-
-    Template fields are omitted if the template cannot be loaded, for example because `trust` does not cover its code.
+    """Yield the plugin values of a question, its traits and its template fields, in this order. Template fields are
+    omitted if the template cannot be loaded, for example because `trust` does not cover its code.
     """
     if question.extra:
         yield "question_fields", "", question.extra
@@ -345,12 +339,11 @@ def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
 
 
 def _may_have_options(question: Question) -> bool:
-    """Return whether the question's template may set options for plugins.
-
-    The template is not loaded, so there may be none even if this returns True. If it returns False, there are none.
+    """Return whether the question's template may set options for plugins. The template is not loaded, so there may be
+    none even if this returns True. If it returns False, there are none.
     """
     if question.answer_class is not None:
         return True
     source = question.answer_template or ""
     text = source if source.isascii() else unicodedata.normalize("NFKC", source)  # as Python reads names
-    return any(name in text for name in (*third_parties(), *read_catalog()["template_fields"]))
+    return any(map(text.__contains__, (*third_parties(), *read_catalog()["template_fields"])))

@@ -32,11 +32,12 @@ If a run has more, its questions are read again each time they are used.
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with the benchmark's `workspace_root` and its folder filled in.
+    """Return the configuration with the benchmark's `workspace_root` and its folder filled in for settings that default
+    to them, with links resolved.
 
-    They are used for settings that default to them. A root set in a file is relative to that file. If it points outside
-    the file's folder, the user must trust it, unless the user's own configuration sets all of these settings. Links are
-    resolved here, once for the whole run. `leads` contains the targets found by the trust check.
+    A root set in a file is relative to that file. If it points outside the file's folder, the user must trust it,
+    unless the user's own configuration sets all of these settings. Links are resolved here, once for the whole run.
+    `leads` contains the targets found by the trust check.
     """
     root, path, owned = benchmark.workspace_root, benchmark.path, all_settings().items()
     following = {
@@ -57,9 +58,8 @@ def with_workspace_root(
 
 
 def default_ids(benchmark: QuestionSource) -> Sequence[str]:
-    """Return the ids of all questions except drafts.
-
-    Drafts only run if they are selected by id. Raises `ConfigError` if all questions are drafts.
+    """Return the ids of all questions except drafts, which only run if they are selected by id. Raises `ConfigError` if
+    all questions are drafts.
     """
     drafts = set(benchmark.unfinished_ids())
     ids = [id for id in benchmark.ids if id not in drafts] if drafts else benchmark.ids
@@ -78,12 +78,12 @@ def select_questions(
     *,
     files: QuestionFiles | None = None,
 ) -> Sequence[Question]:
-    """Return the questions of a run, with their rubrics merged and their files looked up (in `files`, if given).
+    """Return the questions of a run, by default all except drafts, with their rubrics merged and their files looked up.
+    Raises `ConfigError` if an id in `question_ids` or a name in `rubric_trait_names` is unknown.
 
-    By default, these are all questions except drafts. Use `question_ids` to select questions, including drafts, in a
-    given order. Raises `ConfigError` if an id in `question_ids` or a name in `rubric_trait_names` is unknown. If more
-    than `MAX_IN_MEMORY` questions of a streamed benchmark are selected, they are read again each time they are
-    accessed.
+    Use `question_ids` to select questions, including drafts, in a given order. Files are looked up in `files`, if
+    given. If more than `MAX_IN_MEMORY` questions of a streamed benchmark are selected, they are read again each time
+    they are accessed.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]
@@ -146,9 +146,8 @@ class _EffectiveQuestions(Sequence["Question"]):
     @overload
     def __getitem__(self, index: slice) -> _EffectiveQuestions: ...
     def __getitem__(self, index: int | slice) -> Question | _EffectiveQuestions:
-        """Return one question with its merged rubric or, for a slice, a view of several questions.
-
-        Raises `ConfigError` if a question's traits clash with the benchmark's traits.
+        """Return one question with its merged rubric or, for a slice, a view of several questions. Raises `ConfigError`
+        if a question's traits clash with the benchmark's traits.
         """
         if isinstance(index, slice):
             return _EffectiveQuestions(self._benchmark, self._ids[index], self._trait_names, self._files)

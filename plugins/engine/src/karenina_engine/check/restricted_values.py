@@ -72,9 +72,8 @@ class RestrictedValue:
     unread: tuple[str, ...] = ()
 
     def in_words(self, most: int | None = None) -> str:
-        """Describe the value on one line, with its name, its meaning and up to three of its questions.
-
-        The value is cut off after `most` characters, unless `most` is None.
+        """Describe the value on one line, with its name, its meaning and up to three of its questions. The value is cut
+        off after `most` characters, unless `most` is None.
         """
         cut = most is not None and len(self.shown) > most
         value = f"{self.shown[:most]}... ({len(self.shown):,} characters)" if cut else self.shown
@@ -112,11 +111,11 @@ class RestrictedValues(ConfigError):
 
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
-    """Check a benchmark's restricted values, and return the configuration to use.
+    """Raise `RestrictedValues` if a benchmark sets values that need the user's trust and would take effect without it.
+    Otherwise, return the configuration with `workspace_root` set and paths from the benchmark resolved.
 
-    In this configuration, `workspace_root` is set and paths from the benchmark are resolved. Raises `RestrictedValues`
-    if a restricted value would take effect without the user's trust. If any restricted value takes effect, the user
-    must trust all restricted values in the file. A benchmark without a file passes only if the user trusts everything.
+    If any restricted value takes effect, the user must trust all restricted values in the file. A benchmark without a
+    file passes only if the user trusts everything.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -155,18 +154,16 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
 def require_trust(
     benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
 ) -> tuple[Trust, VerificationConfig]:
-    """Resolve the user's trust, check the benchmark with it, and return the trust and the configuration to use.
-
-    See `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust does not suffice.
+    """Resolve the user's trust, check the benchmark with it, and return the trust and the configuration to use. See
+    `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust does not suffice.
     """
     resolved = resolve_trust(trust)
     return resolved, check_restricted_values(benchmark, config, resolved)
 
 
 def resolve_trust(trust: Trust | Literal["all"] | None) -> Trust:
-    """Resolve the `trust` argument of a run.
-
-    "all" trusts everything. If the argument is None, the user's stored trust is used.
+    """Return the trust for the `trust` argument of a run: everything for "all", and the user's stored trust for
+    None.
     """
     if trust is None:
         return load_trust()
@@ -181,11 +178,10 @@ def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
 
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
-    """Check whether the user trusts the files in `names` that are outside the folder of `file`.
+    """Return True if the user trusts all files in `names` that are outside the folder of `file`, or None if there are
+    none. Raises `RestrictedValues` if one of them is not trusted.
 
-    Returns True if there are such files and all of them are trusted. Returns None if there are none; the caller must
-    then not open any file outside the folder. `trust` defaults to the stored trust. Raises `RestrictedValues` if a file
-    outside the folder is not trusted.
+    If the result is None, the caller must not open any file outside the folder. `trust` defaults to the stored trust.
     """
     values = paths_outside(file, names)
     if not values:
@@ -197,9 +193,8 @@ def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool |
 
 
 def paths_outside(file: Path, names: Iterable[str]) -> list[RestrictedValue]:
-    """Return the question files in `names` that are outside the folder of `file`, as restricted values.
-
-    Links are resolved, and duplicates are removed.
+    """Return the question files in `names` that are outside the folder of `file`, as restricted values. Links are
+    resolved, and duplicates are removed.
     """
     meaning = "The file is read, and its content becomes questions"
     return [
@@ -219,20 +214,19 @@ def names_and_values(values: Iterable[RestrictedValue]) -> list[tuple[str, str]]
 
 
 def find_restricted_values(benchmark: QuestionSource) -> list[RestrictedValue]:
-    """Return all restricted values in the benchmark, without duplicates, in the order in which they were found.
-
-    This includes values that would have no effect.
+    """Return all restricted values in the benchmark, without duplicates, in the order in which they were found. This
+    includes values that would have no effect.
     """
     return list(_search(benchmark).found.values())
 
 
 def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) -> dict[str, Any]:
-    """Describe the files and settings named in a benchmark, as JSON-compatible data.
+    """Return the files and settings named in a benchmark, as JSON-compatible data, so that `karenina resume` can
+    compare them with the earlier run. Without a file, the result is empty.
 
-    `karenina resume` compares this with the earlier run. `files` contains the benchmark, its data files, and the
-    programs named by values that take effect. `paths` is a digest of the trusted question files outside the benchmark's
-    folder, or None. `benchmark_names` contains the settings from the benchmark's `config` section. If the benchmark has
-    no file, the result is empty.
+    `files` contains the benchmark, its data files, and the programs named by values that take effect. `paths` is a
+    digest of the trusted question files outside the benchmark's folder, or None. `benchmark_names` contains the
+    settings from the benchmark's `config` section.
     """
     path = benchmark.path
     if path is None:
@@ -252,9 +246,8 @@ def describe_named_files(benchmark: QuestionSource, config: VerificationConfig) 
 
 
 def _search(benchmark: QuestionSource) -> _Finder:
-    """Examine the whole benchmark, and return the finder with the results.
-
-    Without a file, the values come from the program itself, so only templates are examined.
+    """Examine the whole benchmark, and return the finder with the results. Without a file, the values come from the
+    program itself, so only templates are examined.
     """
     finder = _Finder(benchmark.path.parent if benchmark.path is not None else Path())
     if benchmark.path is not None:
@@ -290,7 +283,9 @@ class _Finder:
         self._primitives = _restricting_primitives()
 
     def config(self, values: Mapping[str, Any]) -> None:
-        """Examine the `config` section of a file. Unknown settings are ignored because they are reported elsewhere."""
+        """Add the restricted values in the `config` section of a file. Unknown settings are ignored because they are
+        reported elsewhere.
+        """
         for name, value in flatten_settings(values).items():
             setting = self._slots.get(name)
             if setting is None:
@@ -303,7 +298,9 @@ class _Finder:
                 self._add(setting.allowed_in_files, f"config.{name}", value, setting.meaning, name, ())
 
     def root(self, root: str) -> None:
-        """Examine a file's workspace root. It is restricted if it points outside the file's folder."""
+        """Add a file's workspace root as a restricted value if it points outside the file's folder and a setting
+        follows it.
+        """
         self._root = str(self._folder.absolute() / root)
         following = [setting for setting in self._slots.values() if setting.follows == "workspace_root"]
         files = tuple(find_data(self._folder, root))
@@ -316,9 +313,8 @@ class _Finder:
             self.found[(restricted.name, restricted.value)] = restricted
 
     def rubric(self, rubric: Rubric | None, places: tuple[str, ...]) -> None:
-        """Examine the parameters of a rubric's traits.
-
-        `places` contains the id of the question with the rubric, if any.
+        """Add the restricted values among the parameters of a rubric's traits. `places` contains the id of the question
+        with the rubric, if any.
         """
         for trait in rubric.traits if rubric is not None else ():
             self._fields(trait, f"trait {trait.name!r}", places)
@@ -331,16 +327,18 @@ class _Finder:
                 self._owned(kind, values, f"field {place!r}, " if place else "", (question.id,))
 
     def attached(self, question: Question) -> None:
-        """Examine the paths of a question's attachments. They are restricted if they lead out of the folder."""
+        """Add the paths of a question's attachments that lead out of the benchmark's folder as restricted values, and
+        the others to `data`.
+        """
         for attachment in (attachment for attachments in files_by_message(question) for attachment in attachments):
             if not self._is_free("below", attachment.source, None):
                 meaning = "A file that is sent to the model under test"
                 self._add("below", "attachments", attachment.source, meaning, None, (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
-        """Examine the plugin values of one kind, ignoring plugins that are not installed.
-
-        In messages, a value is called by `where` followed by its name. `places` contains the question's id, if any.
+        """Add the restricted values among the plugin values of one kind, ignoring plugins that are not installed and
+        have a namespace. Messages call a value `where` followed by its name. `places` contains the question's id, if
+        any.
         """
         models = self._owned_fields.models[kind]
         for name, value in values.items():
@@ -350,7 +348,7 @@ class _Finder:
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Examine a plugin value. It is restricted if no installed plugin owns the field.
+        """Add a plugin value if it is restricted, as it is if no installed plugin owns the field.
 
         `kind` is the model that declares the field, or None. `where` is what messages call the value. `places` contains
         the question's id, if any.
@@ -363,7 +361,7 @@ class _Finder:
             self._add(mark, where, value, meaning, None, places, in_root=_paths_in_root(kind, field, value))
 
     def template(self, question: Question) -> None:
-        """Examine the parameters of a template's primitives. The template's code is trusted separately."""
+        """Add the restricted parameters of the primitives in a template. The template's code is trusted separately."""
         source = question.answer_template
         if question.answer_class is not None or source is None or not self._primitives:
             return
@@ -374,8 +372,7 @@ class _Finder:
             self._fields(primitive, primitive.full_name(), (question.id,))
 
     def _fields(self, data: BaseModel, where: str, places: tuple[str, ...]) -> None:
-        """Examine the restricted fields of a trait or primitive, including any models in these fields.
-
+        """Add the restricted values among the fields of a trait or primitive, including any models in these fields.
         `where` is what messages call the trait or primitive. `places` contains the question's id, if any.
         """
         kind = type(data)
@@ -389,10 +386,11 @@ class _Finder:
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
-        """Examine the fields of a model. `setting` is the setting that contains the model, if any.
+        """Add the restricted values among the fields of a model, including its interface if no adapter for it is
+        installed.
 
-        If the model's adapter is not installed, its interface is restricted too. `where` is what messages call the
-        model. `places` contains the question's id, if any.
+        `setting` is the setting that contains the model, if any. `where` is what messages call the model. `places`
+        contains the question's id, if any.
         """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)
@@ -416,9 +414,8 @@ class _Finder:
         setting: str | None,
         places: tuple[str, ...],
     ) -> None:
-        """Examine the settings for a model's adapter (`extra`), ignoring unknown names.
-
-        If the adapter is not installed or does not declare its settings, all of them are restricted.
+        """Add the restricted values among the settings for a model's adapter (`extra`), ignoring unknown names. If the
+        adapter is not installed or does not declare its settings, all of them are restricted.
         """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
@@ -439,10 +436,9 @@ class _Finder:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value` without the user's trust.
-
-        Defaults and empty values are always allowed. If `mark` is `name`, plain names are allowed too. If it is
-        `below`, files in the benchmark's folder are allowed and are added to `data`.
+        """Return whether a file may set `value` without the user's trust. Defaults and empty values are always allowed,
+        and if `mark` is `name`, plain names. If it is `below`, files in the benchmark's folder are allowed and added to
+        `data`.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -470,7 +466,7 @@ class _Finder:
         secret: bool = False,
         in_root: Sequence[str] = (),
     ) -> None:
-        """Add a restricted value. If the value is already known, only add the question to it.
+        """Add a restricted value to `found`. If the value is already known, only add the question to it.
 
         Secrets are not shown. If `secret` is set, the whole value is hidden. `in_root` contains the paths in the value
         that are relative to the workspace root and may contain programs.
@@ -510,10 +506,11 @@ def _default_of(info: FieldInfo | None) -> object:
 
 
 def _paths_in_root(kind: type[BaseModel] | None, name: str, value: object) -> list[str]:
-    """Return the paths in a field's value that its model declares as relative to the workspace root.
+    """Return the paths in a field's value that its model declares as relative to the workspace root. An invalid value
+    has none; it is refused elsewhere.
 
     Declare them with `json_schema_extra={"relative_to": "workspace_root"}`. Other texts than paths, such as patches,
-    are left out. An invalid value has none; it is refused elsewhere.
+    are left out.
     """
     try:
         return list(dict.fromkeys(_relative_to_root(kind.model_validate({name: value})))) if kind is not None else []
@@ -542,7 +539,7 @@ def _exists(folder: Path, name: str) -> bool:
 
 
 def _strings_in(value: object) -> Iterator[str]:
-    """Yield all strings and paths in a value, including nested ones."""
+    """Yield all strings and paths in a value as strings, including nested ones and keys of mappings."""
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, Mapping):
@@ -552,7 +549,9 @@ def _strings_in(value: object) -> Iterator[str]:
 
 
 def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the fields that the adapter restricts for this model."""
+    """Return the names of the fields that the adapter restricts for this model. Without an adapter, or if the model is
+    invalid, there are none.
+    """
     if spec is None or spec.restricts is None:
         return frozenset()
     try:
@@ -572,9 +571,8 @@ def _restricting_primitives() -> frozenset[str]:
 
 
 def _questions_to_check(benchmark: QuestionSource) -> Iterator[Question]:
-    """Return the questions that may contain a restricted value.
-
-    In a streamed file, only questions whose text mentions a restricted name are parsed.
+    """Return the questions that may contain a restricted value. In a streamed file, only questions whose text mentions
+    a restricted name are parsed.
     """
     owned = OwnedFields(plugin_room.active_plugins()).models
     fields = {
@@ -594,9 +592,8 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return `value` with its secrets hidden.
-
-    Any header or query parameter may be a secret, unless it refers to a variable with `${`.
+    """Return `value` with its secrets hidden. Any header or query parameter may be a secret, unless it refers to a
+    variable with `${`.
     """
     if not isinstance(value, Mapping):
         return value
@@ -607,9 +604,8 @@ def _without_secrets(value: object) -> object:
 
 
 def _hide_values(values: object) -> object:
-    """Hide the values of a table, except for strings that contain `${`.
-
-    A value that is not a table is hidden entirely.
+    """Return a table with its values hidden, except for strings that contain `${`. A value that is not a table is
+    hidden entirely.
     """
     if not isinstance(values, Mapping):
         return _HIDDEN

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from karenina_engine.check.judge_needs import JudgeNeeds
     from karenina_engine.check.planner import Planner, QuestionPipelines
     from karenina_engine.question_source import QuestionCheck, QuestionSource
+    from karenina_template.rules import RuleLines
 
 logger = logging.getLogger("karenina")
 
@@ -67,10 +68,11 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 
 
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
-    """Check that the configured models can be called, and that all stages accept the configuration.
+    """Raise `ConfigError` with all reasons why configured models cannot be called, or stages reject the configuration.
+    Nothing is sent.
 
     If `offline` is set, no models will be called, so keys and packages may be missing. If `parsing_only` is set, all
-    answering models have to replay recordings. Raises `ConfigError` with all problems found.
+    answering models have to replay recordings.
     """
     core = config.core
     check_models(plugins, configured_models(config), offline=offline)
@@ -92,17 +94,19 @@ def check_questions(
     *,
     offline: bool,
     question_check: QuestionCheck | None = None,
+    rules: RuleLines | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Check that every question has a plan, and that the plan's stages accept the question.
+    """Raise `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or model.
+    Return the pipelines of the questions and the models that stages need.
 
     Returns the pipelines of the questions and the models that stages need. Each question is checked by `question_check`
-    and added to `judging` and `attachments`.
+    and added to `judging`, `attachments` and `rules`.
 
     Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
     made, so whatever is only needed for calls may be missing. Raises `PlanError` if a question has no valid plan, and
     `ConfigError` if a stage rejects a question or model.
     """
-    survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check)
+    survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check, rules)
     _warn_about_traits(config, len(questions), survey.with_traits)
     needs = check_stages(plugins, config, questions, trust, survey.stages, offline=offline)
     warn_about_unused_fields(plugins, config, needs)
@@ -112,9 +116,8 @@ def check_questions(
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:
-    """Look up the prices of the models, and return the budget in picodollars, or None if there is no budget.
-
-    Raises `ConfigError` if there is a budget but a price is unknown or only assumed.
+    """Look up the prices of the models, and return the budget in picodollars, or None if there is no budget. Raises
+    `ConfigError` if there is a budget but a price is unknown or only assumed.
     """
     by_model = {model.id: prices.price(model) for model in models}
     unknown = {id: price.why for id, price in by_model.items() if price.tariff is None or price.assumed}
@@ -131,7 +134,9 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log a warning if traits will not be scored, or if there are no traits to score."""
+    """Log a warning if traits will not be scored, or if there are no traits to score though the evaluation mode asks
+    for it.
+    """
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
         logger.warning(
@@ -183,10 +188,9 @@ def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
 def check_recordings(
     plugins: Plugins, config: VerificationConfig, questions: Sequence[Question], benchmark: QuestionSource
 ) -> None:
-    """Check that there is a recorded answer for every question, and a question for every recording.
-
-    Adapters that cannot make this comparison are skipped. Raises `ConfigError` with all mismatches. If
-    `partial_recordings` is set, logs them as warnings instead.
+    """Raise `ConfigError` with every question that has no recorded answer, and every recording that belongs to no
+    question. If `partial_recordings` is set, log them as warnings instead. Adapters that cannot make this comparison
+    are skipped.
     """
     problems: list[str] = []
     for model in config.core.answering_models:
@@ -237,7 +241,7 @@ def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs
 
 
 def _warn_about_equal_models(role: str, models: Sequence[ModelConfig]) -> None:
-    """Log a warning for each pair of models that differ only in their ids."""
+    """Log a warning for each pair of models that differ only in their ids. `role` is what the message calls them."""
     for one, other in combinations(models, 2):
         if one.model_copy(update={"id": other.id}) == other:
             logger.warning(
@@ -256,9 +260,8 @@ def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> N
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but that the model's adapter does not use, with the reason.
-
-    Adapters that do not declare the fields they use are skipped.
+    """Yield the fields that are set but that the model's adapter does not use, with the reason. Adapters that do not
+    declare the fields they use are skipped.
     """
     if spec.uses is None:
         return
@@ -276,9 +279,8 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
 
 
 def _unused_by_role(role: str, model: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but not used by a judge or by a model in a plugin's setting, with the reason.
-
-    Set `is_agent` if a stage uses the model as an agent. These models never use the limits for answering agents.
+    """Yield the fields that are set but not used by a judge or by a model in a plugin's setting, with the reason. Set
+    `is_agent` if a stage uses the model as an agent. These models never use the limits for answering agents.
     """
     for name in _given_agent_fields(model):
         yield name, f"it applies only to answers; a {role} that is an agent uses the limits of its stage"
@@ -294,10 +296,8 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
-    """Log a warning for each changed setting of a plugin whose stages are not in any plan.
-
-    Settings that are read by a planned stage of another plugin are skipped, and those of a sandbox in which programs of
-    the models run.
+    """Log a warning for each changed setting of a plugin whose stages are not in any plan. Settings that are read by a
+    planned stage of another plugin are skipped, and those of a sandbox in which programs of the models run.
     """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]

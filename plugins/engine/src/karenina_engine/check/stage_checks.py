@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
-    """Let every installed stage check the configuration with `Stage.before_any_run`.
-
-    Raises `ConfigError` with all problems found.
+    """Let every installed stage check the configuration with `Stage.before_any_run`. Raises `ConfigError` with all
+    problems found.
     """
     problems: list[str] = []
     for offered in registered_stages(plugins):
@@ -54,11 +53,11 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check the run with `Stage.before_run`, then check the models that it needs.
+    """Let each stage check the run with `Stage.before_run`, then check the models that it needs. Return these models,
+    with their roles and ports. Raises `ConfigError` with all problems found.
 
     `survey` contains the questions for each stage. If `offline` is set, no calls will be made, so services and keys may
-    be missing. Returns the models that stages need, with their roles and ports. Raises `ConfigError` with all problems
-    found.
+    be missing.
     """
     problems: list[str] = []
     model_needs: list[ModelNeed] = []

@@ -19,11 +19,11 @@ _NAMES = ("turn", "missing_turn")
 
 
 def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None = None) -> Iterator[tuple[str, str]]:
-    """Yield a message for each field or trait that reads a turn the question cannot have, with the field's name.
+    """Yield a message for each field or trait that reads a turn the question cannot have, with the field's name (empty
+    for a trait).
 
-    For a trait, the name is empty. If `plan` is given, it is also a problem if the parsing stage can only read whole
-    answers. Options in a template are not checked if the template cannot be loaded, for example because `trust` does
-    not cover its code.
+    If `plan` is given, it is also a problem if the parsing stage can only read whole answers. Options in a template are
+    not checked if the template cannot be loaded, for example because `trust` does not cover its code.
     """
     for place, field, options in _options(question, trust):
         why = _why_not(question, TurnChoice.read(options))
@@ -41,9 +41,8 @@ def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None
 
 
 def said_texts(question: Question) -> dict[str, str]:
-    """Return the texts that the user may send to a model after the question, by the name of their place.
-
-    These are the messages of a script, and all texts of a simulated user.
+    """Return the texts that the user may send to a model after the question, by the name of their place. These are the
+    messages of a script, and all texts of a simulated user.
     """
     script = script_entries(question.extra.get("turns"))
     says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
@@ -58,9 +57,8 @@ def said_texts(question: Question) -> dict[str, str]:
 
 
 def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the options of each field or trait that reads a turn, with its place and the field's name.
-
-    For a trait, the name is empty.
+    """Yield the options of each field or trait that reads a turn, with its place and the field's name. For a trait, the
+    name is empty.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.traits if rubric is not None else ():
@@ -74,10 +72,8 @@ def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mappi
 
 
 def _why_not(question: Question, choice: TurnChoice) -> str | None:
-    """Return the reason why the question cannot have the chosen turn, or None if it can.
-
-    None is also returned for a number below 1, or a script with an invalid entry, because the check of plugins' fields
-    reports these.
+    """Return the reason why the question cannot have the chosen turn, or None if it can. None is also returned for a
+    number below 1, or a script with an invalid entry, because the check of plugins' fields reports these.
     """
     if choice.turn in ("last", "all") or (isinstance(choice.turn, int) and choice.turn <= 1):
         return None

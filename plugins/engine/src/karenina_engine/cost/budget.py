@@ -101,11 +101,11 @@ class Budget:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
-        """Set `spent` to the amount spent by earlier runs with this journal.
+        """Set `spent` to the amount spent by earlier runs with this journal. Calls of unknown cost are estimated, or
+        count as nothing if their model has no price.
 
-        A call of unknown cost counts as the mean cost of its ledger line. If the line has no calls of known cost, but
-        its model is among `models` and now has a price, the call's tokens are counted, or else a reply of `max_tokens`
-        tokens. Without a price, the call counts as nothing.
+        Such a call counts as the mean cost of its ledger line. If the line has no calls of known cost, but its model is
+        among `models` and now has a price, the call's tokens are counted, or else a reply of `max_tokens` tokens.
         """
         self.spent = self.ledger.earlier.cost
         by_names = {(model.id, model.interface, model.model_name): model for model in models}
@@ -123,10 +123,10 @@ class Budget:
                 self.spent += tariff.cost(counted if any(tokens) else assumed)
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation. Returns 0 if the call is free.
+        """Reserve the cost of a call, and return the number of the reservation, or 0 if the call is free. Waits as long
+        as the calls in flight may leave enough of the budget, and then raises `OverBudget`.
 
-        Waits as long as the calls in flight may leave enough of the budget, and then raises `OverBudget`. Once the
-        budget is exhausted, only calls that judge existing answers are made.
+        Once the budget is exhausted, only calls that judge existing answers are made.
         """
         if not self.max_cost(call):
             return 0
@@ -149,17 +149,14 @@ class Budget:
             self.release(number)
 
     async def holds(self, reserved: int) -> bool:
-        """Return whether the call with the given reservation can still be made.
-
-        Other calls may have cost more than expected in the meantime. Always returns True if there is no reservation
-        with this number, for example for 0.
+        """Return whether the call with the given reservation can still be made. Other calls may have cost more than
+        expected in the meantime. Always returns True if there is no reservation with this number, for example for 0.
         """
         return reserved not in self._in_flight or self._is_balanced()
 
     def spend(self, call: CallRecord, usage: Usage, cost: int | None) -> None:
-        """Add a call's actual cost. If `cost` is None, its maximum expected cost is used instead.
-
-        A known cost also improves the estimates for the call's ledger line, including those for calls in flight.
+        """Add a call's actual cost. If `cost` is None, its maximum expected cost is used instead. A known cost also
+        improves the estimates for the call's ledger line, including those for calls in flight.
         """
         self.spent += self.max_cost(call) if cost is None else cost
         seen = self._observations(call)
@@ -177,10 +174,7 @@ class Budget:
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
-        """Release a call's reservation. Call `spend` before this.
-
-        Unknown numbers are ignored.
-        """
+        """Release a call's reservation. Call `spend` before this. Unknown numbers are ignored."""
         if self._drop(reserved) and self._queues:
             self._admit_waiting()
 
@@ -191,16 +185,14 @@ class Budget:
             self._admit_waiting()
 
     def max_cost(self, call: CallRecord) -> int:
-        """Return the maximum expected cost of a call, or 0 if its model has no price.
-
-        The cost is estimated from the call's size, from `max_tokens`, and from earlier calls of the same ledger line.
+        """Return the maximum expected cost of a call, or 0 if its model has no price. The cost is estimated from the
+        call's size, from `max_tokens`, and from earlier calls of the same ledger line.
         """
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return a call's maximum expected cost, and the most that it may cost if that estimate is too low.
-
-        Both are 0 if the model has no price.
+        """Return a call's maximum expected cost, and the most that it may cost if that estimate is too low. Both are 0
+        if the model has no price.
         """
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
@@ -247,7 +239,7 @@ class Budget:
         return bool(self.exhaustion)
 
     def describe_exhaustion(self) -> str:
-        """Return a clause that states why the run stopped."""
+        """Return a clause that states that the budget did not cover the next call, with the amounts."""
         lost = f" and {format_cost(self.lost)} was reserved for calls that were cut off" if self.lost else ""
         return (
             f"the run's budget of {format_cost(self.limit)} does not cover the next call, which may cost "
@@ -260,9 +252,8 @@ class Budget:
         return self._fits(*self._costs(call, self._observations(call)))
 
     def _fits(self, expected: int, most: int) -> bool:
-        """Return whether the budget covers another call with these costs.
-
-        All reservations have to fit at their expected cost. All except the largest have to fit at their highest cost.
+        """Return whether the budget covers another call with these costs. All reservations have to fit at their
+        expected cost. All except the largest have to fit at their highest cost.
         """
         left = self.limit - self.spent - self.lost
         if self.reserved + expected > left:
@@ -274,9 +265,8 @@ class Budget:
         return self._fits(0, 0)
 
     def _hold(self, call: CallRecord) -> int:
-        """Reserve the cost of a call, and return the number of the reservation.
-
-        This works even if the budget does not cover the call.
+        """Reserve the cost of a call, and return the number of the reservation. This works even if the budget does not
+        cover the call.
         """
         seen = self._observations(call)
         held = _Reservation(call, seen, *self._costs(call, seen))
@@ -287,7 +277,9 @@ class Budget:
         return number
 
     def _drop(self, number: int) -> int:
-        """Remove a reservation and return its expected cost. Returns 0 if it does not exist."""
+        """Remove a reservation and return its expected cost, or 0 if it does not exist. Waiting calls are not
+        admitted.
+        """
         held = self._in_flight.pop(number, None)
         if held is None:
             return 0
@@ -305,10 +297,10 @@ class Budget:
                 held.expected, held.most = expected, most
 
     def _admit_waiting(self) -> None:
-        """Admit the waiting calls that the budget covers, earliest items first.
+        """Admit the waiting calls that the budget covers, earliest items first. If no calls are in flight, and the
+        first one is not covered, the budget is exhausted, and the rest are refused.
 
-        The first call of a ledger line may need the whole budget, so calls of other lines may overtake it. If no calls
-        are in flight, calls that are still not covered are refused.
+        The first call of a ledger line may need the whole budget, so calls of other lines may overtake it.
         """
         passed: set[int] = set()
         while not self.exhausted and (head := self._first_waiting(passed)) is not None:
@@ -327,7 +319,9 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the first waiting call with its line, ignoring the lines in `passed`."""
+        """Return the first waiting call with its line, or None, ignoring the lines in `passed`. Calls that are no
+        longer waiting are removed from the queues.
+        """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:
             while queue and queue[0][3].done():
@@ -339,9 +333,8 @@ class Budget:
         return first
 
     def _finish_waiting(self) -> None:
-        """End the wait of all calls after the budget is exhausted.
-
-        Calls that judge existing answers are admitted as far as the budget allows. All other calls are refused.
+        """End the wait of all calls after the budget is exhausted. Calls that judge existing answers are admitted if
+        the budget covers them, and otherwise wait as long as calls are in flight. All others are refused.
         """
         entries = sorted((entry for queue in self._queues.values() for entry in queue), key=itemgetter(0, 1))
         self._queues = {}

@@ -57,7 +57,9 @@ class PriceTable:
     _found: dict[int, tuple[ModelConfig, Price]] = field(default_factory=dict)
 
     def price(self, model: ModelConfig) -> Price:
-        """Return the price of the model."""
+        """Return the price of the model, which is unknown (with a reason) if no list has it. It is looked up once for
+        each model object.
+        """
         entry = self._found.get(id(model))
         if entry is None:
             entry = self._found[id(model)] = model, self._find(model)
@@ -90,7 +92,7 @@ class PriceTable:
         return {"lists": dict(self._editions), "models": models}
 
     def _find(self, model: ModelConfig) -> Price:
-        """Look up the price of a model.
+        """Return the price of a model. It has no tariff if the price is unknown; its text then says how to set one.
 
         The user's own prices come first. Without one, recorded and local models are free, and other models are looked
         up in the price lists. If a server on localhost is not in any list, it is assumed to be free unless the user has
@@ -149,7 +151,9 @@ class SpendCounts:
     unpriced: int = 0
 
     def add(self, usage: Usage, cost: int | None) -> None:
-        """Add the usage and cost of one or more calls. Pass None if the cost is unknown."""
+        """Add the usage and cost of one or more calls, in place. If the cost is None (unknown), the calls are counted
+        as unpriced.
+        """
         self.calls += usage.calls
         self.input_tokens += usage.input_tokens
         self.cached_tokens += usage.cached_tokens
@@ -178,9 +182,8 @@ class SpendCounts:
         return f"at least {format_cost(self.cost)}" if self.unpriced < self.calls or self.cost else UNKNOWN_COST
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts as JSON-compatible data.
-
-        `cost_usd` is None if the cost is unknown, and a lower bound if only part of it is known.
+        """Return the counts as JSON-compatible data. `cost_usd` is None if the cost is unknown, and a lower bound if
+        only part of it is known.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in COUNTED if name != "cost"}
         nothing = self.unpriced and self.unpriced >= self.calls and not self.cost
@@ -240,7 +243,9 @@ class Ledger:
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return the cost, in picodollars, of a call with the given usage. Returns None if it is unknown."""
+        """Return the cost, in picodollars, of a call with the given usage, or None if the price is unknown or the
+        server counted no tokens of a model with a price.
+        """
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
@@ -293,9 +298,8 @@ class Ledger:
         return sum_counts(line.cached for line in self._by_names.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as JSON-compatible data, with totals by model, stage and judge.
-
-        This also contains the prices, the total for earlier runs (`earlier`) and the total for cached replies (`kept`).
+        """Return the ledger as JSON-compatible data, with totals by model, stage and judge. This also contains the
+        prices, the total for earlier runs (`earlier`) and the total for cached replies (`kept`).
         """
         return {
             **make_spending_report(self.lines),
@@ -306,9 +310,8 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Summarize the cost of the given ledger lines, in total and by model, stage and judge.
-
-    Cached replies are not included. Lines without a judge are not included in the totals by judge.
+    """Summarize the cost of the given ledger lines, in total and by model, stage and judge. Cached replies are not
+    included. Lines without a judge are not included in the totals by judge.
     """
     return {
         "currency": "USD",

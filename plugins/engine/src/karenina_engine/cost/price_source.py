@@ -34,9 +34,8 @@ def to_dollars(picodollars: int) -> Decimal:
 
 
 def format_cost(picodollars: int) -> str:
-    """Return an amount as text. Small amounts get more decimal places, and "$0" means exactly zero.
-
-    Anything less than a millionth of a dollar is shown as "below $0.000001".
+    """Return an amount as text. Small amounts get more decimal places, and "$0" means exactly zero. Anything less than
+    a millionth of a dollar is shown as "below $0.000001".
     """
     if not picodollars:
         return "$0"
@@ -49,9 +48,8 @@ def format_cost(picodollars: int) -> str:
 
 
 def format_rounded_up(picodollars: int) -> str:
-    """Return an amount as text, rounded up so that it is sufficient as a budget.
-
-    The amount has two significant digits and at most six decimal places.
+    """Return an amount as text, rounded up so that it is sufficient as a budget. The amount has two significant digits
+    and at most six decimal places.
     """
     amount = to_dollars(picodollars)
     return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
@@ -81,9 +79,8 @@ class Rates:
         cache_write: Decimal | None = None,
         reasoning: Decimal | None = None,
     ) -> Self:
-        """Create rates from prices in dollars per million tokens.
-
-        `cached` and `cache_write` default to `input`, and `reasoning` to `output`.
+        """Create rates from prices in dollars per million tokens. `cached` and `cache_write` default to `input`, and
+        `reasoning` to `output`.
         """
 
         def one(price: Decimal | None, otherwise: Decimal) -> int:
@@ -151,7 +148,7 @@ class OwnPrice(StrictSettings, defer_build=True):
     reasoning: _Dollars | None = None
 
     def tariff(self) -> Tariff:
-        """Return the tariff with these prices."""
+        """Return the tariff with these prices, which are in US dollars per million tokens."""
         return Tariff(
             Rates.per_million(
                 self.input,

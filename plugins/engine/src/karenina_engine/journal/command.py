@@ -42,15 +42,17 @@ _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|crede
 
 
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two commands ask for the same results.
-
-    Ignores the versions of distributions, settings that do not change results (such as a budget), and the parts that
-    are only in the user's own record. Everything else must be equal, including the folder and the output.
+    """Return whether two commands ask for the same results. Versions, settings that do not change results (such as a
+    budget), and the parts that are only in the user's own record are ignored, but the folder and the output must be
+    equal.
     """
     return _result_settings(one) == _result_settings(other)
 
 
 def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what can change the results of a command: its values without versions, its user's own ones, and settings
+    that do not affect results.
+    """
     from karenina_core.config import all_settings
 
     of_no_result = {name for name, setting in all_settings().items() if not setting.changes_results}
@@ -72,7 +74,9 @@ def digest_content(benchmark: QuestionSource) -> str:
 
 
 def digest_trusted_content(benchmark: QuestionSource) -> str:
-    """Return a digest of everything in the benchmark that `--trust-all` covers."""
+    """Return a digest of everything in the benchmark that `--trust-all` covers: its configuration, rubrics, workspace
+    root, named files and questions.
+    """
     root = str(benchmark.workspace_root) if benchmark.workspace_root is not None else None
     digest = hashlib.sha256(digest_values([benchmark.run_config, root, list(benchmark.named_files)]).encode())
     for rubric in (benchmark.global_rubric, benchmark.dynamic_rubric):
@@ -93,11 +97,12 @@ def digest_values(value: Any) -> str:
 
 
 def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its secrets filled in from `given`, the user's current settings.
+    """Return a stored configuration with its secrets filled in from `given`, the user's current settings. Raises
+    `ConfigError` if an entry with a secret has changed, or if a secret is missing. Missing API keys are read from the
+    environment later.
 
     Models are matched by id, and must be equal except for their secrets. The user's whole entry is then used, so that a
-    secret never ends up in an entry from elsewhere. Missing API keys are read from the environment later. Raises
-    `ConfigError` if an entry with a secret has changed, or if a secret is missing.
+    secret never ends up in an entry from elsewhere.
     """
     values = dict(stored)
     for name in model_settings():
@@ -145,9 +150,8 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 
 def _url_label(url: str) -> str:
-    """Return a URL with its secret parts masked.
-
-    If anything was masked, part of the URL's digest is appended so that URLs can be told apart.
+    """Return a URL with its secret parts masked. If anything was masked, part of the URL's digest is appended so that
+    URLs can be told apart.
     """
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
@@ -155,7 +159,6 @@ def _url_label(url: str) -> str:
 
 def _without_secrets(value: Any) -> Any:
     """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and values that are named like secrets.
-
     Nested tables are searched, but lists are not.
     """
     if not isinstance(value, dict):
@@ -179,9 +182,8 @@ def _to_json(value: Any) -> Any:
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Restore a model's entry. `now` is the user's current entry, if there is one.
-
-    Raises `ConfigError` if a secret is needed but the entry has changed, or if a secret other than a key is missing.
+    """Return a model's entry with its secrets: `now`, the user's current entry, if it is otherwise equal. Raises
+    `ConfigError` if a secret is needed but the entry has changed, or if a secret other than a key is missing.
     """
     lacking = [name for name, value in stored.items() if _has_left_out(value) or (name == _URL and MASK in value)]
     if now is not None:
@@ -210,9 +212,8 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the names of the fields in which two entries for a model differ, ignoring keys.
-
-    If `now` is not a valid entry, returns a list with a message that says so.
+    """Return the names of the fields in which two entries for a model differ, ignoring keys. If `now` is not a valid
+    entry, returns a list with a message that says so.
     """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)

@@ -49,10 +49,10 @@ class TextCompressor:
             self._prime(dictionary)
 
     def compress(self, text: str) -> str | bytes:
-        """Compress a string for the journal.
+        """Compress a string for the journal. It is returned unchanged if it is longer than `MAX_BYTES`, or if there is
+        no dictionary yet, in which case it becomes a sample for one.
 
-        It is returned unchanged if there is no dictionary yet, or if it is longer than `MAX_BYTES`. Raises
-        `UnicodeEncodeError` if it contains a lone surrogate.
+        Raises `UnicodeEncodeError` if it contains a lone surrogate.
         """
         data = text.encode()
         if len(data) > MAX_BYTES:  # SQLite may refuse it, which a blob would hide until it is read
@@ -66,7 +66,9 @@ class TextCompressor:
         return bytes(self._id + deflate.compress(data) + deflate.flush())
 
     def _make_dictionary(self) -> None:
-        """Make a dictionary from the samples and store it."""
+        """Make a dictionary from the newest samples, store it in the journal, use it from now on, and discard the
+        samples.
+        """
         dictionary = b"".join(self._samples)[-(1 << _WINDOW) :]
         self._samples.clear()
         for name in _copy_names(dictionary):
@@ -74,9 +76,8 @@ class TextCompressor:
         self._prime(dictionary)
 
     def _prime(self, dictionary: bytes) -> None:
-        """Start using a dictionary.
-
-        The primed compressor is copied for each text, which is faster than priming it again.
+        """Start using a dictionary. The primed compressor is copied for each text, which is faster than priming it
+        again.
         """
         self._id = _digest(dictionary)
         self._primed = zlib.compressobj(_LEVEL, zlib.DEFLATED, -_WINDOW, _MEMORY, zdict=dictionary)
@@ -90,9 +91,8 @@ class TextReader:
         self._dictionaries: dict[bytes, bytes] = {}
 
     def read(self, stored: object) -> str:
-        """Return the original text. Returns an empty string if the stored text is damaged or too long.
-
-        Raises `sqlite3.Error` if the journal cannot be read.
+        """Return the original text. Returns an empty string if the stored text is damaged or too long. Raises
+        `sqlite3.Error` if the journal cannot be read.
         """
         if not isinstance(stored, bytes):
             return stored if isinstance(stored, str) else ""
@@ -105,9 +105,8 @@ class TextReader:
             return ""
 
     def read_row(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results` with its text decompressed.
-
-        `start` is the index of the table's first column in the row.
+        """Return a row of `results` with its text decompressed. `start` is the index of the table's first column in the
+        row.
         """
         at = start + RESULT_COLUMN
         return (*row[:at], self.read(row[at]), *row[at + 1 :])
@@ -129,9 +128,8 @@ def dictionary_id(stored: bytes) -> bytes:
 
 
 def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
-    """Return a dictionary stored in a row of `meta`, under the names of all its copies.
-
-    Returns an empty dict if the copy is damaged or the row contains something else.
+    """Return a dictionary stored in a row of `meta`, under the names of all its copies. Returns an empty dict if the
+    copy is damaged or the row contains something else.
     """
     if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
         return {}

@@ -81,10 +81,10 @@ class JournalInUse(JournalError):
 
 @contextmanager
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
-    """Convert errors from SQLite and the operating system to `JournalError`.
+    """Convert errors from SQLite and the operating system in the `with` block to `JournalError`: `JournalDamaged` if
+    the file is damaged, and `JournalNotWritten` if writing fails.
 
-    `doing` is a past participle for the message "the journal ... cannot be `doing`". If writing fails,
-    `JournalNotWritten` is raised. If the file is damaged, `JournalDamaged` is raised.
+    `doing` is a past participle for the message "the journal ... cannot be `doing`".
     """
     try:
         yield
@@ -101,18 +101,14 @@ def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:
-    """Build the error for a journal that cannot be `doing`, a past participle.
-
-    `why` is the reason.
-    """
+    """Build the error for a journal that cannot be `doing`, a past participle. `why` is the reason."""
     kind = JournalNotWritten if doing == "written" else JournalError
     return kind(f"the journal {path} cannot be {doing}: {why}")
 
 
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
-    """Return whether an SQLite error means that the file is damaged.
-
-    During writing, the statement itself may be the cause of some of these errors.
+    """Return whether an SQLite error means that the file is damaged. During writing, the statement itself may be the
+    cause of some of these errors.
     """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
@@ -126,9 +122,8 @@ def _is_forbidden_by_header(error: sqlite3.Error, path: Path) -> bool:
 
 
 def is_writable(database: sqlite3.Connection) -> bool:
-    """Return whether SQLite can write to the journal. Nothing is changed.
-
-    The journal's header may forbid writing. Raises `sqlite3.OperationalError` if the test fails for another reason.
+    """Return whether SQLite can write to the journal. Nothing is changed. The journal's header may forbid writing.
+    Raises `sqlite3.OperationalError` if the test fails for another reason.
     """
     try:
         database.execute("DELETE FROM meta WHERE FALSE")
@@ -145,9 +140,8 @@ def _has_code(error: sqlite3.Error) -> bool:
 
 
 def rename_existing(path: Path) -> None:
-    """Rename an existing journal and its companion files to an unused name.
-
-    The new name is logged. If there is no journal, nothing happens. Raises `JournalError` if a file cannot be renamed.
+    """Rename an existing journal and its companion files to an unused name. The new name is logged. If there is no
+    journal, nothing happens. Raises `JournalError` if a file cannot be renamed.
     """
     if not path.exists():
         return
@@ -162,11 +156,11 @@ def rename_existing(path: Path) -> None:
 
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
-    """Open the journal for writing, creating it and its folder if necessary.
+    """Open the journal for writing, creating it and its folder if necessary. The caller must hold the journal's lock.
+    Raises `JournalError` if the file is damaged, has another format, is not a journal or cannot be opened.
 
-    The caller must hold the journal's lock. With `sync="full"`, commits survive a power failure. Journals in an
-    earlier, compatible format are marked as current. Raises `JournalError` if the file is damaged, has another format,
-    is not a journal or cannot be opened.
+    With `sync="full"`, commits survive a power failure. Journals in an earlier, compatible format are marked as
+    current.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):
@@ -194,9 +188,8 @@ def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
 
 
 def close_written(database: sqlite3.Connection) -> None:
-    """Close a connection opened with `open_to_write`, leaving a single file behind.
-
-    If another process is reading the journal, its log file remains until the end of the next run.
+    """Close a connection opened with `open_to_write`, leaving a single file behind. If another process is reading the
+    journal, its log file remains until the end of the next run.
     """
     try:
         with suppress(sqlite3.Error):
@@ -207,9 +200,8 @@ def close_written(database: sqlite3.Connection) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open the journal for reading, even on a read-only disk or while another process is writing to it.
-
-    Raises `JournalError` if the file is missing, is damaged, has another format or cannot be read.
+    """Open the journal for reading, even on a read-only disk or while another process is writing to it. Raises
+    `JournalError` if the file is missing, is damaged, has another format or cannot be read.
     """
     check_before_opening(path, writing=False)
     if not path.is_file():
@@ -233,10 +225,10 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
-    """Open an untrusted database. Each statement is committed, and any thread may use the connection.
+    """Open a database that others may have prepared. Its schema cannot call functions, no other files can be attached,
+    and the length of rows is limited. Each statement is committed, and any thread may use the connection.
 
-    The database's schema cannot call functions, no other files can be attached, and the length of rows is limited. If
-    `uri` is set, `name` is a `file:` URI.
+    If `uri` is set, `name` is a `file:` URI.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))
@@ -247,11 +239,11 @@ def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
 
 
 def check_before_opening(path: Path, *, writing: bool) -> None:
-    """Raise `JournalError` if opening the journal could affect other files.
+    """Raise `JournalError` if opening the journal could affect other files, because it or a file that SQLite puts next
+    to it is a link, pipe, device or folder.
 
-    Neither the journal nor its companion files may be links, pipes, devices or folders. Files that SQLite may write to
-    must not have other hard links, and a rollback file must not name another file. Set `writing` if the journal itself
-    will be written to.
+    Files that SQLite may write to must not have other hard links, and a rollback file must not name another file. Set
+    `writing` if the journal itself will be written to.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -295,9 +287,8 @@ def _names_another_file(rollback: Path) -> bool:
 
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
-    """Return the first row that a query finds, or None if it finds none.
-
-    Returns `()` if the row contains text that is not UTF-8.
+    """Return the first row that a query finds, or None if it finds none. Returns `()` if the row contains text that is
+    not UTF-8.
     """
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()
@@ -314,12 +305,13 @@ def repaired_path(path: Path) -> Path:
 
 
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
-    """Lock the journal until `unlock` is called or the process ends.
+    """Lock the journal, creating its folder if necessary, until `unlock` is called or the process ends. Raises
+    `JournalInUse` if another process holds the lock for more than `_LOCK_TIMEOUT` seconds, and `JournalError` if the
+    file cannot be locked.
 
     The lock is held on the file `<path>.lock`. If the process is killed, that file remains but is no longer locked. The
-    journal's folder is created if necessary. Raises `JournalInUse` if another process holds the lock for more than
-    `_LOCK_TIMEOUT` seconds. Raises `JournalError` if the file cannot be locked, or if an earlier repair was interrupted
-    and `repairing` is not set.
+    journal's folder is created if necessary. Also raises `JournalError` if an earlier repair was interrupted and
+    `repairing` is not set.
     """
     from filelock import FileLock, Timeout
 
@@ -345,9 +337,8 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
 
 
 def unlock(lock: BaseFileLock) -> None:
-    """Remove the lock file, then release the lock.
-
-    In this order, a process that has the file open cannot lock it after it has disappeared.
+    """Remove the lock file, then release the lock. In this order, a process that has the file open cannot lock it after
+    it has disappeared.
     """
     with suppress(OSError):  # Windows cannot remove an open file, and the folder may be read-only
         Path(lock.lock_file).unlink()
@@ -360,7 +351,9 @@ def lock_path(path: Path) -> Path:
 
 
 def read_owner(path: Path) -> int | None:
-    """Return the ID of the process that is using the journal, as stored in it, or None if no process is."""
+    """Return the ID of the process that is writing to the journal, as stored in it, or None. The ID remains if that
+    process was killed. None is also returned if the journal cannot be read.
+    """
     try:
         database = open_to_read(path)
     except JournalError:
@@ -378,9 +371,8 @@ def read_owner(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process is using the journal. If it was killed, remove its lock file.
-
-    Returns False if the folder does not permit the check.
+    """Return whether a process is using the journal. A lock file that a killed process has left is removed. Returns
+    False if the folder does not permit the check.
     """
     from filelock import FileLock, Timeout
 
@@ -409,9 +401,8 @@ def clear_owner(database: sqlite3.Connection) -> None:
 
 
 def _check_header(path: Path, cure: str) -> None:
-    """Check that a file has the header of a journal, or is empty.
-
-    Raises `JournalDamaged` or `JournalError` otherwise. `cure` is the advice for a file that is not a journal.
+    """Raise `JournalDamaged` if a file's header is incomplete, or `JournalError` if it is not that of an SQLite
+    database. An empty file is allowed. `cure` is the advice for a file that is not a journal.
     """
     with path.open("rb") as file:
         head = file.read(_HEADER)
@@ -428,9 +419,8 @@ def _is_empty(database: sqlite3.Connection) -> bool:
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:
-    """Raise `JournalError` if an open database is not a journal that this version can read.
-
-    A journal must have exactly the expected tables and indexes.
+    """Raise `JournalError` if an open database is not a journal that this version can read. A journal must have exactly
+    the expected tables and indexes.
     """
     application = database.execute("PRAGMA application_id").fetchone()[0]
     version = database.execute("PRAGMA user_version").fetchone()[0]
@@ -458,7 +448,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _explain(error: sqlite3.Error) -> str:
-    """Return an explanation of an SQLite error, with advice."""
+    """Return SQLite's error message, or for a known kind of error an explanation with advice."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     next_step = "stored replies are kept, and the same command continues the run"
     if code == sqlite3.SQLITE_FULL:

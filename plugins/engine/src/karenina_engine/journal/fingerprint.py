@@ -55,9 +55,8 @@ _PATCH_FILES: Final = re.compile(rb'"patch_file"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recordings, or None if it has none or they are unreadable.
-
-    It covers the files that recordings name as `patch_file`.
+    """Return a digest of a model's recordings and of the files that they name as `patch_file`, or None if it has none
+    or they are unreadable.
     """
     recorded = model.manual_traces
     if recorded is None:
@@ -78,9 +77,8 @@ def digest_recordings(model: ModelConfig) -> str | None:
 
 
 def digest_json(value: Any) -> bytes:
-    """Return a digest of `value` as JSON and of the core's version.
-
-    Values that JSON does not support are represented by name.
+    """Return a digest of `value` as JSON and of the core's version. Values that JSON does not support are represented
+    by name.
     """
     plain = to_jsonable_python(value, fallback=_named)
     return hashlib.sha256(json.dumps([__version__, plain], sort_keys=True).encode()).digest()
@@ -115,14 +113,15 @@ class Fingerprints:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
     def compute(self, question: Question, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the fingerprint of an item. `judge` is None if the item has no judge.
-
-        This may read the question's folders. To avoid that, call `read_folders` first.
+        """Return the fingerprint of an item: a digest of everything that can change its result. This may read the
+        question's folders; to avoid that, call `read_folders` first. `judge` is None if the item has no judge.
         """
         return hashlib.sha256(self._question(question, plan) + self._others(plan, answering, judge)).digest()
 
     def _others(self, plan: Plan, answering: ModelConfig, judge: ModelConfig | None) -> bytes:
-        """Return the digests of everything that many items share: settings, plan and models."""
+        """Return the digests of everything that many items share: settings, plan and models. They are cached by the
+        identity of the arguments.
+        """
         at = id(plan), id(answering), id(judge)
         entry = self._common.get(at)
         if entry is None:
@@ -148,9 +147,8 @@ class Fingerprints:
         return digest
 
     def _trusted(self, question: Question) -> bytes:
-        """Return a byte for each of the question's sources that says whether it is trusted.
-
-        Returns empty bytes if none are trusted. A result must not remain valid when the trust that it needed is gone.
+        """Return a byte for each of the question's sources that says whether it is trusted, or empty bytes if none are.
+        A result must not remain valid when the trust that it needed is gone.
         """
         if not (self._trust.everything or self._trust.digests):
             return b""
@@ -161,9 +159,8 @@ class Fingerprints:
         return bytes(covered) if any(covered) else b""
 
     def _settings(self, config: VerificationConfig) -> dict[str, Any]:
-        """Return the settings that can change a result, with their models replaced by digests.
-
-        Settings that only determine which items a run has are omitted.
+        """Return the settings that can change a result, with their models replaced by digests. Settings that only
+        determine which items a run has are omitted.
         """
         values = {
             name: config.setting(name)
@@ -180,7 +177,9 @@ class Fingerprints:
         }
 
     def _model(self, model: ModelConfig) -> bytes:
-        """Return a digest of a model's relevant fields, its adapter's version, and its recordings."""
+        """Return a digest of a model's fields that can change a result, its adapter's version, and its recordings. For
+        a panel, it covers all of its judges.
+        """
         if isinstance(model, PanelModel):
             judges = [self._model(judge) for judge in (*model.members, *model.others)]
             return digest_json([model.id, [judge.hex() for judge in judges]])
@@ -203,9 +202,8 @@ def _described(value: object) -> object:
 
 
 def digest_question(question: Question) -> bytes:
-    """Return a digest of a question, without its dates, and of the core's version.
-
-    The question's id and text are normalized to NFC. A template class is represented by its template id.
+    """Return a digest of a question, without its dates, and of the core's version. The question's id and text are
+    normalized to NFC. A template class is represented by its template id.
     """
     content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
     if not content["extra"]:  # so that journals from earlier versions can be continued

@@ -129,13 +129,13 @@ class Journal:
         sync: Sync = "normal",
         limits: ConcurrencyLimits | None = None,
     ) -> Self:
-        """Open the journal at `path`, creating it if necessary.
+        """Open the journal at `path`, creating it if necessary and locking it until `close`. Raises `JournalError` if
+        the file is damaged, has another format, is not a journal or cannot be written, and `JournalInUse` if another
+        process is using it.
 
         If `fresh` is set, an existing journal is renamed first. If `replaying` is set, the file is only opened for
-        reading. With `sync="full"`, commits survive a power failure. Rows are held back briefly so that several can be
-        committed together, unless none of the calls in `limits` are in flight. Raises `JournalError` if the file is
-        damaged, has another format, is not a journal or cannot be written, and `JournalInUse` if another process is
-        using it.
+        reading, without a lock. With `sync="full"`, commits survive a power failure. Rows are held back briefly so that
+        several can be committed together, unless none of the calls in `limits` are in flight.
         """
         file = Path(path)
         if replaying:
@@ -164,10 +164,7 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the journal.
-
-        If the `with` block raised an exception, a `JournalError` from closing is only logged.
-        """
+        """Close the journal. If the `with` block raised an exception, a `JournalError` from closing is only logged."""
         try:
             self.close()
         except JournalError:
@@ -176,7 +173,9 @@ class Journal:
             logger.debug("the journal could not be closed", exc_info=True)  # the block's own error is raised
 
     def close(self) -> None:
-        """Write the remaining rows and close the file. Raises `JournalError` if the rows cannot be written."""
+        """Write the remaining rows, close the file and release its lock, even if writing fails. Raises `JournalError`
+        if the rows cannot be written.
+        """
         lock, self._lock = self._lock, None
         if lock is None:
             self._database.close()
@@ -192,10 +191,8 @@ class Journal:
 
     @contextmanager
     def closed_for_fork(self) -> Iterator[None]:
-        """Close the file during the `with` block, because SQLite connections must not be used after a fork.
-
-        The journal stays locked. Raises `JournalError` if the collected rows cannot be written, or if the file cannot
-        be reopened.
+        """Close the file during the `with` block, because SQLite connections must not be used after a fork. The journal
+        stays locked. Raises `JournalError` if the collected rows cannot be written, or if the file cannot be reopened.
         """
         if not self.replaying:
             self.flush()
@@ -211,11 +208,12 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """Start a run of `items` items, or continue the last run if `command` asks for the same results.
+        """Start a run of `items` items, or continue the last run if `command` asks for the same results. From now on,
+        the counts in `ledger` are stored together with the replies, and its `before` contains the totals of earlier
+        sessions.
 
-        `command` is JSON-compatible data without secrets. From now on, the counts in `ledger` are stored together with
-        the replies, and `ledger.before` contains the totals of earlier sessions. If the benchmark has a file, the
-        command is also stored in the user's state folder, where `karenina resume` finds it.
+        `command` is JSON-compatible data without secrets. If the benchmark has a file, the command is also stored in
+        the user's state folder, where `karenina resume` finds it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
@@ -232,16 +230,15 @@ class Journal:
         if command.get("benchmark") is not None:
             user_state.store_command(id, self.path, command)
 
-    def store_rules(self, rules: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+    def store_rules(self, rules: Iterable[bytes]) -> None:
         """Store the field rules of the run's templates in the user's state folder, like its command."""
         row, run = self._row("SELECT value FROM meta WHERE name = 'id'"), self.run_digest()
         if row is not None and run is not None:
             user_state.store_rules(str(row[0]), run, rules)
 
     def _own_id(self) -> str:
-        """Return the journal's random id.
-
-        If the journal has no id or is a copy of another journal, a new id is created and stored.
+        """Return the journal's random id. If the journal has no id or is a copy of another journal, a new id is created
+        and stored.
         """
         row = self._row("SELECT value FROM meta WHERE name = 'id'")
         if row and user_state.is_id(row[0]) and not user_state.belongs_to_other_journal(row[0], self.path):
@@ -272,9 +269,8 @@ class Journal:
             self._database.executemany(STORE_FACT, rows)
 
     def store_attachments(self, attachments: Mapping[str, Attachment]) -> None:
-        """Store the media types, digests and sizes of attached files by path as written in the benchmark.
-
-        With them, the run can be replayed when the files are gone.
+        """Store the media types, digests and sizes of attached files, by path as written in the benchmark, so that the
+        run can be replayed when the files are gone.
         """
         if attachments:
             rows = [(f"{ATTACHMENT}{path}", dump_attachment(attachment)) for path, attachment in attachments.items()]
@@ -282,7 +278,7 @@ class Journal:
                 self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the stored endpoint digests. Malformed digests are ignored."""
+        """Return the stored endpoint digests, by port and model id. Malformed digests are ignored."""
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -295,9 +291,8 @@ class Journal:
         return by_model
 
     def _begin_session(self, ledger: Ledger) -> None:
-        """Start a session. From now on, each commit also writes the changed lines of `ledger`.
-
-        Sets `ledger.before` to the totals of earlier sessions.
+        """Start a session. From now on, each commit also writes the changed lines of `ledger`. Sets `ledger.before` to
+        the totals of earlier sessions.
         """
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
@@ -309,7 +304,6 @@ class Journal:
 
     def run_digest(self) -> str | None:
         """Return the id of the run, as used in result files. Returns None if there is no run or the journal has no id.
-
         In a replay, this is the last run; otherwise it is the current one.
         """
         last = self._last_run() if self.replaying else None
@@ -355,10 +349,10 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call, or None if there is none that can be reused.
+        """Return the stored outcome of an identical call, or None if there is none that can be reused. In a replay,
+        errors and replies that cannot be reused are returned too, and if there is none, `PortError` is raised.
 
-        A replay also returns errors and replies that cannot be reused. If there are none, it raises `PortError`. Raises
-        `JournalError` if the file cannot be read, or if an earlier attempt to write it failed.
+        Raises `JournalError` if the file cannot be read, or if an earlier attempt to write it failed.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -368,18 +362,15 @@ class Journal:
         return stored.outcome
 
     def reply(self, call: CallRecord) -> StoredReply | None:
-        """Return the stored reply or error of a call, even if it cannot be reused.
-
-        Returns None if there is none, if its row is damaged, or if the reply is empty. In a replay, an agent's empty
-        reply is returned too.
+        """Return the stored reply or error of a call, even if it cannot be reused, or None if there is none, its row is
+        damaged, or the reply is empty (except an agent's empty reply in a replay).
         """
         return self._look_up(call)[0]
 
     def _look_up(self, call: CallRecord) -> tuple[StoredReply | None, bool]:
-        """Look up the stored reply or error of a call. Also returns whether its row is damaged.
-
-        Damage is logged. Empty replies count as missing (see `_is_missing`). Raises `JournalError` if the file cannot
-        be read, or if an earlier attempt to write it failed.
+        """Return the stored reply or error of a call, or None, and whether its row is damaged, which is logged. Empty
+        replies count as missing (see `_is_missing`). Raises `JournalError` if the file cannot be read, or if an earlier
+        attempt to write it failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -397,10 +388,9 @@ class Journal:
         return stored, damaged
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, and return once it is in the file.
-
-        It replaces any earlier outcome. Raises `PortError` if the reply cannot be stored, so that only its own item
-        fails. Raises `JournalError` if the file cannot be written.
+        """Store the outcome of a call in place of any earlier one, and return once it is in the file. Raises
+        `PortError` if the reply cannot be stored, so that only its own item fails, and `JournalError` if the file
+        cannot be written.
         """
         try:
             stored = self._writer.write(STORE_REPLY, make_reply_row(call, outcome))
@@ -418,17 +408,15 @@ class Journal:
             ) from error
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
-        """Return the first row that a query finds, or None if it finds none.
-
-        Returns `()` if the row contains invalid UTF-8.
+        """Return the first row that a query finds, or None if it finds none. Returns `()` if the row contains invalid
+        UTF-8.
         """
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)
 
     def warn_of_damage(self, what: str) -> None:
-        """Log that part of the file is damaged. Only the first time, this is a warning.
-
-        `what` describes the damaged part.
+        """Log that part of the file is damaged. Only the first time, this is a warning. `what` describes the damaged
+        part.
         """
         logger.log(
             logging.DEBUG if self._warned else logging.WARNING,
@@ -440,9 +428,8 @@ class Journal:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Run the `with` block in a single transaction. This makes reading faster.
-
-        The block must not write anything.
+        """Run the `with` block in a single transaction. This makes reading faster. The block must not write
+        anything.
         """
         with journal_errors(self.path, "read"):
             self._database.execute("BEGIN")
@@ -467,10 +454,10 @@ class Journal:
         return self._had_results
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
-        """Return the item's result with the given fingerprint, if it was stored before the journal was opened.
+        """Return the item's result with the given fingerprint, or None. Results stored since the journal was opened are
+        not found if it had none before, and damaged ones are ignored with a warning.
 
-        The question's id is looked up as given and in both Unicode normal forms. Damaged results are ignored with a
-        warning.
+        The question's id is looked up as given and in both Unicode normal forms.
         """
         if not self._had_results:
             return None
@@ -493,17 +480,15 @@ class Journal:
         return StoredResult(read[0], read[11], bool(read[9]), read[1], read[2], read[11] is not row[11])
 
     def _with_text(self, row: Sequence[Any], start: int = 0) -> tuple[Any, ...]:
-        """Return a row of `results` with its text decompressed.
-
-        `start` is the index of the table's first column in the row.
+        """Return a row of `results` with its text decompressed. `start` is the index of the table's first column in the
+        row.
         """
         with journal_errors(self.path, "read"):
             return self._texts.read_row(row, start)
 
     def holds_all_lines(self, file: Path) -> bool:
-        """Return whether every result in `file` is also in the last run, so that the file can be replaced.
-
-        If the last line is incomplete, it only has to match the start of a result.
+        """Return whether every result in `file` is also in the last run, so that the file can be replaced. If the last
+        line is incomplete, it only has to match the start of a result.
         """
         with journal_errors(self.path, "read"):
             return output_check.holds_all_lines(self._database, self._texts, file)
@@ -511,11 +496,12 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Store an item's result. Once the returned awaitable has completed, it is in the file.
+        """Add an item's result to the next commit, and return an awaitable that completes when it is in the file.
+        Raises `UnstorableRow`, either at once or when awaited, if the result cannot be stored, and `JournalError` if
+        the file cannot be written.
 
         `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix. Set
-        `again` if the item must run again. Raises `UnstorableRow`, either at once or when awaited, if the result cannot
-        be stored, and `JournalError` if the file cannot be written.
+        `again` if the item must run again.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)
@@ -536,17 +522,15 @@ class Journal:
     # ---- writing
 
     def flush(self) -> None:
-        """Commit the collected rows now.
-
-        Raises `JournalError` if this fails. The rows are then kept for another attempt.
+        """Commit the collected rows now. Raises `JournalError` if this fails. The rows are then kept for another
+        attempt.
         """
         self._writer.flush()
 
 
 def _is_missing(reply: Reply | None, *, replaying: bool) -> bool:
-    """Return whether a stored reply counts as missing because it is empty.
-
-    In a replay, an agent's empty reply does not count as missing.
+    """Return whether a stored reply counts as missing because it is empty. In a replay, an agent's empty reply does not
+    count as missing.
     """
     return reply is not None and is_empty(reply) and not (replaying and isinstance(reply, AgentReply))
 

@@ -43,9 +43,8 @@ class NamedFile:
 
     @classmethod
     def at(cls, name: str, base: str, folder: str, *, program: bool = False) -> NamedFile:
-        """Look up the file or folder that `name` currently refers to, relative to `base`.
-
-        `folder` is the benchmark's folder. No digest of the contents is made. Raises `ValueError` if `name` cannot be a
+        """Return the file or folder that `name` currently refers to, relative to `base`, which need not exist. No
+        digest of the contents is made. `folder` is the benchmark's folder. Raises `ValueError` if `name` cannot be a
         path.
         """
         resolved = os.path.realpath(Path(base, name))
@@ -63,9 +62,8 @@ class NamedFile:
         return NamedFile(**{**asdict(self), "digest": digest})
 
     def now(self) -> NamedFile:
-        """Look up the same name again, and return the file in its current state.
-
-        A program always gets a digest. Any other file only gets one if this object has one.
+        """Look up the same name again, and return the file in its current state. A program always gets a digest. Any
+        other file only gets one if this object has one.
         """
         file = NamedFile.at(self.name, self.base, self.folder, program=self.program)
         return file if self.digest is None and not self.program else file.with_digest()
@@ -101,9 +99,8 @@ class NamedFile:
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:
-    """Describe the changes to files that make it unsafe to repeat a user's own command.
-
-    Set `starts` to False to ignore programs, and `benchmark` to False to ignore the benchmark file.
+    """Return descriptions of the changes to files that make it unsafe to repeat a user's own command. Set `starts` to
+    False to ignore programs, and `benchmark` to False to ignore the benchmark file.
     """
     then = [NamedFile(**file) for file in command["files"]]
     files = [file for file in then if (starts or not file.program) and (benchmark or not file.is_file(command))]
@@ -111,9 +108,8 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Describe all changes to the files of a user's own command, whether or not they are dangerous.
-
-    If a parent folder now points elsewhere, the folder is listed instead of the names inside it.
+    """Return descriptions of all changes to the files of a user's own command, dangerous or not. If a parent folder now
+    points elsewhere, the folder is listed instead of the names inside it.
     """
     changes = []
     for file in (NamedFile(**values) for values in command["files"]):
@@ -146,11 +142,11 @@ def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
 
 
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
-    """Yield the files in `folder` that are named in `texts` and could be programs.
+    """Yield the files in `folder` that are named in `texts` and could be programs: as a whole text, or as a word of a
+    command. A missing file counts if the word is clearly a file name.
 
-    A name is either a whole string or one word of a command. Words are relative to the folder or to the working
-    directory. A folder only counts if its name is the whole text. If its name is a word, the folder's `__main__.py`
-    counts instead, because that is what Python runs. A missing file counts if the word is clearly a file name.
+    Words are relative to the folder or to the working directory. A folder only counts if its name is the whole text. If
+    its name is a word, the folder's `__main__.py` counts instead, because that is what Python runs.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
@@ -175,7 +171,9 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split a command in two ways: as a program's arguments, and as a shell does with its operators."""
+    """Return the words of a command, split in two ways: as a program's arguments, and as a shell does with its
+    operators. Text with an unclosed quote is split at spaces, quotes and operators.
+    """
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
@@ -185,9 +183,8 @@ def _split(text: str) -> list[str]:
 
 
 def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) -> Iterator[NamedFile]:
-    """Look up a name relative to `base`, and yield the file with its digest if it is in `folder`.
-
-    A missing file counts if its name is clearly a path, or if `absent` is set.
+    """Look up a name relative to `base`, and yield the file with its digest if it is in `folder`. A missing file counts
+    if its name is clearly a path, or if `absent` is set.
     """
     path, place = base.absolute() / name, folder.absolute()
     if "\0" in name or not (absent or os.path.lexists(path) or _is_clear(name, base.absolute(), place)):
@@ -198,9 +195,8 @@ def _find_program(name: str, folder: Path, base: Path, *, absent: bool = False) 
 
 
 def _is_clear(name: str, base: Path, folder: Path) -> bool:
-    """Return whether the name of a missing file is clearly a path.
-
-    This is False for anything that could be a command or a key, because keys must not be stored.
+    """Return whether the name of a missing file is clearly a path. This is False for anything that could be a command
+    or a key, because keys must not be stored.
     """
     if any(map(str.isspace, name)):
         return False

@@ -24,10 +24,10 @@ _OF_LAST_RUN: Final = (
 
 
 def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
-    """Return whether every result in `file` is also in the last run of a journal.
+    """Return whether every result in `file` is also in the last run of a journal, in the form in which the journal
+    stores it. An incomplete last line only has to match the start of a result.
 
-    Results are compared in the form in which the journal stores them. If the last line is incomplete, it only has to
-    match the start of a result. Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
+    Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))
@@ -58,7 +58,6 @@ def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: 
 
 def _stored_text(text: str, value: object) -> bytes:
     """Return the text stored as `value` in the form that `dump_result` writes, or empty bytes if it is not a result.
-
     Earlier versions included default values and did not compress texts.
     """
     data = text.encode("utf-8", "replace")

@@ -77,11 +77,12 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path`, or write everything that can be read to a new journal at `output`.
+    """Repair the journal at `path` in place if it is damaged or has an earlier format, or write everything that can be
+    read to a new journal at `output`. Raises `JournalInUse` if a process is using the journal, and `JournalError` if
+    nothing can be read or `output` exists.
 
     Without `output`, the damaged file is kept under another name, and an interrupted repair is completed. Undamaged
-    journals are not changed, and earlier formats are converted. Raises `JournalInUse` if a process is using the
-    journal, and `JournalError` if the journal is missing or unreadable, or if `output` exists.
+    journals are not changed.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
@@ -93,7 +94,9 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    """Repair a journal that this process has locked, or complete an interrupted repair."""
+    """Repair a journal that this process has locked, or complete an interrupted repair. Raises `JournalError` if
+    nothing can be read, or if `output` exists.
+    """
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
     if output is None and ready.exists():
@@ -128,7 +131,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
 
 
 def _copy_aside(path: Path) -> Path:
-    """Copy a file and its write-ahead log to an unused name, and return the path of the copy."""
+    """Copy a file and, if not empty, its write-ahead log to an unused name, and return the path of the copy."""
     aside = free_name(path)
     for ending in ("-wal", ""):
         beside, other = (file.with_name(file.name + ending) for file in (path, aside))
@@ -161,9 +164,8 @@ def _remove(file: Path) -> None:
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy everything that is readable to a new journal.
-
-    Returns whether the journal was undamaged, and the numbers of rows kept and lost in each table.
+    """Copy everything that is readable to a new journal. Return whether the journal was undamaged and in the current
+    format, and the numbers of rows kept and lost in each table.
     """
     _remove(copy)
     _remove(new)
@@ -187,10 +189,8 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
 
 
 def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy, and return it together with whether it is undamaged.
-
-    If its first page is unusable, it is replaced with the first page of a new journal, whose tables start at the same
-    positions.
+    """Open the copy, and return the connection with whether the copy is undamaged. If its first page is unusable, it is
+    replaced in the file with the first page of a new journal, whose tables start at the same positions.
     """
     database = connect(str(copy))
     try:
@@ -248,9 +248,8 @@ def _replace_first_page(file: Path) -> None:
 
 
 def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
-    """Copy the readable rows of `meta`, and return whether all dictionaries are intact.
-
-    The owner is not copied. Long values are only copied if they are dictionaries.
+    """Copy the readable rows of `meta`, and return whether all dictionaries are intact. The owner is not copied, and
+    long values only if they are dictionaries.
     """
     names: list[object] = []
     with contextlib.suppress(*_UNREADABLE_FILE):
@@ -272,9 +271,8 @@ def _copy_facts(source: sqlite3.Connection, target: sqlite3.Connection) -> bool:
 def _copy_rows(
     path: Path, source: sqlite3.Connection, target: sqlite3.Connection, table: str, *, has_digests: bool
 ) -> tuple[int, int]:
-    """Copy the valid rows of a table, and return the numbers of rows that were kept and lost.
-
-    If the source has no digests, they are added.
+    """Copy the valid rows of a table, and return the numbers of rows that were kept and lost. If the source has no
+    digests, they are added.
     """
     columns = [name for _, name, *_ in target.execute(f"PRAGMA table_info({table})")]
     if not has_digests:
@@ -309,9 +307,8 @@ def _count(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows(database: sqlite3.Connection, table: str, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the readable rows of a table, and None for each row that is known to be lost.
-
-    After many unreadable parts, the search is given up, so more rows may be missing.
+    """Yield the readable rows of a table, and None for each gap in which a row is known to be lost. After many
+    unreadable parts, the search is given up, so more rows may be missing.
     """
     if table == "spent":
         yield from _rows_from_both_ends(database, columns)
@@ -353,9 +350,8 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent` from the start and, if that fails, also from the end.
-
-    The table has no row ids. If the last value yielded is None, rows in the middle may be lost.
+    """Yield the rows of `spent` from the start and, if that fails, also from the end. The table has no row ids. If the
+    last value yielded is None, rows in the middle may be lost.
     """
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()

@@ -109,9 +109,8 @@ class StoredReply:
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
-    """Build the row for the outcome of a call. Raises `TypeError` or `ValueError` if it cannot be stored.
-
-    For errors and composite calls, the numbers of tokens and calls are 0.
+    """Return the row for the outcome of a call. For errors and composite calls, the numbers of tokens and calls are 0.
+    Raises `TypeError` or `ValueError` if it cannot be stored.
     """
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
@@ -121,7 +120,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
         complete = call.self_contained or (isinstance(reply, AgentReply) and reply.recorded is not None)
         reusable = complete and (not call.is_model_call or is_reusable(reply))
         spent = (0, 0, 0) if call.composite else (usage.input_tokens, usage.output_tokens, usage.calls)
-        if not all(type(count) is int for count in spent):
+        if {*map(type, spent)} != {int}:
             raise TypeError(f"the token usage of the reply must consist of integers, not {spent}")
     else:
         assert outcome.error is not None
@@ -131,7 +130,7 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     if call.composite and notes.uncounted:
         text = dump_json({**json.loads(text), _UNCOUNTED: notes.uncounted})
     if call.is_model_call and reply is not None:
-        text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{json.dumps(notes.cost)}}}'
+        text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{dump_json(notes.cost)}}}'
     if outcome.files:
         files = [file.model_dump(mode="json", exclude_none=True) for file in outcome.files]
         text = dump_json({**json.loads(text), _FILES: files})
@@ -145,9 +144,8 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
 
 
 def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], str | bytes]) -> tuple[Any, ...]:
-    """Build the row for an item's result. `compress` converts the result's text to its stored form.
-
-    Raises `ValueError` if the text cannot be stored.
+    """Build the row for an item's result. `compress` converts the result's text to its stored form. Raises `ValueError`
+    if the text cannot be stored.
     """
     item, outcome, again = finished.item, finished.outcome, int(finished.again)
     row = (run, finished.index, *item, finished.fingerprint, outcome, again, time.time(), finished.text)
@@ -162,9 +160,8 @@ def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
 
 
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
-    """Read the reply in a row of `replies`.
-
-    Returns None if the row is damaged or does not belong to the call with the given key.
+    """Return the stored outcome in a row of `replies`, or None if the row is damaged or does not belong to the call
+    with the given key.
     """
     if row[0] != key or not is_intact("replies", row):
         return None
@@ -195,9 +192,8 @@ DECODE_ERRORS: Final = (ArithmeticError, AttributeError, LookupError, RecursionE
 
 
 def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLine]:
-    """Sum the rows of `spent` over all sessions, by model, stage and judge.
-
-    Raises `JournalDamaged` if a row is damaged.
+    """Return the sums of the rows of `spent` over all sessions, by model, stage and judge. Raises `JournalDamaged` if a
+    row is damaged.
     """
     lines: dict[tuple[str, ...], LedgerLine] = {}
     for row in rows:
@@ -210,7 +206,7 @@ def sum_ledger_lines(path: Path, rows: Sequence[Sequence[Any]]) -> list[LedgerLi
 
 
 def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
-    """Read a row of `runs`, or return None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
+    """Return the run in a row of `runs`, or None if `row` is None. Raises `JournalDamaged` if the row is damaged."""
     if row is None:
         return None
     id, began, ended, items, _, text, _ = row
@@ -255,7 +251,6 @@ def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
 
 def _read_spent(text: str) -> tuple[float, int | None]:
     """Return the seconds and the cost in picodollars of the answered requests, from the end of a reply's JSON text.
-
     Returns 0.0 and None if the text does not contain them because an older version wrote it.
     """
     start = text.rfind(f',"{_ANSWERED}":')

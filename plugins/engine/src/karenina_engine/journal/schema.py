@@ -135,10 +135,10 @@ def create_tables(database: sqlite3.Connection) -> None:
 
 
 def row_digest(table: str, values: Sequence[Any]) -> bytes:
-    """Compute the digest of a row. `values` contains the row's columns in order, without the digest.
+    """Return the digest of a row: 16 bytes over the table's name and `values`, the row's columns in order without the
+    digest. For a result, `run` and `place` are not covered.
 
-    For a result, `run` and `place` are not covered. Raises `UnicodeEncodeError` if the last value contains a lone
-    surrogate.
+    Raises `UnicodeEncodeError` if the last value contains a lone surrogate.
     """
     *head, last = values[_NOT_COVERED.get(table, 0) :]
     digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))
@@ -152,9 +152,8 @@ def with_digest(table: str, values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_intact(table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row of the given table matches its digest.
-
-    `row` must contain all columns of the table, in order.
+    """Return whether a row of the given table matches its digest. `row` must contain all columns of the table, in
+    order.
     """
     try:
         return bool(row_digest(table, row[:-1]) == row[-1])
@@ -163,9 +162,8 @@ def is_intact(table: str, row: Sequence[Any]) -> bool:
 
 
 def find_foreign_object(database: sqlite3.Connection) -> str | None:
-    """Describe the first difference between a database's schema and a journal's schema.
-
-    Returns None if there is no difference.
+    """Return a description of the first object in which a database's schema differs from a journal's, or None if they
+    are equal.
     """
     ours, theirs = _objects_of_a_journal(), _objects(database)
     for name, (kind, _, sql) in theirs.items():

@@ -90,11 +90,10 @@ def runs_folder() -> Path:
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store a run's command. `id` is the id of the run's journal.
+    """Store a run's command in the user's state folder under `id`, the id of its journal. If this fails, a warning is
+    logged and the run continues, but `karenina resume` will not be able to repeat it.
 
-    This also removes the commands of journals that no longer exist, and older commands for the same path. If the folder
-    cannot be written to, a warning is logged and the run continues, but `karenina resume` will not be able to repeat
-    it.
+    This also removes the commands of journals that no longer exist, and older commands for the same path.
     """
     try:
         folder = runs_folder()
@@ -109,10 +108,8 @@ def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
 
 
 def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
-    """Return the command of this user's run with `journal`, or None if there was none.
-
-    Both the id and the path must match. Raises `UserStateError` if the file is malformed or unreadable, or if another
-    user could have written it.
+    """Return the command of this user's run with `journal`, or None if there is none with both this id and this path.
+    Raises `UserStateError` if the file is malformed or unreadable, or if another user could have written it.
     """
     if not is_id(id):
         return None
@@ -123,18 +120,19 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
     return dict(stored["command"])
 
 
-def store_rules(id: str, run: str, rules: Iterable[tuple[str, Mapping[str, str]]]) -> None:
+def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
     """Store the field rules of a run, in words.
 
-    `id` is the id of the journal, and `run` that of the run in result files. `rules` contains the id of each template
-    and its rules by field. Rules that take more than `MOST_BYTES` or cannot be written are not stored.
+    `id` is the id of the journal, and `run` that of the run in result files. `rules` are blocks of lines of JSON, with
+    the id of a template and its rules by field. Rules that take more than `MOST_BYTES` or cannot be written are not
+    stored.
     """
 
     def write(file: BinaryIO) -> None:
         """Write the version and the run, then a line for each template. Raises `UserStateError` if this is too long."""
         file.write(json.dumps([_VERSION, run]).encode() + b"\n")
-        for entry in rules:
-            file.write(json.dumps(entry).encode() + b"\n")
+        for block in rules:
+            file.write(block)
             if file.tell() > MOST_BYTES:
                 raise UserStateError(f"the rules take more than {MOST_BYTES:,} bytes")
 
@@ -148,10 +146,8 @@ def store_rules(id: str, run: str, rules: Iterable[tuple[str, Mapping[str, str]]
 
 
 def read_own_rules(id: str, run: object) -> dict[str, Mapping[str, str]] | None:
-    """Return the field rules stored by a run, by template id, or None if there are none.
-
-    Call this only for a journal that has an own command (see `read_own_command`). Raises `UserStateError` if the file
-    cannot be used.
+    """Return the field rules stored by a run, by template id, or None if there are none. Call this only for a journal
+    that has an own command (see `read_own_command`). Raises `UserStateError` if the file cannot be used.
     """
     file = _rules_file(id)
     try:
@@ -171,9 +167,8 @@ def _rules_file(id: str) -> Path:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether `journal` is a copy of a journal that this user ran and that still exists.
-
-    Returns False if the stored command cannot be read.
+    """Return whether `journal` is a copy of a journal that this user ran and that still exists. Returns False if the
+    stored command cannot be read.
     """
     if not is_id(id):
         return False
@@ -185,9 +180,8 @@ def belongs_to_other_journal(id: object, journal: Path) -> bool:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Read a state file. Returns None if it does not exist.
-
-    Raises `UserStateError` if the file is malformed or unreadable, or if another user could have written it.
+    """Return the contents of a state file, or None if it does not exist. Raises `UserStateError` if the file is
+    malformed or unreadable, or if another user could have written it.
     """
     try:
         with _open(file) as opened:
@@ -207,9 +201,8 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def _open(file: Path) -> Iterator[BinaryIO]:
-    """Open a state file for reading. Raises `FileNotFoundError` if it does not exist.
-
-    Raises `UserStateError` if it is unreadable, or if another user could have written it.
+    """Open a state file for reading. Raises `FileNotFoundError` if it does not exist. Raises `UserStateError` if it is
+    unreadable, or if another user could have written it.
     """
     try:
         check_own_folder(file.parent)
@@ -228,7 +221,6 @@ def _open(file: Path) -> Iterator[BinaryIO]:
 
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
     """Remove the commands and rules of journals that were deleted or replaced by a newer journal at the same path.
-
     Files that cannot be read or removed are skipped.
     """
     for file in list(_state_files(folder)):
@@ -249,10 +241,8 @@ def _state_files(folder: Path) -> Iterator[Path]:
 
 
 def _is_stale(journal: Path, file: Path) -> bool:
-    """Return whether the journal no longer exists.
-
-    If its whole folder is missing, the journal counts as existing for `_UNREACHABLE` seconds after the command was
-    stored.
+    """Return whether the journal no longer exists. If its whole folder is missing, the journal counts as existing for
+    `_UNREACHABLE` seconds after the command was stored.
     """
     if journal.exists():
         return False

@@ -92,10 +92,11 @@ class JournalView:
         self._database.close()
 
     def command(self) -> dict[str, Any] | None:
-        """Return the last run's command, or None if there was no run. See `karenina_engine.journal.command`.
+        """Return the last run's command, or None if there was no run. It is only a label: do not run it, since the
+        journal may come from anyone. Like all methods of this class, this raises `JournalDamaged` if the data that it
+        reads is damaged.
 
-        The command is only a label. Do not run it, since the journal may come from anyone. Like all methods of this
-        class, this raises `JournalDamaged` if the data that it reads is damaged.
+        See `karenina_engine.journal.command`.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         return run.command if run is not None else None
@@ -118,9 +119,8 @@ class JournalView:
         return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
-        """Return the status of the last run.
-
-        If a process was killed and left its lock file behind, the file is removed.
+        """Return the status of the last run. Despite only reading, this removes a lock file that a killed process left
+        behind.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
@@ -172,9 +172,8 @@ class JournalView:
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def prices(self) -> dict[str, dict[str, float]]:
-        """Return each model's latest price in US dollars per million tokens, by `id (interface:name)`.
-
-        Models are omitted if their price is unknown or depends on the length of the prompt.
+        """Return each model's latest price in US dollars per million tokens and kind of token, by `id
+        (interface:name)`. Models are omitted if their price is unknown or depends on the length of the prompt.
         """
         prices: dict[str, dict[str, float]] = {}
         for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):
@@ -188,9 +187,8 @@ class JournalView:
         return prices
 
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
-        """Count the reusable calls for the given answers, by model id and stage.
-
-        `answers` contains pairs of a question id and a replicate.
+        """Count the reusable calls for the given answers, by model id and stage. `answers` contains pairs of a question
+        id and a replicate.
         """
         counts: Counter[tuple[str, str]] = Counter()
         for question, replicate, model, stage, calls in self._all(
@@ -202,9 +200,8 @@ class JournalView:
         return counts
 
     def results(self, model: str | None = None) -> Iterator[str]:
-        """Yield the results of the last run as JSON, in matrix order. Default values may be omitted.
-
-        Set `model` to the id of an answering model to get only that model's results.
+        """Yield the results of the last run as JSON, in matrix order. Default values may be omitted. Set `model` to the
+        id of an answering model to get only that model's results.
         """
         last = "SELECT rowid FROM results WHERE run = (SELECT max(id) FROM runs) ORDER BY run, place"
         for row in self._rows("results", last):
@@ -212,9 +209,8 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for the given questions, as pairs of an item and its JSON.
-
-        If an item's fingerprint changed during the run, it has two results. The last one is valid.
+        """Yield the last run's results for the given questions, as pairs of an item and its JSON. If an item's
+        fingerprint changed during the run, it is yielded twice, and the last result is valid.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -240,13 +236,13 @@ class JournalView:
         return [row[0] for row in self._all(first, most)]
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the last run without duplicates, followed by answers that no result uses.
+        """Yield the answers of the last run without duplicates, as recordings, followed by answers that no result uses.
+        Failed calls are omitted, and so are conversations that broke off or have no result; warnings state how many.
 
         Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
         answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of
-        `Message.to_dict`, with how it ended (see `recorded_answer`). Failed calls are omitted, and so are conversations
-        that broke off or have no result, because a journal contains only the model's side of them; warnings state how
-        many. Set `model` to the id of an answering model to get only that model's answers.
+        `Message.to_dict`, with how it ended (see `recorded_answer`). A journal contains only the model's side of the
+        conversations that are omitted. Set `model` to the id of an answering model to get only that model's answers.
         """
         seen: set[tuple[str, str, int]] = set()
         left_out: dict[tuple[str, str, int], str] = {}
@@ -318,9 +314,8 @@ class JournalView:
             return make_row(columns, row)
 
     def _rows(self, table: str, query: str, *values: Any) -> Iterator[Sequence[Any]]:
-        """Yield the rows whose ids `query` selects, one at a time.
-
-        Raises `JournalDamaged` if a row is damaged. Rows that have been deleted in the meantime are skipped.
+        """Yield the rows whose ids `query` selects, one at a time. Raises `JournalDamaged` if a row is damaged. Rows
+        that have been deleted in the meantime are skipped.
         """
         for (id,) in self._all(query, *values):
             row = self._one(_ONE_ROW[table], id)
@@ -340,9 +335,8 @@ class JournalView:
 
     @contextmanager
     def _damage(self, table: str, row: Sequence[Any] = ()) -> Iterator[None]:
-        """Convert errors raised in the `with` block while reading a value to `JournalDamaged`.
-
-        Pass `row` if the message should include its question.
+        """Convert errors raised in the `with` block while reading a value to `JournalDamaged`. Pass `row` if the
+        message should include its question.
         """
         try:
             yield
@@ -361,10 +355,8 @@ class JournalView:
 
 
 def find_journal(results: Path) -> Path | None:
-    """Return the journal next to a result file whose last run wrote that file, or None if there is none.
-
-    The journal is identified by the run id in the file's header, so it may have any name. Unreadable journals are
-    ignored.
+    """Return the journal next to a result file whose last run wrote that file, or None if there is none. It is
+    identified by the run id in the file's header, so it may have any name. Unreadable journals are ignored.
     """
     run = read_header(results).get("id")
     if not isinstance(run, str):

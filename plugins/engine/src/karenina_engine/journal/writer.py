@@ -72,9 +72,8 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Add a row to the next commit, and return a future that resolves when it has been committed.
-
-        This must be called in an event loop. Raises `JournalError` if an earlier commit failed.
+        """Add a row to the next commit, and return a future that resolves when it has been committed. This must be
+        called in an event loop. Raises `JournalError` if an earlier commit failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -83,17 +82,14 @@ class JournalWriter:
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
-        """Add a row to the next commit. If it cannot be stored, a warning is logged.
-
-        This must be called in an event loop.
+        """Add a row to the next commit. If it cannot be stored, a warning is logged. This must be called in an event
+        loop.
         """
         self._add_row(_Row(statement, values))
 
     def flush(self) -> None:
-        """Commit the collected rows and the changed ledger lines now.
-
-        Rows that cannot be stored are skipped, and their futures fail. Raises `JournalError` if the file cannot be
-        written. All rows are then kept for another attempt.
+        """Commit the collected rows and the changed ledger lines now. Rows that cannot be stored are skipped, and their
+        futures fail. Raises `JournalError` if the file cannot be written, and keeps all rows for another attempt.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -118,9 +114,8 @@ class JournalWriter:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Run the `with` block as a transaction. It is rolled back if an exception is raised.
-
-        Errors from SQLite and the operating system are raised as `JournalError`.
+        """Run the `with` block as a transaction. It is rolled back if an exception is raised. Errors from SQLite and
+        the operating system are raised as `JournalError`.
         """
         database = self.database
         with journal_errors(self.path, "written"):
@@ -143,10 +138,8 @@ class JournalWriter:
         )
 
     def _commit(self, rows: Sequence[_Row]) -> dict[int, UnstorableRow]:
-        """Write the rows and the changed ledger lines, and return the errors for rows that cannot be stored.
-
-        The errors are keyed by the row's `id()`. Raises `JournalError` if the file cannot be written at all. In that
-        case, nothing is stored.
+        """Write the rows and the changed ledger lines, and return the errors for rows that cannot be stored, keyed by
+        the row's `id()`. Raises `JournalError` if the file cannot be written at all, in which case nothing is stored.
         """
         changed = self.ledger.changed.values() if self.ledger is not None else ()
         spent = [make_spent_row(self.session, line) for line in changed]
@@ -169,9 +162,8 @@ class JournalWriter:
         return {}
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
-        """Write the rows one at a time, because one of them could not be stored.
-
-        Returns the errors, keyed by the row's `id()`. Errors that nobody is waiting for are logged as warnings.
+        """Write the rows one at a time, because one of them could not be stored. Returns the errors, keyed by the row's
+        `id()`. Errors that nobody is waiting for are logged as warnings.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():
@@ -187,9 +179,8 @@ class JournalWriter:
         return refused
 
     def _add_row(self, row: _Row) -> None:
-        """Add a row to the next commit, and schedule that commit.
-
-        It takes place `GATHERING` seconds after the previous commit. If no calls are in flight, it takes place at once.
+        """Add a row to the next commit, and schedule that commit. It takes place `GATHERING` seconds after the previous
+        commit. If no calls are in flight, it takes place at once.
         """
         self._rows.append(row)
         loop = asyncio.get_running_loop()

@@ -153,9 +153,8 @@ class Estimate:
         return all(line.cost is not None for line in self.lines)
 
     def format_cost(self) -> str:
-        """Return the cost and its range as text.
-
-        The text starts with "at least" if some prices are unknown, and is "unknown" if all of them are.
+        """Return the cost and its range as text, with "at least" in front if some prices are unknown, or "unknown" if
+        all of them are.
         """
         least, typical, most = (format_cost(round(cost)) for cost in self.cost)
         if not self.known and not any(self.cost):
@@ -163,9 +162,8 @@ class Estimate:
         return ("" if self.known else "at least ") + (typical if least == most else f"{typical} ({least} to {most})")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the estimate as JSON-compatible data.
-
-        A span becomes a list of its smallest, typical and largest values. Costs are in US dollars.
+        """Return the estimate as JSON-compatible data. A span becomes a list of its smallest, typical and largest
+        values. Costs are in US dollars.
         """
         return {
             "items": self.items,
@@ -207,12 +205,12 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """Estimate a run over the given questions, without making any calls.
+    """Estimate the calls, tokens and cost of a run over the given questions, without making any calls. If there is a
+    journal, only the remaining work is counted. Raises `PlanError` if a question has no valid plan.
 
-    If there is a journal, only the remaining work is counted. `sample` is the maximum number of questions whose prompts
-    are previewed if all of these need the same calls. Logs warnings about unusable plugins, and about fields and traits
-    without effect. Raises `PlanError` if a question has no valid plan, `ConfigError` if a required plugin is missing or
-    a stage rejects a question, and `JournalError` if the journal cannot be read.
+    `sample` is the maximum number of questions whose prompts are previewed if all of these need the same calls. Logs
+    warnings about unusable plugins, and about fields and traits without effect. Raises `ConfigError` if a required
+    plugin is missing or a stage rejects a question, and `JournalError` if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -232,7 +230,9 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return the indexes of items that have a usable result in the journal, as the keys of a dict."""
+    """Return the indexes of items that have a usable result in the journal, as the keys of a dict whose values are all
+    True.
+    """
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -293,7 +293,9 @@ class _RemainingWork:
     answered: set[tuple[str, int]] = field(default_factory=set)
 
     def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items that are not in `done`, together with their answers and questions."""
+        """Count the items that are not in `done`, together with their answers and questions. Call this once, because it
+        adds to the counts.
+        """
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
@@ -320,9 +322,8 @@ class _RemainingWork:
         return self.items[sent.pair.model, 0]
 
     def sample(self, most: int) -> list[Question]:
-        """Return at most `most` of the remaining questions, drawn with a fixed seed.
-
-        Questions at equal distances could all be of one kind.
+        """Return at most `most` of the remaining questions in order, drawn with a fixed seed. Questions at equal
+        distances could all be of one kind.
         """
         chosen = self.places if len(self.places) <= most else Random(0).sample(self.places, most)  # noqa: S311
         return [self.matrix.questions[place] for place in sorted(chosen)]
@@ -337,9 +338,8 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
-    """Preview the prompts for a sample of questions, and scale them up to the remaining work.
-
-    `view` is the journal, or None if there is none.
+    """Preview the prompts for a sample of questions, and scale them up to the remaining work. `view` is the journal, or
+    None if there is none.
     """
     matrix = counted.matrix
     estimated = Estimate(len(matrix), counted.done, 0)
@@ -353,7 +353,7 @@ async def _make_estimate(
     ]
 
     async def preview(question: Question) -> list[_Sent]:
-        """Return the prompts for a question."""
+        """Return the prompts of a question with each pair of models, and note in `estimated` what cannot be counted."""
         sent: list[_Sent] = []
         for pair in pairs:
             show = partial(preview_prompts, question, pair.config, plugins, trust=trust, answer=_ANSWER)
@@ -394,9 +394,8 @@ async def _make_estimate(
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
-    """Return the judges that judge every item.
-
-    Each comes with its index among the matrix's judges and with whether it is the first in the list.
+    """Return the judges that judge every item, those in panels included. Each comes with its index among the matrix's
+    judges and with whether it is the first in the list.
     """
     asked = [
         (at, member)
@@ -433,9 +432,8 @@ class _LineCounter:
         return list(self._found.values())
 
     def add(self, prompt: Prompt, times: Span) -> None:
-        """Count a prompt that is sent `times` times. These numbers may be fractions.
-
-        If the journal has enough of the model's calls in this stage, their mean is used instead of the prompt's tokens.
+        """Count a prompt that is sent `times` times. These numbers may be fractions. If the journal has enough of the
+        model's calls in this stage, their mean is used instead of the prompt's tokens.
         """
         model = prompt.target
         key = (model.id, model.interface, model.model_name, prompt.stage)
@@ -451,9 +449,8 @@ class _LineCounter:
         line.output_tokens = line.output_tokens.plus(output.times(times))
 
     def _tokens_of_attachments(self, prompt: Prompt) -> Span:
-        """Return the expected tokens of a prompt's attachments, as far as they are known.
-
-        Only the most that an image costs is known without its size, so half of it counts as typical.
+        """Return the expected tokens of a prompt's attachments: from none to the most that they cost, and half of it as
+        typical, because only the most is known. Unknown ones count as nothing and are noted in `unknown`.
         """
         model, most = prompt.target, 0
         spec = find_adapter(self._plugins, model.interface).spec
@@ -466,9 +463,8 @@ class _LineCounter:
         return Span(0, most / 2, most)
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract the calls that have replies in the journal, and return their number.
-
-        `kept` contains the number of these calls by model id and stage.
+        """Subtract the calls that have replies in the journal, and return their number. `kept` contains the number of
+        these calls by model id and stage.
         """
         subtracted = 0
         for line in self._found.values():
@@ -497,9 +493,8 @@ class _LineCounter:
 
 
 def _usage_of(prompt: Prompt, attached: Span = _ZERO) -> tuple[Span, Span, Span]:
-    """Return the number of calls for a prompt, and the total numbers of input and output tokens.
-
-    `attached` are the tokens of its attachments.
+    """Return the number of calls for a prompt, and the total numbers of input and output tokens. `attached` are the
+    tokens of its attachments.
     """
     sent = _tokens_of([message.content for message in prompt.messages]).plus(attached)
     allowed = prompt.target.max_tokens

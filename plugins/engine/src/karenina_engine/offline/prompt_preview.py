@@ -64,11 +64,12 @@ _TEXTS: Final[Mapping[str, str]] = {
 
 
 def example_for_schema(schema: Schema, words: str, *, yes: bool = True, empty: bool = False) -> str:
-    """Return example JSON that is valid under `schema`.
+    """Return example JSON that is valid under `schema`, with the beginning of `words` as strings, `yes` as booleans and
+    one item in lists, unless the schema requires otherwise. Parts that are nested too deeply or not supported become
+    null.
 
-    Strings contain the beginning of `words`, so that quotations can be found in the answer. Booleans have the value
-    `yes`, and lists have one item unless the schema requires otherwise. Parts that are nested too deeply or that are
-    not supported become null. If `empty` is set, values are null where possible, and lists are as short as possible.
+    Quotations from `words` can be found in the answer. If `empty` is set, values are null where possible, and lists are
+    as short as possible.
     """
     return json.dumps(_value(schema, schema, _Filling(words.strip(), yes, empty), 0), ensure_ascii=False)
 
@@ -83,9 +84,8 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value for part of the schema. Returns None if the part is nested too deeply or not supported.
-
-    If the part allows several options, the first option other than null is used.
+    """Return a value for part of the schema. Returns None if the part is nested too deeply or not supported. If the
+    part allows several options, the first option other than null is used.
     """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
@@ -152,9 +152,8 @@ def _text(part: Schema, words: str) -> str:
 
 
 def _resolve(part: Schema, root: Schema) -> Schema:
-    """Resolve the references in part of the schema.
-
-    A reference that has no target or is nested too deeply becomes an empty schema.
+    """Return part of the schema with its reference resolved. A reference that has no target or is nested too deeply
+    becomes an empty schema.
     """
     resolved: Any = part
     for _ in range(_MAX_DEPTH):
@@ -254,14 +253,14 @@ async def preview_prompts(
     answer: str = PLACEHOLDER,
     longest: bool | None = None,
 ) -> PromptPreview:
-    """Record the prompts for a question, as if `answer` were the answering model's answer.
+    """Return the prompts that models would receive for a question, as if `answer` were the answering model's answer. No
+    server is called, so neither keys nor servers are needed. Raises `PlanError` if the question has no valid plan.
 
     With `longest`, `answer` is a placeholder: recorded answers take its place, and other conversations are as long as
     possible if it is True, and as short as possible if it is False. Otherwise, conditions are decided by `answer`.
 
-    This uses the configuration's first answering model and first judge, or placeholders if there are none. No server is
-    called, so neither keys nor servers are needed. Judges answer yes to every question unless this would make
-    the answer fail. Raises `PlanError` if the question has no valid plan.
+    This uses the configuration's first answering model and first judge, or placeholders if there are none. Judges
+    answer yes to every question unless this would make the answer fail.
     """
     negative: set[str] = set()
     with nullcontext() if longest is None else assume_length(longest=longest) as assumed:
@@ -309,9 +308,8 @@ class _Records:
         )
 
     def is_repeated(self, request: ModelRequest) -> bool:
-        """Return whether a request repeats an earlier request whose reply was rejected.
-
-        Such a request has the same stage and schema as the earlier request, and ends with the reason for the rejection.
+        """Return whether a request repeats an earlier request whose reply was rejected. Such a request has the same
+        stage and schema as the earlier request, and ends with the reason for the rejection.
         """
         assert self.current is not None
         return request.messages[-1].content.startswith(REFUSAL) and any(
@@ -344,7 +342,9 @@ class _Records:
 async def _preview_once(
     question: Question, config: VerificationConfig, trust: Trust, ports: _PreviewPorts
 ) -> tuple[_Records, set[str]]:
-    """Run the pipeline once. Returns the records, and the stages that failed the item because of a JSON reply."""
+    """Run the pipeline once without calling a model. Return the records, and the stages that vetoed the item after a
+    request for JSON.
+    """
     core, records = config.core, ports.records
     pipeline = Planner(config, ports.plugins).pipeline(question)
     answering = core.answering_models[0] if core.answering_models else _placeholder_model("answering")
@@ -415,10 +415,10 @@ class _PreviewPorts:
         return self.factory.plugins
 
     async def call(self, request: ModelRequest) -> Any:
-        """Record a request, and return a placeholder reply, or the recorded one.
+        """Record a request, and return a placeholder reply or, from a model with recorded answers, the recorded one.
+        Requests to such models, and repeated requests, are not recorded.
 
-        Requests to models with recorded answers are not recorded. Repeated requests are not recorded either, and get a
-        reply that is as empty as the schema allows.
+        A repeated request gets a reply that is as empty as the schema allows.
         """
         records = self.records
         repeated = request.schema is not None and records.is_repeated(request)
@@ -457,9 +457,8 @@ class _PreviewPorts:
         return reply
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the adapter answers through an agent.
-
-        Without an adapter, return whether the model has MCP servers.
+        """Return whether the adapter answers through an agent. Without an adapter, return whether the model has MCP
+        servers.
         """
         return self._declared(lambda: self.factory.answers_through_agent(model, info), bool(model.mcp_urls_dict))
 

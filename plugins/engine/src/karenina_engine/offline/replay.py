@@ -68,10 +68,11 @@ class ReplayedItem:
 async def replay_items(
     replay: Replay, ids: Sequence[str], on_reply: Callable[[CallRecord], None] | None = None
 ) -> AsyncGenerator[ReplayedItem]:
-    """Replay the items of the given questions, and yield them in the order in which they finish.
+    """Replay the items of the given questions from the journal, and yield them in the order in which they finish,
+    without those that have no result there. Raises `JournalError` if the journal cannot be read, and `ConfigError` or
+    `PlanError` if the run cannot be prepared.
 
-    Items without a result in the journal are skipped. `on_reply` is called with each call whose reply was found. Raises
-    `JournalError` if the journal cannot be read, and `ConfigError` or `PlanError` if the run cannot be prepared.
+    `on_reply` is called with each call whose reply was found.
     """
     from karenina_engine.run.prepare import prepare_run
 
@@ -143,10 +144,10 @@ class ReplayReplies:
     renewed: set[tuple[str, int]] = field(default_factory=set)
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call, or None if the call has to be made.
+        """Return the stored outcome of the call, or None if the call has to be made. If it must not be made either,
+        raises `PortError` and adds it to `missed`.
 
-        If there is no stored outcome and the call must not be made, adds it to `missed` and raises `PortError`. An
-        answer that has to be generated again is added to `renewed`.
+        An answer that has to be generated again is added to `renewed`.
         """
         info = call.info
         try:
@@ -168,9 +169,8 @@ class ReplayReplies:
         return outcome
 
     async def _find_any(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome under the first identity that has one, or None if no identity has one.
-
-        If there is none and the journal is replaying, raises `NoRecordedReply`.
+        """Return the stored outcome of the call under the first of its model's identities that has one, or None. If
+        there is none and the journal is replaying, raises `NoRecordedReply`.
         """
         *others, last = self._with_identities(call)
         for other in others:
@@ -181,10 +181,8 @@ class ReplayReplies:
         return await self._from_journal(last)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call, or None if there is none.
-
-        The outcome may be an error if the call must not be made again. If there is none and the journal is replaying,
-        raises `NoRecordedReply`.
+        """Return the stored outcome of the call, or None if there is none. The outcome may be an error if the call must
+        not be made again. If there is none and the journal is replaying, raises `NoRecordedReply`.
         """
         if self.journal.replaying:
             outcome = await self.journal.find(call)
@@ -196,9 +194,8 @@ class ReplayReplies:
         return outcome
 
     def _with_identities(self, call: CallRecord) -> list[CallRecord]:
-        """Return a copy of the call for each identity that its model had in the run.
-
-        If no identities are stored, returns just the call itself.
+        """Return a copy of the call for each identity that its model had in the run. If no identities are stored,
+        returns just the call itself.
         """
         digests = self.identities.get((call.endpoint.port, call.endpoint.model.id), ())
         return [call.with_endpoint_digest(digest) for digest in digests] or [call]
@@ -211,9 +208,8 @@ class ReplayReplies:
         """Do nothing. Calls that were not made are not recorded."""
 
     def _may_ask(self, call: CallRecord) -> bool:
-        """Return whether the call shows changed ground truth or is about a renewed answer.
-
-        For models that are only named in the journal, returns False, because they are never called.
+        """Return whether the call shows changed ground truth or is about a renewed answer. For models that are only
+        named in the journal, returns False, because they are never called.
         """
         info = call.info
         renewed = (info.question_id, info.replicate) in self.renewed
@@ -266,12 +262,12 @@ class SentPrompt:
 def find_prompts(
     journal: str | Path, benchmark: QuestionSource, *, trust: Trust | Literal["all"] | None = None
 ) -> dict[str, SentPrompt]:
-    """Find the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`).
+    """Return the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`), by replaying its
+    last run. If a question, a setting or a plugin has changed since, the prompts that depend on it are missing.
 
-    This replays the last run with the models in the journal, and with those of its settings that files may set. Every
-    prompt is exact, because it must match the digest in the journal. If a question, a setting or a plugin has changed
-    since, the prompts that depend on it are missing. `trust` is the same as for a `RunRequest`. Raises `JournalError`
-    if the journal cannot be read, `ConfigError` if its settings or models are invalid or the benchmark needs the user's
+    The replay uses the models in the journal, and those of its settings that files may set. Every prompt is exact,
+    because it must match the digest in the journal. `trust` is the same as for a `RunRequest`. Raises `JournalError` if
+    the journal cannot be read, `ConfigError` if its settings or models are invalid or the benchmark needs the user's
     trust, and `PlanError` if a question has no valid plan.
     """
     from karenina_engine.check.restricted_values import require_trust

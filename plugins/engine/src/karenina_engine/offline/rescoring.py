@@ -81,7 +81,6 @@ class Change:
     @property
     def missing(self) -> bool:
         """Whether the item had a verdict before but can no longer be judged, usually because a reply is missing.
-
         Undecided items are not included, since they have been compared with the ground truth.
         """
         return self.before.judged and not self.after.judged and not self.undecided
@@ -179,7 +178,7 @@ def _sections(report: RescoreReport) -> Iterator[Section]:
 
 
 def _changes_text(change: Change) -> str:
-    """Describe what changed, with one field or trait per line."""
+    """Return a description of what changed, with one field or trait per line."""
     parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
     parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
     if change.granular is not None:
@@ -239,21 +238,21 @@ def rescore(
     by_id: bool = False,
     on_scored: Callable[[Sequence[Outcome], int], None] | None = None,
 ) -> RescoreReport:
-    """Score the last run in `journal` again with a changed benchmark or configuration, without calling a model.
+    """Score the last run in `journal` again with a changed benchmark or configuration, without calling a model unless
+    `ask` is set. An item whose reply is missing becomes an error. If no item can be judged anymore, raises
+    `ConfigError` without writing anything.
 
-    An item becomes an error if the journal lacks a reply, or if a prompt would show changed ground truth to a model
-    (`PromptTask.shows_truth`). Set `ask` to make such calls and store their replies. If the answer itself is generated
-    again because a few-shot example changed, it is also judged again. Use `question_ids` to select questions; unknown
-    ids are ignored. If `output` is given, the new results are written to that JSONL file, and an existing file is
-    renamed.
+    An item also becomes an error if a prompt would show changed ground truth to a model (`PromptTask.shows_truth`). Set
+    `ask` to make such calls and store their replies. If the answer itself is generated again because a few-shot example
+    changed, it is also judged again. Use `question_ids` to select questions; unknown ids are ignored. If `output` is
+    given, the new results are written to that JSONL file, and an existing file is renamed.
 
     The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads. If
     `by_id` is set, replies are found by the model's id alone, as a `ModelLabel` requires. `on_scored` is called from
     time to time with the new outcomes and the total number of items.
 
     Raises `JournalError` if the journal cannot be read, `PlanError` if a question has no valid plan,
-    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for other problems. If no item can be judged
-    anymore, raises `ConfigError` without writing anything.
+    `BenchmarkFileError` if a question cannot be read, and `ConfigError` for other problems.
     """
     from karenina_engine.check.restricted_values import require_trust
 
@@ -314,9 +313,8 @@ def rescore(
 
 
 def _file_store(journal: Path, output: Path, config: VerificationConfig) -> FileStore:
-    """Return the store for the run's files.
-
-    If the output is in another folder than the journal, the files are copied to that folder.
+    """Return the store for the run's files. If the output is in another folder than the journal, the files are copied
+    to that folder.
     """
     settings, earlier = config.section(EngineSettings), files_folder(journal)
     if output.absolute().parent == journal.absolute().parent:
@@ -327,9 +325,8 @@ def _file_store(journal: Path, output: Path, config: VerificationConfig) -> File
 
 @contextmanager
 def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open the file for the new results, and yield a function that writes lines to it.
-
-    An existing file is renamed, and a warning is logged. Raises `ConfigError` if the file cannot be written.
+    """Open the file for the new results, and yield a function that writes lines to it. An existing file is renamed, and
+    a warning is logged. Raises `ConfigError` if the file cannot be written.
     """
     moved = prepare_output(path)
     if moved is not None:
@@ -339,7 +336,9 @@ def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
-    """Yield the reports on all chunks in order. They are made in this process or in a pool of processes."""
+    """Yield the reports on all chunks in order. They are made in this process or, if `processes` is 2 or more and the
+    system allows it, in forked processes; a chunk that fails there is made here.
+    """
     count = len(job.ids)
     chunks = [range(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK)]
     if processes < 2 or len(chunks) < 2 or not can_fork():
@@ -352,17 +351,14 @@ def _reports(job: _Job, processes: int) -> Iterator[_ChunkReport]:
 
 
 def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
-    """Rescore the questions at the given indexes in an event loop of their own."""
+    """Rescore the questions at the given indexes in an event loop of their own, and return the report."""
     from karenina_engine.run.execution import run_blocking
 
     return run_blocking(lambda: _rescore_questions(job, job.ids[chunk.start : chunk.stop]))
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore the given questions, and report them in run order.
-
-    Items with a missing reply become errors.
-    """
+    """Rescore the given questions, and return what changed, in run order. Items with a missing reply become errors."""
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:
@@ -403,7 +399,9 @@ def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> No
 
 
 def find_change(then: VerificationResult | EarlierResult, now: VerificationResult) -> Change | None:
-    """Compare two results of the same item. Returns the change, or None if there is none."""
+    """Return the change between two results of the same item, or None if outcome, fields, traits and granular result
+    are equal.
+    """
     fields = _differences(_field_results(then), _field_results(now))
     traits = _differences(_traits(then), _traits(now))
     was, is_now = then.template.verify_granular_result, now.template.verify_granular_result
@@ -424,9 +422,6 @@ def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
 
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    """Return the entries in which two tables differ, as pairs of the old and the new value.
-
-    A missing value is None.
-    """
+    """Return the entries in which two tables differ, as pairs of the old and the new value. A missing value is None."""
     names = dict.fromkeys([*was, *now])
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

@@ -86,9 +86,8 @@ class Observers:
         self.observes_item_starts = "karenina_item_started" in self._listeners
 
     def observes(self, what: str) -> bool:
-        """Return whether any observer handles the start or end of `what`.
-
-        `what` is `run`, `answer`, `item`, `stage` or `call`.
+        """Return whether any observer handles the start or end of `what`. `what` is `run`, `answer`, `item`, `stage` or
+        `call`.
         """
         return any(f"karenina_{what}_{when}" in self._listeners for when in ("started", "finished"))
 
@@ -123,9 +122,8 @@ class Observers:
         self._notify("karenina_item_finished", result=result)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Report the start of a stage, and return a function for reporting its record.
-
-        Returns None if no observer handles stages.
+        """Report the start of a stage, and return a function for reporting its record. Returns None if no observer
+        handles stages.
         """
         if not self.observes_stages:
             return None

@@ -50,18 +50,16 @@ class ProgressDisplay:
         self._progress = progress
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Show that an item has finished. `ended` is an ISO timestamp, and defaults to the current time.
-
-        This does nothing if the display is not running or if the run is too small to be shown.
+        """Show that an item has finished. `ended` is an ISO timestamp, and defaults to the current time. This does
+        nothing if the display is not running or if the run is too small to be shown.
         """
         if self._progress is not None and self._bar is not None:
             self._progress.add(outcome, ended)
             self._bar.update()
 
     def add_all(self, outcomes: Sequence[Outcome], total: int) -> None:
-        """Show that several items have finished, starting the display if necessary.
-
-        `total` is the number of items in the run.
+        """Show that several items have finished, starting the display if necessary. `total` is the number of items in
+        the run.
         """
         if self._progress is None:
             self.start(total)

@@ -49,7 +49,9 @@ class RunProgress:
         self._since = datetime.now(UTC).isoformat(timespec="microseconds")
 
     def add(self, outcome: Outcome, ended: str = "") -> None:
-        """Count an item. `ended` is the item's `metadata.timestamp`, and defaults to the current time."""
+        """Count an item. `ended` is the item's `metadata.timestamp`, and defaults to the current time; if it precedes
+        this run, the item does not count for the rate.
+        """
         self.done += 1
         self._new += not ended or ended >= self._since
         self._counts[_kind(outcome)] += 1
@@ -62,10 +64,8 @@ class RunProgress:
         return self.done - self._new
 
     def next_line(self) -> str | None:
-        """Return a progress line if one is due after the last item, or None if not.
-
-        At most `_MOST_LINES` lines are due at equal intervals. Another one is due after `_LONGEST_SILENCE` seconds
-        without a line.
+        """Return a progress line if one is due after the last item, or None if not: at most `_MOST_LINES` lines at
+        equal intervals, and one after `_LONGEST_SILENCE` seconds without a line. The time of the line is recorded.
         """
         due = self._lines(self.done) > self._lines(self.done - 1) or self._clock() - self._said >= _LONGEST_SILENCE
         if not due:
@@ -94,7 +94,7 @@ class RunProgress:
         return [*parts, cost] if cost is not None else parts
 
     def calls(self) -> list[str]:
-        """Describe each active server: its calls in flight, its limit, and the calls waiting for a retry."""
+        """Return a text for each active server: its calls in flight, its limit, and the calls waiting for a retry."""
         texts = []
         for server in self._limits.servers if self._limits is not None else ():
             if server.held or server.queued or server.retrying:

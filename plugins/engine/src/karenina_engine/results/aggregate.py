@@ -62,9 +62,8 @@ class FailureCounts:
         self._first: dict[str, str] = {}
 
     def add(self, error: str, question_id: str, texts: Sequence[str] = ()) -> None:
-        """Count the failure of an item. `texts` contains the item's texts, from `item_texts`.
-
-        Errors are stored with at most `_STORED_LENGTH` characters.
+        """Count the failure of an item. `texts` contains the item's texts, from `item_texts`. Errors are stored with at
+        most `_STORED_LENGTH` characters.
         """
         error = _without_item(error, question_id, texts)
         kind = _without_numbers(error)
@@ -80,18 +79,15 @@ class FailureCounts:
 
 
 def failure_kind(error: str, question_id: str, texts: Sequence[str] = ()) -> str:
-    """Return the key under which a failure is counted. Equal failures have the same key.
-
-    The key is the start of the error without the question's id, numbers (except HTTP statuses) and quotations from the
-    item's `texts`.
+    """Return the key under which a failure is counted: the error without the question's id, numbers (except HTTP
+    statuses) and quotations from the item's `texts`. Equal failures have the same key.
     """
     return _without_numbers(_without_item(error, question_id, texts))
 
 
 def item_texts(result: VerificationResult) -> list[str]:
-    """Return the texts of an item that an error may quote: the question, the answers, and all values of fields.
-
-    This includes extracted values, known values and the ground truth.
+    """Return the texts of an item that an error may quote: the question, the answers, and all values of fields. This
+    includes extracted values, known values and the ground truth.
     """
     meta, template = result.metadata, result.template
     texts = [meta.question_text, meta.raw_answer or "", template.raw_llm_response]
@@ -114,9 +110,8 @@ def _without_numbers(error: str) -> str:
 
 
 def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
-    """Remove the number of attempts, and everything that comes from the item, from an error.
-
-    Very short ids are only removed if they are in quotation marks.
+    """Return an error without the number of attempts, and without everything that comes from the item, each replaced by
+    an ellipsis. Very short ids are only removed if they are in quotation marks.
     """
     error = error.replace(f"{question_id}, line ", "line ")
     error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
@@ -229,9 +224,8 @@ class OutcomeTally:
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
-        """Count an item.
-
-        `granular` is the item's granular result. It is only used if it is a number and the item has a verdict.
+        """Count an item. `granular` is the item's granular result. It is only used if it is a number and the item has a
+        verdict.
         """
         self._counts[outcome] += 1
         self._verdicts.add_outcome(question, outcome)
@@ -313,9 +307,8 @@ class RunTally:
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
-    """Summarize a run that consists of the given groups.
-
-    Rates, bounds and traits are only included if there is at most one group.
+    """Summarize a run that consists of the given groups. Rates, bounds and traits are only included if there is at most
+    one group.
     """
     if len(groups) < 2:
         only = groups[0] if groups else OutcomeTally().summary()
@@ -366,9 +359,8 @@ class Totals:
         return len(self._tally)
 
     def add(self, result: VerificationResult) -> None:
-        """Add a result with its traits, calls and tokens. If it was not judged, its failure is added too.
-
-        An answer shared by several judges is only counted once.
+        """Add a result with its traits, calls and tokens. If it was not judged, its failure is added too. An answer
+        shared by several judges is only counted once.
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)

@@ -82,11 +82,11 @@ class FileStore:
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
-        """Store a file and return its entry.
+        """Store a file and return its entry. If this fails, nothing is raised: a warning is logged, and the entry
+        contains the reason (`left_out`).
 
-        If the file cannot be stored, a warning is logged and the entry contains the reason. If `below` is set, a path
-        must be inside that folder and may be relative to it. If `data` is a path to an image, the media type is
-        determined from the contents. `whose` is the question's name for warnings.
+        If `below` is set, a path must be inside that folder and may be relative to it. If `data` is a path to an image,
+        the media type is determined from the contents. `whose` is the question's name for warnings.
         """
         size = None if isinstance(data, Path) else len(data)
         try:
@@ -104,9 +104,8 @@ class FileStore:
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
     def copy(self, kept: KeptFile, whose: str) -> KeptFile:
-        """Copy a file that belongs to a stored reply from the folder `earlier`, and return its entry.
-
-        If this fails, a warning is logged and the entry is returned unchanged.
+        """Copy a file that belongs to a stored reply from the folder `earlier`, and return its entry. If this fails, a
+        warning is logged and the entry is returned unchanged.
         """
         if self.earlier is None or kept.sha256 is None:
             return kept
@@ -117,10 +116,8 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        """Read the contents of a file.
-
-        Raises `FileLeftOut` or `OSError` if the file is too large, is unreadable or is not inside `below`, or if the
-        store has no folder.
+        """Return the contents of a file. Raises `FileLeftOut` or `OSError` if the file is too large, is unreadable or
+        is not inside `below`, or if the store has no folder.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
@@ -136,9 +133,8 @@ class FileStore:
         return data
 
     def _store(self, digest: str, content: bytes) -> None:
-        """Store contents under their digest, unless they are already stored.
-
-        Raises `FileLeftOut` if the folder is full, and `OSError` if the file cannot be written.
+        """Store contents under their digest, unless they are already stored. Raises `FileLeftOut` if the folder is
+        full, and `OSError` if the file cannot be written.
         """
         assert self.folder is not None
         with _open_store(self.folder) as folder:
@@ -155,9 +151,8 @@ class FileStore:
             self._since += 1
 
     def _count(self, folder: int) -> tuple[int, int]:
-        """Return the number of files in the folder and their total size in bytes.
-
-        They are only counted from time to time, but every time if the folder is nearly full.
+        """Return the number of files in the folder and their total size in bytes. They are only counted from time to
+        time, but every time if the folder is nearly full.
         """
         _, used = self._counted or (0, 0)
         if self._counted is None or self._since >= _RECOUNT or used > self.most_in_all * 0.9:
@@ -201,10 +196,8 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and add its entry to the item.
-
-        If the file cannot be stored, the entry contains the reason. Files after the first `MOST_OF_ITEM` are only
-        counted.
+        """Store a file, and add its entry to the item. If it cannot be stored, a warning is logged, and the entry
+        contains the reason. Files after the first `MOST_OF_ITEM` are only counted, with one warning.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
@@ -217,9 +210,8 @@ class ItemFiles:
         return entry
 
     def add(self, kept: KeptFile) -> None:
-        """Add a file that is already stored, for example because its call is not repeated.
-
-        Files after the first `MOST_OF_ITEM` are only counted.
+        """Add a file that is already stored, for example because its call is not repeated. Files after the first
+        `MOST_OF_ITEM` are only counted.
         """
         if len(self._files) < MOST_OF_ITEM or (kept.name, kept.sha256) in self._files:
             self._files[kept.name, kept.sha256] = kept
@@ -253,9 +245,8 @@ class ItemFiles:
         return result
 
     def listed(self) -> list[KeptFile]:
-        """Return these files and the answer's files, under unique names.
-
-        If there were too many files, the last entry gives the number of files that were not stored.
+        """Return these files and the answer's files, under unique names. If there were too many files, the last entry
+        gives the number of files that were not stored.
         """
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
@@ -321,17 +312,15 @@ class KeptFiles:
         ]
 
     def find(self, kept: KeptFile) -> FoundFile:
-        """Find a kept file. If there is a problem with it, the returned object describes the problem.
-
-        Names in results are not trusted, so the file's contents must match its digest.
+        """Return the kept file from the first folder that contains it unchanged, or an object that describes the
+        problem. Names in results are not trusted, so the file's contents must match its digest.
         """
         return _find(kept, self.folders)
 
 
 def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
-    """Return the file from the first folder that contains it unchanged, or a description of the problem.
-
-    Files larger than `MOST_COMPARED` bytes are not read. This counts as a problem too.
+    """Return the file from the first folder that contains it unchanged, or a description of the problem. Files larger
+    than `MOST_COMPARED` bytes are not read. This counts as a problem too.
     """
     if entry.sha256 is None or not _DIGEST.fullmatch(entry.sha256):
         return FoundFile(problem=entry.left_out or "the result does not contain the digest of the file")
@@ -356,9 +345,8 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
-    """Open a file named by a stage or adapter. Links that lead out of the folder `below` are not followed.
-
-    Raises `FileLeftOut` if the path is not a file inside that folder, and `OSError` if it cannot be opened.
+    """Open a file named by a stage or adapter. Links that lead out of the folder `below` are not followed. Raises
+    `FileLeftOut` if the path is not a file inside that folder, and `OSError` if it cannot be opened.
     """
     if below is not None:
         root = resolve_links(below)
@@ -375,9 +363,8 @@ def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
 
 @contextmanager
 def _open_store(folder: Path, *, make: bool = True) -> Iterator[int]:
-    """Open a store's folder and yield its file descriptor. If `make` is set, the folder is created if necessary.
-
-    Raises `OSError` if the folder cannot be opened.
+    """Open a store's folder and yield its file descriptor. If `make` is set, the folder is created if necessary. Raises
+    `OSError` if the folder cannot be opened.
     """
     if make:
         with suppress(FileExistsError):

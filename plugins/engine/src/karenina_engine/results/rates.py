@@ -55,7 +55,7 @@ class Rate(BaseModel):
 
     @model_serializer(mode="wrap")
     def _without_undecided_if_none(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit the two values for undecided items if there are none."""
+        """Serialize the rate without the two values for undecided items if there are none."""
         values: dict[str, Any] = serialize(self)
         if not self.undecided:
             values.pop("undecided", None)
@@ -103,7 +103,9 @@ class Clusters:
         self._hits_hits = self._hits_size = self._size_size = 0
 
     def add(self, question: Hashable, *, hit: bool) -> None:
-        """Count an item for a question. Set `hit` if the item adds to the numerator of the rate."""
+        """Count an item for a question. Set `hit` if the item adds to the numerator of the rate. Do not add to a
+        question after `fold`.
+        """
         count = self._open.setdefault(question, [0, 0])
         count[0] += hit
         count[1] += 1
@@ -111,17 +113,15 @@ class Clusters:
         self.items += 1
 
     def add_outcome(self, question: Hashable, outcome: Outcome) -> None:
-        """Count an item by its outcome.
-
-        Correct items are hits. Items without a verdict are not included in the rate. Undecided items are counted
-        separately.
+        """Count an item by its outcome. Correct items are hits. Items without a verdict are not included in the rate.
+        Undecided items are counted separately.
         """
         if outcome.has_verdict:
             self.add(question, hit=outcome is Outcome.CORRECT)
         self.undecided += outcome is Outcome.UNDECIDED
 
     def fold(self, question: Hashable) -> None:
-        """Free the memory used for a question that will have no more items."""
+        """Free the memory used for a question that will have no more items, keeping its share in the sums."""
         count = self._open.pop(question, None)
         if count is not None:
             self._folded += 1
@@ -130,9 +130,8 @@ class Clusters:
             self._size_size += count[1] * count[1]
 
     def rate(self) -> Rate:
-        """Return the rate of the items so far, with its interval. See the function `rate`.
-
-        If there are no items, the rate's value and interval are None.
+        """Return the rate of the items so far, with its interval. See the function `rate`. If there are no items, the
+        rate's value and interval are None.
         """
         items, hits = self.items, self.hits
         if not items:
@@ -178,13 +177,14 @@ def effective_size(
     *,
     graded: bool = False,
 ) -> float:
-    """Return the size of an independent sample with the same certainty about its share of hits.
+    """Return the size of an independent sample with the same certainty about its share of hits: at least 1 and, unless
+    the hits are `graded`, at most the number of items.
 
     `hits_hits`, `hits_size` and `size_size` are sums over questions: of squared hits, of hits times items, and of
     squared items. The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977,
     section 3.12). Two half pseudo-questions of average size are added, one with only hits and one with none, because
-    intervals near 0 and 1 would be too narrow otherwise (`benchmarks/coverage.py`). The result is at least 1 and at
-    most the number of items. It may only be larger if the hits are `graded`, since values between 0 and 1 vary less.
+    intervals near 0 and 1 would be too narrow otherwise (`benchmarks/coverage.py`). Graded values between 0 and 1 vary
+    less, so their size may be larger.
     """
     if questions == items and not graded:
         return items
@@ -200,10 +200,10 @@ def effective_size(
 
 
 def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
-    """Return the rate of the given items, with its interval.
+    """Return the share of hits among the given items, with a 95% interval that allows for several items of a question.
+    Each item is a pair of its question and whether it is a hit.
 
-    Each item is a pair of its question and whether it is a hit. This is Wilson's interval at the `effective_size`. If
-    every item has its own question, that is the number of items.
+    This is Wilson's interval at the `effective_size`. If every item has its own question, that is the number of items.
     """
     clusters = Clusters()
     for question, hit in hits:
@@ -212,7 +212,9 @@ def rate(hits: Iterable[tuple[Hashable, bool]]) -> Rate:
 
 
 def pass_rate(outcomes: Iterable[tuple[Hashable, Outcome]]) -> Rate:
-    """Return the pass rate of the given items. Each item is a pair of its question and its outcome."""
+    """Return the pass rate of the given items, pairs of a question and an outcome, as `rate` does. Items without a
+    verdict are not included.
+    """
     clusters = Clusters()
     for question, outcome in outcomes:
         clusters.add_outcome(question, outcome)
@@ -270,9 +272,8 @@ class _Scores:
         self.parts: dict[str, _Mean] = {}
 
     def add(self, score: Any, label: str | None) -> None:
-        """Count a score. For a literal trait, `label` is the name of the class.
-
-        Scores of unsupported types are only counted in `n`.
+        """Count a score, as a boolean, number or label, or as a mapping of numbers. For a literal trait, `label` is the
+        name of the class. Scores of other types are only counted in `n`.
         """
         self.n += 1
         if label is not None:

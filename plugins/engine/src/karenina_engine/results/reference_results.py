@@ -42,7 +42,9 @@ Rows = Sequence[tuple[str, Any]]
 
 
 def find_rows(document: Any) -> Rows | None:
-    """Return the results in a JSON document, each with its location. Returns None if it is not a result file."""
+    """Return the results in a JSON document of the reference implementation or of this project, each with its location,
+    or None if it is not a result file.
+    """
     if isinstance(document, Mapping) and isinstance(document.get("runs"), Mapping):
         return [
             (f"runs.{name}, result {number}", _with_run(row, name))
@@ -70,18 +72,17 @@ def is_own(row: Any) -> bool:
 
 
 def _with_run(row: Any, name: str) -> Any:
-    """Add the run's name to an archived result that has none."""
+    """Return an archived result with the run's name, unless it has one. Any other value is returned unchanged."""
     if not is_row(row) or row["metadata"].get("run_name") is not None:
         return row
     return {**row, "metadata": {**row["metadata"], "run_name": name}}
 
 
 def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Convert results of the reference implementation.
+    """Yield the location of each result of the reference implementation with the values of a `VerificationResult`.
+    Raises `ValueError`, with the location, if a value is not a result.
 
-    Yields the location of each result with the values of a `VerificationResult`. If several results of an item have the
-    same replicate number, the later ones get the next free number. Raises `ValueError`, with the location, if a value
-    is not a result.
+    If several results of an item have the same replicate number, the later ones get the next free number.
     """
     names = {role: _name_models(rows, role) for role in ("answering", "parsing")}
     taken: dict[tuple[object, ...], set[int]] = defaultdict(set)
@@ -103,9 +104,8 @@ def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _name_models(rows: Rows, role: str) -> dict[str, str]:
-    """Return a unique name for each model with the given role. The keys are the models as JSON.
-
-    A name is the model's `config_id` or the provider's name for it. If that is not unique, something is added to it.
+    """Return a unique name for each model with the given role, keyed by the model as JSON: its `config_id` or the
+    provider's name for it, with an addition if that is not unique.
     """
     every = (_model(row, role) for _, row in rows if is_row(row))
     models = {json.dumps(model, sort_keys=True): model for model in every}
@@ -125,9 +125,8 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return a result's model as an object. Missing parts are "unknown".
-
-    In early files, the model is a string such as `openai/gpt-4o`.
+    """Return a result's model as an object. Missing parts are "unknown". In early files, the model is a string such as
+    `openai/gpt-4o`.
     """
     meta = row["metadata"]
     model = meta.get(role)
@@ -187,7 +186,9 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section that have a counterpart. All other values are added to `other`."""
+    """Return the values of a section under our field names. Those without a counterpart are added to `other`, and empty
+    ones dropped.
+    """
     values: dict[str, Any] = {}
     for key, value in stored.items():
         new = _RENAMED.get((name, key), key)
@@ -201,10 +202,8 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a reference result.
-
-    It is determined by the first of these that exists: the failure, the error, the vetoes, the verdict. Without any of
-    them, a result with a rubric is scored, and any other result is a stage error.
+    """Return the outcome of a reference result, from the first of these that exists: the failure, the error, the
+    vetoes, the verdict. Without any, it is scored if it has a rubric, and otherwise a stage error.
     """
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")

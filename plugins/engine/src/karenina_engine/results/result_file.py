@@ -56,7 +56,7 @@ _SORT_BATCH: Final = 128
 def header_line(
     distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
 ) -> str:
-    """Return the header line, with the distributions that a run used and their versions.
+    """Return a result file's first line, with the distributions that a run used and their versions.
 
     `run` is the run's id (`digest_run`), if the run has a journal. Set `rescored` if the results were made from the
     journal's replies but are not in the journal. Set `free` if all models are free, so that the cost is known without a
@@ -83,9 +83,8 @@ def is_header(line: bytes) -> bool:
 
 
 def read_header(path: Path) -> Mapping[str, Any]:
-    """Return the information about the run in the header of a result file.
-
-    The result is empty if there is no readable header, or if the file contains several runs.
+    """Return the information about the run in the header of a result file. The result is empty if there is no readable
+    header, or if the file contains several runs.
     """
     try:
         with path.open("rb") as file:
@@ -113,13 +112,14 @@ def why_not_recorded(result: Mapping[str, Any]) -> str | None:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer in a result's JSON object, which has one (see `why_not_recorded`).
+    """Return the answer in a result's JSON object as a recording that can be judged again. The result must have one
+    (see `why_not_recorded`).
 
-    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or,
-    for an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused,
-    it also has a `finish_reason`, if its question attached files, their `attachments` with digests, and if an agent
-    reached its limit, `limit_reached`. For a simulated user, `conversation` states why it `ended` and whether the
-    goal was `reached`.
+    The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
+    an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused, it also
+    has a `finish_reason`, if its question attached files, their `attachments` with digests, and if an agent reached its
+    limit, `limit_reached`. For a simulated user, `conversation` states why it `ended` and whether the goal was
+    `reached`.
     """
     meta, template, talk = result["metadata"], result.get("template", {}), _conversation_of(result)
     trace = template.get("trace_messages")
@@ -166,10 +166,10 @@ def default_journal(output: Path) -> Path:
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
-    """Raise `ConfigError` if results cannot be written to `path`. Existing files are not changed.
+    """Raise `ConfigError` if results cannot be written to `path`, or if its file is neither empty nor begins with one
+    of `lines`, as earlier output does. The file is not changed, but a missing folder is created.
 
-    An existing file must be empty or begin with one of `lines`, as earlier output does. Any other file, such as the
-    benchmark, was probably named by mistake. If the folder is missing, it is created.
+    Any other file, such as the benchmark, was probably named by mistake.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -203,12 +203,12 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`. An existing file is renamed, and its new name is returned.
+    """Create an empty file at `path`. An existing file is renamed, and its new name returned, unless `ours` returns
+    True for it: then it is removed, because the caller will write its contents again. Raises `ConfigError` if the file
+    cannot be written or `check_output` rejects it.
 
     The new name is the first unused name among `name-1.jsonl`, `name-2.jsonl`, ..., so that `path` always has the
-    newest results. If `ours` returns True for the existing file, the caller will write its contents again. The file is
-    then removed, and None is returned. If `path` is a link, only the link is renamed. If the folder is missing, it is
-    created. Raises `ConfigError` if the file cannot be written or `check_output` rejects it.
+    newest results. If `path` is a link, only the link is renamed. If the folder is missing, it is created.
     """
     check_output(path, lines=lines)
     moved, mode = None, None
@@ -243,9 +243,8 @@ def free_name(path: Path) -> Path:
 
 @contextmanager
 def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
-    """Open a file created by `prepare_output`, and yield a function that writes lines to it.
-
-    The context manager and the function raise `ConfigError` if the file cannot be written.
+    """Open a file created by `prepare_output`, and yield a function that writes lines to it. The context manager and
+    the function raise `ConfigError` if the file cannot be written.
     """
 
     def write_error(error: OSError) -> ConfigError:
@@ -274,9 +273,8 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file, without truncating it or following a link.
-
-    Raises `OSError` if this fails, for example because the file is not empty.
+    """Open a new or empty file, without truncating it or following a link. Raises `OSError` if this fails, for example
+    because the file is not empty.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     status = os.fstat(handle)
@@ -321,9 +319,8 @@ class ResultFile:
         self._file.close()
 
     def write_result(self, index: int, lines: Sequence[str]) -> None:
-        """Add the lines for the item at `index`, as returned by `LineWriter.lines`.
-
-        Raises `OSError` if these or earlier lines cannot be written.
+        """Add the lines for the item at `index`, as returned by `LineWriter.lines`, to the file's buffer. Raises
+        `OSError` if these or earlier lines cannot be written.
         """
         *rows, line = lines
         for row in rows:
@@ -332,9 +329,8 @@ class ResultFile:
         self.write(index, line)
 
     def write(self, index: int, line: str) -> None:
-        """Add the line for the item at `index` in the matrix.
-
-        Raises `OSError` if this or an earlier line cannot be written.
+        """Add the line for the item at `index` in the matrix to the file's buffer. Raises `OSError` if this or an
+        earlier line cannot be written.
         """
         if self._failure is not None:
             raise self._failure
@@ -348,7 +344,7 @@ class ResultFile:
             self._flushing = asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write the collected lines. If this fails, the next `write` raises the `OSError`."""
+        """Write the collected lines. An `OSError` is not raised here, but by the next `write`."""
         self._flushing = None
         try:
             self._file.flush()
@@ -356,10 +352,8 @@ class ResultFile:
             self._failure = error
 
     def sort_lines(self) -> None:
-        """Sort the lines into matrix order. Nothing can be added after this.
-
-        The file is replaced atomically. If sorting fails, it is left unchanged. Raises `OSError` if the file cannot be
-        written or if another program has changed it.
+        """Sort the lines into matrix order, replacing the file atomically. Nothing can be added after this. Raises
+        `OSError`, and leaves the file unchanged, if it cannot be written or another program has changed it.
         """
         self._file.flush()
         order = sorted(range(len(self._indexes)), key=self._indexes.__getitem__)

@@ -53,9 +53,8 @@ class ResultFileError(KareninaError, ValueError):
 
 
 def dump_result(result: VerificationResult) -> str:
-    """Serialize a result as JSON without default values. This is the form stored in the journal.
-
-    Raises `ValueError` if the result contains text that is not valid Unicode.
+    """Serialize a result as JSON without default values. This is the form stored in the journal. Raises `ValueError` if
+    the result contains text that is not valid Unicode.
     """
     return result.model_dump_json(exclude_defaults=True)
 
@@ -67,9 +66,8 @@ class LineWriter:
         self._ids: dict[bytes, str] = {}
 
     def lines(self, text: str) -> list[str]:
-        """Return the lines for a result written by `dump_result`: new table rows, followed by the result.
-
-        If the text is not a result or the table is full, the text itself is the only line.
+        """Return the lines for a result written by `dump_result`: new table rows, followed by the result. If the text
+        is not a result or the table is full, the text itself is the only line.
         """
         rows: list[str] = []
         row: dict[str, Any] = {}
@@ -93,10 +91,8 @@ class LineWriter:
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
-        """Remove everything from a stage's record that the row already contains.
-
-        `record` may be changed in place. If the stage was skipped for a new reason, a row for the reason is added to
-        `rows`.
+        """Return a stage's record without everything that the row already contains, which may be only its seconds.
+        Changes `record` in place, and adds a row to `rows` for a new reason for skipping.
         """
         status = record["status"]
         if status == "ran":
@@ -143,9 +139,8 @@ class LineReader:
                 return
 
     def add_table(self, table: object) -> None:
-        """Add the rows in `table`, which maps ids to rows.
-
-        Rows that do not match their ids are ignored, since their names could be wrong.
+        """Add the rows in `table`, which maps ids to rows. Rows that do not match their ids are ignored, since the
+        names in them could be wrong.
         """
         for id, row in table.items() if isinstance(table, Mapping) else ():
             if _digest(to_json(row)) == id:
@@ -153,10 +148,8 @@ class LineReader:
                 self._rows[id] = known if self._rows.get(id, known) == known else None
 
     def read(self, line: bytes | str, place: str) -> VerificationResult:
-        """Read the result in a line.
-
-        If its row is missing, the models and stages are called `UNKNOWN`. Raises `ResultFileError`, with `place` in the
-        message, if the line is not a valid result.
+        """Return the result in a line. If the table row that it refers to is missing, the models and stages are called
+        `UNKNOWN`. Raises `ResultFileError`, with `place` in the message, if the line is not a valid result.
         """
         text = line.encode() if isinstance(line, str) else line
         if not text.startswith(ROW_LINE):
@@ -197,7 +190,7 @@ class LineReader:
         return values
 
     def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
-        """Combine a stage's entry in a line with the stage's fields in the row."""
+        """Return a stage's record: its entry in a line combined with the stage's fields in the row."""
         if isinstance(entry, float):  # first, because most stages ran
             return {**shared, "seconds": entry}
         if isinstance(entry, dict):
@@ -249,9 +242,8 @@ _UNKNOWN_STAGE: Final = {"status": "ran", "name": UNKNOWN, "distribution": UNKNO
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
-    """Parse the JSON text of a result that is complete in itself.
-
-    Raises `ResultFileError`, with `place` in the message, if it is not a valid result.
+    """Parse the JSON text of a result that is complete in itself. Raises `ResultFileError`, with `place` in the
+    message, if it is not a valid result.
     """
     try:
         return VerificationResult.model_validate_json(text.rstrip())

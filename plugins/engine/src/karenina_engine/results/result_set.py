@@ -23,6 +23,7 @@ from karenina_engine.results.tables import Table, result_table
 from karenina_terminal.text_layout import Facts, Grid, Title, format_repr
 from karenina_toolkit.files import bounded_files, read_json, read_records, replace_file
 from karenina_toolkit.printable import quantity
+from karenina_toolkit.raising import raises
 
 if TYPE_CHECKING:
     import pandas
@@ -76,9 +77,8 @@ class VerificationResultSet:
         return totals
 
     def summary(self) -> Summary:
-        """Return the counts and, for each group, the pass rate with its interval and bounds.
-
-        A group is an answering model and a judge. If there are several groups, the overall `pass_rate` is None.
+        """Return the counts and, for each group, the pass rate with its interval and bounds. A group is an answering
+        model and a judge. If there are several groups, the overall `pass_rate` is None.
         """
         return self.totals().summary()
 
@@ -91,17 +91,16 @@ class VerificationResultSet:
         return self.totals().failures()
 
     def usage(self) -> Usage:
-        """Return the total number of calls and tokens of all results.
-
-        An answer shared by several judges is only counted once.
+        """Return the total number of calls and tokens of all results. An answer shared by several judges is only
+        counted once.
         """
         return self.totals().usage()
 
     def table(self, name: str = "results") -> Table:
-        """Return a table of the results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`.
+        """Return a table of the results, or of their fields, traits, excerpts or stages. Raises `ConfigError` for any
+        other `name`.
 
-        For the columns of these tables, see `karenina_engine.results.table_columns`. Raises `ConfigError` for other
-        names.
+        For the columns of these tables, see `karenina_engine.results.table_columns`.
         """
         return result_table(self.results, name)
 
@@ -118,11 +117,11 @@ class VerificationResultSet:
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path, *, full: bool = False) -> None:
-        """Write all results to a JSONL file.
+        """Write all results to a JSONL file, replacing an existing file once everything has been written. Links are
+        followed, and a missing folder is created. Raises `OSError` if the file cannot be written.
 
-        An existing file is replaced once everything has been written. If `full` is set, each line contains all fields
-        of its result. Otherwise, see `karenina_engine.results.result_lines`. Links are followed, and a missing folder
-        is created. Raises `OSError` if the file cannot be written.
+        If `full` is set, each line contains all fields of its result. Otherwise, see
+        `karenina_engine.results.result_lines`.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -156,13 +155,12 @@ class StoredResults:
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
-    """Yield the results in a file, one at a time.
+    """Yield the results in a file, one at a time. Raises `ResultFileError`, with the line, if the file cannot be read.
+    An incomplete last line, left by a killed run, is skipped with a warning.
 
-    The file can have any size, but the length of its lines is limited. If the last line is incomplete because a run was
-    killed, it is skipped with a warning. There are also warnings for repeated results, and for lines that were copied
-    without the table rows that contain the names of models and stages. JSON documents and files of the reference
-    implementation are read as a whole, up to the size limit for files. Raises `ResultFileError`, with the line, if the
-    file cannot be read.
+    The file can have any size, but the length of its lines is limited. There are also warnings for repeated results,
+    and for lines that were copied without the table rows that contain the names of models and stages. JSON documents
+    and files of the reference implementation are read as a whole, up to the size limit for files.
     """
     count, reader, searched, noted = 0, LineReader(), False, False
     rows = _read_rows(Path(path))
@@ -180,7 +178,7 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
                 if is_header(line):
                     reader.add_rows(line)
                     continue
-                if count and not line.endswith(b"\n") and not _is_json(line):
+                if count and not line.endswith(b"\n") and raises(ValueError, from_json, line):
                     repeated.report()
                     logger.warning(
                         "%s ends within line %d, which was skipped; the results before that line (%d) are complete. "
@@ -209,9 +207,8 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return the number of results in a file, without parsing them.
-
-    If the file cannot be read to the end, returns the number of results found so far.
+    """Return the number of results in a file, without parsing them. If the file cannot be read to the end, returns the
+    number of results found so far.
     """
     rows = _read_rows(path)
     if rows is not None:
@@ -224,22 +221,18 @@ def count_results(path: Path) -> int:
                     count, last = count + 1, line
     except bounded_files.FileError:
         return count  # `read_results` reports what is wrong
-    return count - 1 if count > 1 and not last.endswith(b"\n") and not _is_json(last) else count
+    return count - 1 if count > 1 and not last.endswith(b"\n") and raises(ValueError, from_json, last) else count
 
 
 def is_of_reference(path: Path) -> bool:
-    """Return whether a readable file contains results of the reference implementation.
-
-    Such results have no journal.
-    """
+    """Return whether a readable file contains results of the reference implementation. Such results have no journal."""
     rows = _read_rows(path) if path.is_file() else None
     return bool(rows) and not any(is_own(row) for _, row in rows or ())
 
 
 def _read_rows(path: Path) -> Rows | None:
-    """Return the results in a JSON document or in a file of the reference implementation.
-
-    Returns None for other files.
+    """Return the results in a JSON document or in a file of the reference implementation, with their locations, or None
+    for other and unreadable files.
     """
     try:
         with bounded_files.open_file(path, any_size=True) as opened:
@@ -265,10 +258,8 @@ def _parse_or_none(text: bytes) -> Any:
 
 
 def _parse_rows(rows: Rows, path: Path) -> Iterator[VerificationResult]:
-    """Yield the results in the given JSON values.
-
-    If all of them come from the reference implementation, they are converted. If there are none, a warning is logged.
-    Raises `ResultFileError`, with the location, if a value is not a result.
+    """Yield the results in the given JSON values, converting them if all come from the reference implementation. Raises
+    `ResultFileError`, with the location, if a value is not a result. Logs a warning if there are none.
     """
     if not rows:
         logger.warning("%s contains no results", path)
@@ -319,7 +310,7 @@ class _Repeated:
         self._count = 0
 
     def add(self, result: VerificationResult, place: str) -> None:
-        """Check whether a result was seen before. `place` is its location in the file."""
+        """Record a result, and whether the same one was added before. `place` is its location in the file."""
         digest = hash((result.item, result.metadata.result_id))  # takes less memory than the ids
         if digest in self._seen:
             self._first = self._first or place
@@ -365,9 +356,8 @@ def _note_reference(path: Path, count: int) -> None:
 
 
 def _check_is_result_file(line: bytes, path: Path) -> None:
-    """Raise `ResultFileError` if the first line belongs to another kind of file.
-
-    The message names the command that can read that file.
+    """Raise `ResultFileError` if the first line belongs to another kind of file. The message names the command that can
+    read that file.
     """
     if line.startswith(_SQLITE):
         raise ResultFileError(
@@ -379,11 +369,3 @@ def _check_is_result_file(line: bytes, path: Path) -> None:
             f"{path} is not a result file, which has one JSON object on each line (`karenina run` writes result files)"
             + (f"; if it is a benchmark, run it with `karenina run {quote(str(path))}`" if path.suffix else "")
         )
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        from_json(line)
-    except ValueError:
-        return False
-    return True

@@ -66,12 +66,12 @@ def left_out_fields(result: VerificationResult) -> Mapping[str, str]:
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Return a row for each field of a result: its name, extracted value, ground truth, and whether it passed.
+    """Return a row for each field of a result: its name, extracted value, ground truth (empty if it has none), and
+    whether it passed (None if it was not compared).
 
     The second cell is "-" if nothing was extracted, `NOT_EXTRACTED` for a field that is not extracted, and `LEFT_OUT`
     for a field whose turn was left out. For a field filled with a known value, it contains the value, or the reason why
-    it is not known, and its name. The third cell is empty if the field has no ground truth. The last cell is None if
-    the field was not compared.
+    it is not known, and its name.
     """
     template = result.template
     extracted = template.parsed_llm_response
@@ -94,9 +94,8 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:
-    """Return a JSON value as readable text that is safe to print. Returns `none` if the value is null.
-
-    Strings have no quotation marks, except for the empty string (`""`).
+    """Return a JSON value as readable text that is safe to print. Returns `none` if the value is null. Strings have no
+    quotation marks, except for the empty string (`""`).
     """
     if value is None:
         return none
@@ -106,7 +105,9 @@ def as_text(value: Any, none: str = NOTHING) -> str:
 
 
 def trait_lines(result: VerificationResult) -> list[str]:
-    """Return a line for each trait, with its score or the reason for the missing score."""
+    """Return a line for each trait, with its score or the reason for the missing score. Without a rubric, there are
+    none.
+    """
     if result.rubric is None:
         return []
     errors = result.rubric.trait_errors or {}
@@ -120,9 +121,8 @@ def trait_lines(result: VerificationResult) -> list[str]:
 
 
 def models_text(result: VerificationResult) -> str:
-    """Return the answering model as text.
-
-    The judge is added if it is a different model. The replicate is added if it is greater than 1.
+    """Return the answering model as text. The judge is added if it is a different model. The replicate is added if it
+    is greater than 1.
     """
     meta = result.metadata
     models = f"{meta.answering_id} ({meta.answering_model})"
@@ -132,9 +132,8 @@ def models_text(result: VerificationResult) -> str:
 
 
 def select_results(results: Results, most: int) -> tuple[list[VerificationResult], bool]:
-    """Select the results for a table of at most `most` rows. If there are too many, correct results are omitted.
-
-    Also returns whether `results` come from several models, judges or replicates.
+    """Return the results for a table of at most `most` rows, without the correct ones if there are too many, and
+    whether `results` come from several models, judges or replicates.
     """
     few = len(results) <= most
     selected: list[VerificationResult] = []

@@ -38,11 +38,12 @@ class Summarized(Protocol):
 
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a summary as pairs of a name and a value. Continuation lines have an empty name.
+    """Yield the lines of a summary as pairs of a name and a value, with an empty name for continuation lines. If there
+    are several groups of models, their rates and bounds are not included (see `group_table`).
 
-    The lines contain rates, unjudged items, bounds, traits, tokens and failures. If there are several groups, use
-    `group_table` for their rates and bounds. At most `MAX_TRAITS` traits are listed. Unless `all_failures` is set, only
-    the most frequent failures are listed, and another line says where to find the rest.
+    The lines contain rates, unjudged items, bounds, traits, tokens and failures. At most `MAX_TRAITS` traits are
+    listed. Unless `all_failures` is set, only the most frequent failures are listed, and another line says where to
+    find the rest.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -79,9 +80,8 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
 
 
 def group_table(summary: Summary) -> list[list[str]]:
-    """Return a table with a heading, and a row for each of the first `MAX_GROUPS` groups.
-
-    Empty columns are omitted. If there is only one group, the table is empty.
+    """Return a table with a heading, and a row for each of the first `MAX_GROUPS` groups. Empty columns are omitted. If
+    there is only one group, the table is empty.
     """
     groups = summary.groups[:MAX_GROUPS]
     if len(groups) < 2:
@@ -112,9 +112,8 @@ def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: b
 
 
 def group_lines(summary: Summary) -> Iterator[str]:
-    """Yield a line for each group, with its pass rate and the number of unjudged items.
-
-    If there are more than `MAX_GROUPS` groups, the last line gives the number of groups that are not shown.
+    """Yield a line for each group, with its pass rate and the number of unjudged items. If there are more than
+    `MAX_GROUPS` groups, the last line gives the number of groups that are not shown.
     """
     several = len(summary.groups) > 1
     for group in summary.groups[:MAX_GROUPS]:
@@ -139,10 +138,8 @@ def fault_bounds(users: UserFaults) -> str:
 
 
 def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why items were not judged, each with its number of items.
-
-    Unless `all_failures` is set, only the `MAX_FAILURES` most frequent reasons are listed, and the last line gives the
-    number of other reasons.
+    """Yield the reasons why items were not judged, each with its number of items. Unless `all_failures` is set, only
+    the `MAX_FAILURES` most frequent reasons are listed, and the last line gives the number of other reasons.
     """
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
@@ -181,9 +178,8 @@ def trait_text(trait: TraitSummary) -> str:
 
 
 def rate_text(rate: Rate) -> str:
-    """Return a rate with its interval as text, such as `8 of 10 judged items correct (80.0%, ...)`.
-
-    If there are undecided items, their number is added. An interval that is based on few questions is called rough.
+    """Return a rate with its interval as text, such as `8 of 10 judged items correct (80.0%, ...)`. If there are
+    undecided items, their number is added. An interval that is based on few questions is called rough.
     """
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
@@ -195,9 +191,8 @@ def rate_text(rate: Rate) -> str:
 
 
 def undecided_text(rate: Rate) -> str:
-    """Return the rate if undecided items were wrong, as the end of a rate's text.
-
-    Returns an empty string if there are no undecided items.
+    """Return the rate if undecided items were wrong, as the end of a rate's text. Returns an empty string if there are
+    no undecided items.
     """
     if not rate.undecided:
         return ""

@@ -88,9 +88,8 @@ def as_json(value: object) -> str:
 
 
 def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
-    """Return the columns that identify the result. They are the first columns of every result table.
-
-    `result` is a function that returns the result for a row.
+    """Return the columns that identify the result, which begin every result table. `result` is a function that returns
+    the result for a row.
     """
     return (
         Column(

@@ -64,9 +64,8 @@ class Table:
         return pandas.DataFrame(series)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return a Polars DataFrame. Columns of type `json` contain JSON text.
-
-        Raises `LibraryMissing` if Polars is not installed.
+        """Return a Polars DataFrame. Columns of type `json` contain JSON text. Raises `LibraryMissing` if Polars is not
+        installed.
         """
         try:
             import polars
@@ -84,9 +83,8 @@ class Table:
         )
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return an Arrow table. The metadata of each field describes the meaning of the column.
-
-        Raises `LibraryMissing` if pyarrow is not installed.
+        """Return an Arrow table. The metadata of each field describes the meaning of the column. Raises
+        `LibraryMissing` if pyarrow is not installed.
         """
         try:
             import pyarrow
@@ -126,9 +124,8 @@ def result_table(results: Iterable[VerificationResult], name: str = "results", o
 
 
 def unknown_table(name: str, known: Iterable[str]) -> str:
-    """Return the error message for an unknown table. It suggests a name from `known`.
-
-    For `calls`, it names the command that exports them from a journal.
+    """Return the error message for an unknown table. It suggests a name from `known`. For `calls`, it names the command
+    that exports them from a journal.
     """
     if name == "calls":
         return "calls are stored in the journal, not in results; use `karenina export JOURNAL --table calls`"

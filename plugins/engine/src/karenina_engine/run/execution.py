@@ -55,13 +55,14 @@ async def execute_session(
     on_result: OnIndexedResult | None = None,
     computed: PrecomputedPart | None = None,
 ) -> Totals:
-    """Execute the run and return its totals. The results are not kept in memory.
+    """Execute the run and return its totals. The results are not kept in memory, but written to the JSONL file
+    `output`, if given, as items end, and sorted into matrix order at the end. Raises `ConfigError` if the file cannot
+    be written.
 
-    If `output` is given, results are written to that JSONL file as items end, and sorted into matrix order at the end.
     For the format, see `karenina_engine.results.result_file`. With `full_results`, every result is complete in itself.
     An existing file is renamed, unless this run continues the run that wrote it. In that case, the file is replaced.
     `on_result` is called with the index and result of each item as it ends. If you have already entered the context of
-    `precompute_results`, pass its value as `computed`. Raises `ConfigError` if the file cannot be written.
+    `precompute_results`, pass its value as `computed`.
     """
     totals = Totals(per_question=session.config.core.replicate_count)
     full = session.config.section(EngineSettings).full_results
@@ -93,9 +94,8 @@ async def execute_session(
 async def collect_results(
     session: RunSession, *, output: str | Path | None = None, on_result: OnResult | None = None
 ) -> VerificationResultSet:
-    """Execute the run and return all results in matrix order.
-
-    For `output`, see `execute_session`. `on_result` is called with each result as its item ends.
+    """Execute the run and return all results in matrix order. For `output`, see `execute_session`. `on_result` is
+    called with each result as its item ends.
     """
     results: list[tuple[int, VerificationResult]] = []
 
@@ -121,10 +121,9 @@ def _header(session: RunSession) -> str:
 
 
 def _result_file(session: RunSession, path: Path) -> ResultFile:
-    """Open the file for the run's results.
-
-    An existing file is renamed, and a warning is logged. It is removed instead if this run continues the run in its
-    journal and the journal contains all results in the file. Raises `ConfigError` if the file cannot be written.
+    """Create the file for the run's results, renaming an existing file with a warning. That file is removed instead if
+    this run continues the run in its journal and the journal contains all its results. Raises `ConfigError` if the file
+    cannot be written.
     """
     last = session.journal.last_command() if session.journal is not None else None
     goes_on = last is not None and is_same_run(last, session.command)
@@ -137,10 +136,9 @@ def _result_file(session: RunSession, path: Path) -> ResultFile:
 
 
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine from synchronous code, and return its result.
-
-    This works like `asyncio.run`. If an event loop is already running, as in a notebook, the coroutine runs in a new
-    thread with a copy of the context. Its exceptions are raised in the calling thread.
+    """Run a coroutine from synchronous code, and return its result or raise its exception. Unlike `asyncio.run`, this
+    also works while an event loop is running, as in a notebook: the coroutine then runs in a new thread with a copy of
+    the context.
     """
     if not _has_running_loop():
         with (
@@ -169,9 +167,8 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's event loop factory, or None if uvloop (the extra `fast`) is not installed.
-
-    uvloop saves a tenth of a run's computing time, but its clock only has a resolution of milliseconds.
+    """Return uvloop's event loop factory, or None if uvloop (the extra `fast`) is not installed. uvloop saves a tenth
+    of a run's computing time, but its clock only has a resolution of milliseconds.
     """
     try:
         import uvloop
@@ -191,10 +188,8 @@ def _has_running_loop() -> bool:
 
 @contextmanager
 def _program_kept_running() -> Iterator[None]:
-    """Convert exceptions that would end the program to `RunError`.
-
-    A plugin may raise such an exception, for example by calling `sys.exit`. If a signal or the user caused the
-    exception, it propagates.
+    """Convert exceptions that would end the program to `RunError`. A plugin may raise such an exception, for example by
+    calling `sys.exit`. If a signal or the user caused the exception, it propagates.
     """
     try:
         yield
@@ -210,11 +205,12 @@ def _program_kept_running() -> Iterator[None]:
 
 @contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Run the garbage collector less often during the `with` block: after `THRESHOLD` new objects.
+    """Make the garbage collector run only after `THRESHOLD` new objects inside the `with` block. If it is off or
+    already runs less often, it is not changed.
 
     A run keeps the objects of all items in progress, which form hardly any cycles. Scanning them again and again would
     take a sixth of the run's computing time. Blocks may overlap, even in several threads. After the last one, the old
-    thresholds are restored. If the collector is off or already runs less often, it is not changed.
+    thresholds are restored.
     """
     global _running, _saved_thresholds
     with _gc_lock:

@@ -20,9 +20,11 @@ from karenina_engine.run.matrix import AnswerTask, IndexedResult
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.trust import Trust
+    from karenina_core.plugins import Plugins
     from karenina_engine.run.session import RunSession
 
 
@@ -58,6 +60,10 @@ class Executor(ABC):
 
     def check(self, session: RunSession) -> None:
         """Raise `ConfigError` if the run cannot be executed. This is called before the first call is made."""
+
+    def describe_use(self, config: VerificationConfig, plugins: Plugins) -> str | None:
+        """Return what `karenina plan` says about using this executor for the configured models, or None."""
+        return None
 
     @abstractmethod
     def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
@@ -96,10 +102,8 @@ class WorkerPool(ABC, Generic[W, R]):
         """Return the number of workers that there should currently be."""
 
     async def results(self) -> AsyncGenerator[R]:
-        """Start the workers, and yield their results as they arrive.
-
-        After all workers have ended, raises the first error from `work`. If a worker is cancelled from outside the
-        pool, raises `RunError`.
+        """Start the workers, and yield their results as they arrive. After all workers have ended, raises the first
+        error from `work`. If a worker is cancelled from outside the pool, raises `RunError`.
         """
         try:
             while True:
@@ -124,7 +128,7 @@ class WorkerPool(ABC, Generic[W, R]):
                 await asyncio.wait(self._workers)
 
     async def put(self, result: R) -> None:
-        """Pass a result to the consumer. If too many results are waiting already, this waits too."""
+        """Pass a result to the consumer of `results`. If too many results are waiting already, this waits too."""
         if len(self._ready) >= _MAX_WAITING:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -160,7 +164,9 @@ class WorkerPool(ABC, Generic[W, R]):
         self._closed = True
 
     def _on_worker_done(self, worker: asyncio.Task[None]) -> None:
-        """Remove a worker that has ended. If it failed, cancel the other workers."""
+        """Remove a worker that has ended. If it failed, or was cancelled from outside, record the error and cancel the
+        other workers.
+        """
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
@@ -186,7 +192,9 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         self._session = session
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
-        """Run the items of the given answers, one answer at a time. Stored results are passed on."""
+        """Run the items of the given answers, one answer at a time, storing their results and passing them on. Items
+        with a stored result are not run.
+        """
         session = self._session
         for task in tasks:
             if session.result_store is not None:
@@ -211,10 +219,8 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
-        """Return the number of answers that should be in progress.
-
-        This is one and a half times the number of calls that could be in flight, and at least two more than that
-        number. The maximum is `MAX_ANSWERS`.
+        """Return the number of answers that should be in progress: half as many again as the calls that could be in
+        flight, and at least two more than these, but at most `MAX_ANSWERS`.
         """
         could = self._session.limits.capacity()  # plus some, since items also compute and wait for the journal
         return min(could + max(2, could // 2), MAX_ANSWERS)
@@ -250,10 +256,9 @@ class AsyncioExecutor(Executor):
 
 
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
-    """Convert a question to JSON-compatible data from which another process can build it.
-
-    A template class is replaced by its source code. Raises `ValueError` if the source is unavailable or depends on
-    other code, or if a trait has a function that must stay in this process or that `trust` does not cover.
+    """Convert a question to JSON-compatible data from which another process can build it, with the source code of a
+    template class. Raises `ValueError` if the source is unavailable or depends on other code, or if a trait has a
+    function that must stay in this process or that `trust` does not cover.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():

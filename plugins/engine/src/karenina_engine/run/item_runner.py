@@ -22,6 +22,7 @@ from karenina_toolkit.kept_files import keeping_files
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.model import ModelConfig
+    from karenina_core.models.ports import SourceFolder
     from karenina_core.stages.context import State
     from karenina_engine.calls.call_runner import CallRunner
     from karenina_engine.run.matrix import AnswerTask
@@ -53,12 +54,11 @@ class ItemRunner:
         return self._port_factory.identities([model for _, model in configured_models(self._parts.config)])
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Generate an answer, and have the judges with the given indexes evaluate it.
-
-        Yields the index and result of each judge. If the budget does not cover an item, it has no result. This is not
-        an error.
+        """Generate an answer, have the judges with the given indexes evaluate it, and yield the index and result of
+        each judge as they end. An item that the budget does not cover is silently left out.
         """
-        whole = self._item(task)
+        sources = source_folders(task.pipeline.plan, self._parts.config, task.question)
+        whole = self._item(task, None, sources)
         try:
             with self._parts.observers.answer_events(whole):
                 answer_files = ItemFiles(self._parts.files, whole.question.id)
@@ -99,9 +99,8 @@ class ItemRunner:
     async def _judge_if_covered(
         self, task: AnswerTask, answer: State, judge: int, answer_files: ItemFiles
     ) -> tuple[int, VerificationResult] | None:
-        """Return a judge's index and result, or None if the budget does not cover the item.
-
-        Other judges may cost less, so they still continue.
+        """Return a judge's index and result, or None if the budget does not cover the item. Other judges may cost less,
+        so they still continue.
         """
         try:
             files = answer_files.for_judge()
@@ -114,7 +113,7 @@ class ItemRunner:
 
     def _judge(self, task: AnswerTask, answer: State, judge: int) -> Awaitable[VerificationResult]:
         """Start the item of a judge or panel, and return an awaitable for its result."""
-        item = replace(answer.item, parsing_model=task.judges[judge])
+        item = self._item(task, task.judges[judge], answer.item.sources)
         if self._parts.observers.observes_items:
             self._parts.observers.item_started(ItemStarted(item))
         if self._panel is None:
@@ -127,29 +126,28 @@ class ItemRunner:
         return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
-        """Return an error result for an item that could not be run. If the run is resumed, the item is retried.
-
-        `judge` is the index of the judge in `task.judges`, and `message` becomes the item's error.
+        """Return an error result for an item that could not be run. If the run is resumed, the item is retried. `judge`
+        is the index of the judge in `task.judges`, and `message` becomes the item's error.
         """
-        item = replace(self._item(task), parsing_model=task.judges[judge])
+        item = self._item(task, task.judges[judge], ())
         return task.pipeline.failed(item, message)
 
     async def aclose(self) -> None:
         """Close all ports and tools."""
         await self._port_factory.aclose()
 
-    def _item(self, task: AnswerTask) -> Item:
-        """Return the item for an answer, without a judge."""
+    def _item(self, task: AnswerTask, judge: ModelConfig | None, sources: tuple[SourceFolder, ...]) -> Item:
+        """Return the item for an answer, or for an answer and its judge, whose result depends on `sources`."""
         config = self._parts.config
         return Item(
             question=task.question,
             answering_model=task.answering_model,
-            parsing_model=None,
+            parsing_model=judge,
             replicate=task.replicate,
             config=config,
             ports=self._port_factory,
             trust=self._parts.trust,
             run_name=config.core.run_name,
             order=task.order,
-            sources=source_folders(task.pipeline.plan, config, task.question),
+            sources=sources,
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from karenina_engine.check.attachments import AttachmentCheck
     from karenina_engine.check.planner import QuestionPipelines
     from karenina_engine.run.panel import Panel
+    from karenina_template.rules import RuleLines
 
 
 @dataclass(slots=True)
@@ -66,9 +67,8 @@ class IndexedResult(NamedTuple):
 
 
 def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelConfig | None, ...]:
-    """Return the judges of each answer: the panel, if there is one, or else the configured judges.
-
-    If there are no judges, returns a single None.
+    """Return the judges of each answer: the panel, if there is one, or else the configured judges. If there are no
+    judges, returns a single None.
     """
     return (panel.model,) if panel is not None else config.core.parsing_models or (None,)
 
@@ -77,7 +77,7 @@ def judges_of(config: VerificationConfig, panel: Panel | None) -> tuple[ModelCon
 class Matrix:
     """All items of a run, computed during iteration. If there is a `panel`, it takes the place of the judges.
 
-    `attachments` is the check of the files that the questions attach.
+    `attachments` is the check of the files that the questions attach, and `rules` describes their templates.
     """
 
     questions: Sequence[Question]
@@ -85,6 +85,7 @@ class Matrix:
     pipelines: QuestionPipelines
     panel: Panel | None = None
     attachments: AttachmentCheck | None = None
+    rules: RuleLines | None = None
 
     @property
     def judges(self) -> tuple[ModelConfig | None, ...]:

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 
 def refuse_missing_files(session: RunSession) -> None:
-    """Raise `ConfigError` if an attached file is missing that a call of the run needs.
-
-    The calls after the first one without a stored reply are unknown. If one of them needs the file, it fails.
+    """Raise `ConfigError` if an attached file is missing that the next call of an answer without a stored reply needs.
+    Later calls are unknown, so a file that only they need makes them fail.
     """
     attachments, done = session.matrix.attachments, session.result_store
     if attachments is None or not attachments.needed:
@@ -79,7 +78,9 @@ class _SendingJournal(RecordingJournal):
         self.sends = False
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call. Raises `ReplyMissing` if no stored reply can be reused."""
+        """Return the stored outcome of the call. Raises `ReplyMissing` if no stored reply can be reused; `sends` is
+        then True if the call has attachments.
+        """
         stored = self._journal.reply(call)
         if stored is None or not stored.reusable:
             self.sends = self.sends or (isinstance(call, Call) and call.attached_bytes > 0)

@@ -46,10 +46,10 @@ class PanelAnswer:
     def result_of(
         self, model: PanelModel, base: VerificationResult, asked: Sequence[VerificationResult]
     ) -> VerificationResult:
-        """Turn `base` into the result of the panel `model`, with the calls, stages and time of all results in `asked`.
+        """Return `base` as the result of the panel `model`, with the calls, stages and time of all results in `asked`.
+        What these have in common, such as the calls for the answer, is only counted once.
 
-        `base` can be one of these results, a changed copy of one, or a result from `not_judged`. Everything that the
-        results have in common, such as the calls for the answer, is only counted once.
+        `base` can be one of these results, a changed copy of one, or a result from `not_judged`.
         """
         answered = sum(record.seconds for record in base.stages[: self.answer_stages])
         ids = "\x1f".join(result.metadata.result_id for result in asked)
@@ -89,10 +89,8 @@ class Panel(Protocol):
 
 
 def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PARSE_ERROR) -> VerificationResult:
-    """Return a copy of `base` for an answer that the panel could not judge.
-
-    The copy has the given outcome and no verdict, scores, vetoes or revisions. The answer, the known values and the
-    ground truth are kept. `why` becomes the item's error.
+    """Return a copy of `base` for an answer that the panel could not judge: with the given outcome, `why` as its error,
+    and no verdict, scores, vetoes or revisions. The answer, the known values and the ground truth are kept.
     """
     kept = ("raw_llm_response", "trace_messages", "parsed_gt_response", "known_values")
     values = {name: getattr(base.template, name) for name in kept}

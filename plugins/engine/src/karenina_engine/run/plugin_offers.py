@@ -33,10 +33,9 @@ OWNER: Final = "karenina-engine"
 
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
-    """Return the observers of a run: plugins with event hooks, observers provided by plugins, and `own`.
-
-    If `config` is None, plugins do not provide any observers. Raises `KareninaError` if a plugin rejects the run, and
-    `PluginError` if an observer does not match the hook specifications.
+    """Return the observers of a run: plugins with event hooks, observers that plugins provide for `config` (none if it
+    is None), and `own`. Raises `KareninaError` if a plugin rejects the run, and `PluginError` if an observer does not
+    match the hook specifications.
     """
     listeners: Listeners = {}
     _add_hooks(listeners, plugins)
@@ -50,9 +49,8 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None, o
 
 
 def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
-    """Add the hooks of an observer to `listeners`.
-
-    Raises `PluginError` if they do not match the hook specifications.
+    """Add the hooks of an observer to `listeners`. Raises `PluginError` if they do not match the hook
+    specifications.
     """
     alone = Plugins(plugins.specifications)
     try:
@@ -72,9 +70,8 @@ def _add_hooks(listeners: Listeners, plugins: Plugins) -> None:
 
 
 def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str, config: object) -> Sequence[object]:
-    """Return the observers that a plugin provides.
-
-    If the plugin fails, a warning is logged. Raises `KareninaError` if the plugin rejects the run.
+    """Return the observers that a plugin provides for the run. If the plugin fails, a warning is logged, and there are
+    none. Raises `KareninaError` if the plugin rejects the run.
     """
     try:
         return offer.value(config=config) or ()
@@ -91,7 +88,6 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
     """Return the panel for runs with the configuration `config`, or None if judges evaluate answers independently.
-
     Raises `ConfigError` if there are several panels, and `KareninaError` if a plugin rejects the run.
     """
     offers = plugins.implementations(hookspecs.karenina_panel)
@@ -103,9 +99,8 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
 
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
-    """Return the available executors with their distributions, sorted by name.
-
-    The built-in executor `asyncio` is always included.
+    """Return the available executors with their distributions, sorted by name. The built-in executor `asyncio` is
+    always included.
     """
     executors: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
     executors += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
@@ -121,10 +116,8 @@ def configured_executor(plugins: Plugins, config: VerificationConfig) -> Executo
 
 
 def find_executor(plugins: Plugins, name: str) -> Executor:
-    """Return the executor with the given name.
-
-    Raises `PluginError` if it does not exist, if it failed to load, or if two distributions provide it. The message
-    states where to find it, or suggests a similar name.
+    """Return the executor with the given name. Raises `PluginError` if it does not exist, if it failed to load, or if
+    two distributions provide it. The message states where to find it, or suggests a similar name.
     """
     offered = offered_executors(plugins)
     matching = [(executor, owner) for executor, owner in offered if executor.name == name]

@@ -94,9 +94,8 @@ class RunParts:
 
 
 def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> ConcurrencyLimits:
-    """Return the limits set by a configuration, within the limits that adapters declare.
-
-    `patience` is the number of seconds after which the run gives up on a server that refuses all calls.
+    """Return the limits set by a configuration, within the limits that adapters declare. `patience` is the number of
+    seconds after which the run gives up on a server that refuses all calls.
     """
 
     def bounds(model: ModelConfig) -> Bounds:
@@ -124,6 +123,7 @@ class PortFactory:
     _tools: ToolSessions = field(init=False)
 
     def __post_init__(self) -> None:
+        """Create the call runner and the tool sessions."""
         parts = self.parts
         self.calls = CallRunner(
             parts.limits,
@@ -145,9 +145,8 @@ class PortFactory:
         return self._adapter(model).spec
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that makes a call and returns the reply.
-
-        Raises `PortError` if the adapter has no such port. The coroutine may raise `PortError` too.
+        """Return a coroutine that makes a call and returns the reply. Raises `PortError` if the adapter has no such
+        port. The coroutine may raise `PortError` too.
         """
         opened = self._open(request.port, request.model)
         if request.options is not None:
@@ -156,10 +155,10 @@ class PortFactory:
         return self.calls.make(call, lambda: opened.send(request))
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
-        """Return whether the answer comes from the agent port.
+        """Return whether the answer comes from the agent port: for deep agents, for models with MCP servers (unless
+        their answers are recorded), and if the adapter requires it.
 
-        This is the case for deep agents, for models with MCP servers (unless their answers are recorded), and for
-        models whose adapter requires it. For a `ModelLabel`, it is read from the journal.
+        For a `ModelLabel`, it is read from the journal.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -184,9 +183,8 @@ class PortFactory:
         return self._instructions[key]
 
     async def consult(self, service: str, query: str, ask: Ask, info: CallInfo, seconds: float | None = None) -> str:
-        """Return a service's reply to `query`, either from the store or from `ask`.
-
-        With `seconds`, there is only one attempt, which may take that long. Raises `PortError` if every attempt fails.
+        """Return a service's reply to `query`, either stored or from `ask`. Raises `PortError` if every attempt fails.
+        With `seconds`, there is only one attempt, which may take that long.
         """
 
         async def request() -> LLMReply:
@@ -210,9 +208,8 @@ class PortFactory:
         self._tools.enter(workspace)
 
     async def leave_workspace(self, workspace: Path) -> None:
-        """Unregister an item that has finished with the workspace.
-
-        When no more items use the workspace, its tools are closed.
+        """Unregister an item that has finished with the workspace. When no more items use the workspace, its tools are
+        closed.
         """
         await self._tools.leave(workspace)
 
@@ -228,10 +225,8 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything except the prompt that determines replies, by port and model id.
-
-        Only ports that the adapter has are included. If different models have the same id, there are several digests
-        for it.
+        """Return digests of everything except the prompt that determines replies, by port and model id, for the ports
+        that the adapters have. Different models with the same id have several digests.
         """
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
@@ -249,10 +244,8 @@ class PortFactory:
         return self._adapters[model.interface]
 
     def _open(self, kind: PortKind, model: ModelConfig) -> OpenedPort:
-        """Return the model's port, opening it on first use.
-
-        In a run without calls, the returned object contains no adapter port. Raises `PortError` if the adapter has no
-        port of this kind.
+        """Return the model's port, opening it on first use. In a run without calls, the returned object contains no
+        adapter port. Raises `PortError` if the adapter has no port of this kind.
         """
         key = (kind, id(model))
         if key not in self._by_id:
@@ -263,9 +256,8 @@ class PortFactory:
         return self._by_id[key]
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
-        """Return the adapter's port and, for judges at temperature 0, a function that opens it without one.
-
-        The function is None for other models. Raises `PortError` if the adapter has no port of this kind.
+        """Return the adapter's port and, for judges at temperature 0, a function that opens it without one. The
+        function is None for other models. Raises `PortError` if the adapter has no port of this kind.
         """
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)
@@ -295,9 +287,8 @@ class PortFactory:
         return model.model_copy(update=update) if update else model
 
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
-        """Return a function that starts the model's tools and adds them to an agent's options.
-
-        The programs of an agent run in the sandbox that is added to its options. Returns None for recorded answers.
+        """Return a function that starts the model's tools and adds them to an agent's options. The programs of an agent
+        run in the sandbox that is added to its options. Returns None for recorded answers.
         """
         spec = self.spec(model)
         if spec.recorded:
@@ -314,9 +305,8 @@ class PortFactory:
         return start
 
     def _endpoint(self, kind: PortKind, model: ModelConfig) -> Endpoint:
-        """Return the endpoint of a model's port.
-
-        Judges have temperature 0 unless the user sets another one. For a `ModelLabel`, only the model's id matters.
+        """Return the endpoint of a model's port. Judges have temperature 0 unless the user sets another one. For a
+        `ModelLabel`, only the model's id matters.
         """
         offered = self._adapter(model)
         if isinstance(model, ModelLabel):

@@ -62,9 +62,8 @@ class ChunkCounts:
     again: int = 0
 
     def add(self, tally: CallCounts, ledger: Ledger, kept: int, again: int) -> None:
-        """Add the counts for an answer: its cached calls in `tally` and `ledger`, and its results.
-
-        `kept` and `again` count its results as in `ResumeState`.
+        """Add the counts for an answer: its cached calls in `tally` and `ledger`, and its results. `kept` and `again`
+        count its results as in `ResumeState`.
         """
         self.tally.cached += tally.cached
         self.tally.saved += tally.saved
@@ -108,10 +107,11 @@ class PrecomputedResults:
         self._pool.close()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Store and yield the results that need no calls, in matrix order.
+        """Store and yield the results that need no calls, in matrix order. This ends early if the run is stopped, or if
+        most answers lack a reply or call an agent. Raises `JournalError` if a result cannot be stored.
 
-        This ends early if the run is stopped, or if most answers lack a reply or call an agent. Raises `JournalError`
-        if a result cannot be stored.
+        The results come from forked processes that replay the journal. The processes end with the iteration, so it
+        works only once.
         """
         session, failed_chunks = self._session, 0
         try:
@@ -141,9 +141,8 @@ class PrecomputedResults:
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
-        """Store the results of a chunk, and add its counts to the run's counts.
-
-        Raises `JournalError` if the journal cannot be written.
+        """Store the results of a chunk, and add its counts to the run's counts. Raises `JournalError` if the journal
+        cannot be written.
         """
         session, counts = self._session, chunk.counts
         if not self._journal.replaying:
@@ -161,11 +160,11 @@ class PrecomputedResults:
 
 @contextmanager
 def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | None]:
-    """Start a pool of processes that compute results from stored replies, if this is worthwhile.
+    """Start processes that compute results from stored replies inside the `with` block, if this is worthwhile, and
+    yield them, or None. Enter this context before starting any threads, including those of progress displays.
 
-    Enter this context before starting any threads, including those of progress displays. Yields None if there are too
-    few answers, no stored replies, only one processor, or no way to fork. Also yields None if the run has a budget,
-    another executor, or observers of anything except results.
+    Yields None if there are too few answers, no stored replies, only one processor, or no way to fork. Also yields None
+    if the run has a budget, another executor, or observers of anything except results.
     """
     count = min(cores(), _MAX_PROCESSES)
     if count < 2 or not _is_worthwhile(session):
@@ -207,10 +206,9 @@ class _Worker:
             return self._loop.run_until_complete(self._run_chunk(orders))
 
     async def _run_chunk(self, orders: range) -> ChunkResult:
-        """Run the items of the answers with the given orders.
-
-        After an answer that calls an agent, or after `_MAX_MISSES` answers without a reply, the rest of the chunk is
-        left to the run.
+        """Run the items of the answers with the given orders, as far as the journal has their replies, and return the
+        results. After an answer that calls an agent, or `_MAX_MISSES` answers in a row without a reply, the rest of the
+        chunk is left to the run.
         """
         chunk, misses, logged = ChunkResult(), 0, self._state.logged
         for task in self._session.matrix.part(orders):
@@ -233,9 +231,8 @@ class _Worker:
         return chunk
 
     async def _run_answer(self, task: AnswerTask, chunk: ChunkResult) -> bool:
-        """Run the items of an answer, and return whether all replies were in the journal.
-
-        If a reply was missing, nothing is added to the chunk.
+        """Run the items of an answer, and return whether all replies were in the journal. If a reply was missing,
+        nothing is added to the chunk.
         """
         session, resume_state = self._session, self._resume_state
         kept, again = resume_state.kept, resume_state.again
@@ -279,10 +276,8 @@ class RecordingJournal:
         return self._journal.reading()
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call.
-
-        Raises `ReplyMissing` if no stored reply can be reused. Agent calls always raise it, because their work may be
-        incomplete. In a replay, this is the same as `Journal.find`.
+        """Return the stored outcome of the call, or raise `ReplyMissing` and set `missed` if no stored reply can be
+        reused. Agent calls, and all calls after one, always raise it. In a replay, this is the same as `Journal.find`.
         """
         if self.replaying:
             return await self._journal.find(call)

@@ -39,6 +39,7 @@ from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.run.request import make_command
 from karenina_engine.run.session import RunSession
 from karenina_engine.settings import EngineSettings
+from karenina_template.rules import RuleLines
 from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ _MOST_COMPARED: Final = 100
 
 @contextmanager
 def open_run(request: RunRequest) -> Iterator[RunSession]:
-    """Prepare a run. Its journal is locked during the `with` block.
+    """Check a request, and yield the session of its run, with its journal locked during the `with` block. Nothing is
+    run yet, and a run that fails a check leaves the journal as it is.
 
-    All checks are made before the journal is changed, so a run that cannot start leaves it as it is. Raises
-    `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
+    Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
     `JournalError` if the journal cannot be used, and `ConfigError` for other problems.
     """
     from karenina_engine.journal.journal import Journal
@@ -102,11 +103,11 @@ def open_run(request: RunRequest) -> Iterator[RunSession]:
 def prepare_session(
     request: RunRequest, *, journal: Journal | None = None, command: Mapping[str, Any] | None = None
 ) -> RunSession:
-    """Check a request, and return a session for it.
+    """Check a request, and return a session for it that uses the open `journal`, if given, and continues an earlier run
+    for the same request. Raises `PlanError` if a question has no valid plan, and `ConfigError` for other problems.
 
-    If there is a `journal`, replies and results are stored there, and an earlier run for the same request is continued.
-    `command` describes how the run was started (see `karenina_engine.journal.command`). Raises `PlanError` if a
-    question has no valid plan, and `ConfigError` for other problems. To open the journal as well, use `open_run`.
+    `command` describes how the run was started (see `karenina_engine.journal.command`). To open the journal as well,
+    use `open_run`.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -127,12 +128,12 @@ def prepare_run(
     files: FileStore | None = None,
     attached: QuestionFiles | None = None,
 ) -> RunSession:
-    """Return the session for a run after all checks except `check_recordings`.
+    """Return the session for a run, without a journal, after all checks except `check_recordings`. Raises the errors of
+    `request.question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for any other problem with
+    the request.
 
-    Set `trust_checked` if `require_trust` has already been called. `files` replaces the store next to the journal,
-    and `attached` the files that the benchmark's questions attach.
-    Raises the errors of `request.question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for
-    any other problem with the request.
+    Set `trust_checked` if `require_trust` has already been called. `files` replaces the store next to the journal, and
+    `attached` the files that the benchmark's questions attach.
     """
     benchmark, question_check = request.benchmark, request.question_check
     trust, config = resolve_trust(request.trust), request.config
@@ -173,14 +174,14 @@ def make_session(
     files: FileStore | None = None,
     attached: QuestionFiles | None = None,
 ) -> RunSession:
-    """Check a run over the given questions, and return its session.
+    """Check a run over the given questions, and return its session, without a journal. Raises the error of
+    `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for any other problem.
 
     `policy` replaces the retry settings. If `offline` is set, no calls will be made: keys may be missing, the budget is
     ignored, and the items run in this process. If `judged` is set, the judges that stages call must be configured.
     `observers` are called in addition to those from plugins, and `question_check` is called for each question. `files`
     stores the files of items; by default, no files are stored. `attached` are the files that the questions attach. Logs
-    warnings about unusable plugins and settings that have no effect. Raises the error of `question_check`, `PlanError`
-    if a question has no valid plan, and `ConfigError` for any other problem.
+    warnings about unusable plugins and settings that have no effect.
     """
     settings = config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -190,6 +191,7 @@ def make_session(
     planner = Planner(config, plugins, all_observers)
     judging = JudgeNeeds(plugins, config, trust)
     attachments = AttachmentCheck(plugins, config, attached or QuestionFiles(None), offline=offline)
+    rules = RuleLines() if not offline else None
     pipelines, named = check_questions(
         plugins,
         config,
@@ -200,6 +202,7 @@ def make_session(
         attachments,
         offline=offline,
         question_check=question_check,
+        rules=rules,
     )
     models = [*(model for _, model in configured_models(config)), *named]
     ledger = Ledger(PriceTable(plugins, settings.prices))
@@ -224,7 +227,7 @@ def make_session(
             files=files if files is not None else FileStore(None, 0, 0),
             offline=offline,
         ),
-        Matrix(questions, config, pipelines, configured_panel(plugins, config), attachments),
+        Matrix(questions, config, pipelines, configured_panel(plugins, config), attachments, rules),
         ledger=ledger,
         budget=budget,
         executor=executor,
@@ -240,9 +243,8 @@ def make_session(
 
 
 def _file_store(journal: Path | None, output: Path | None, config: VerificationConfig) -> FileStore:
-    """Return the store for items' files. Its folder is next to the journal, or next to where the journal would be.
-
-    If there is neither a journal nor an output, no files are stored.
+    """Return the store for items' files. Its folder is next to the journal, or next to where the journal would be. If
+    there is neither a journal nor an output, no files are stored.
     """
     settings = config.section(EngineSettings)
     journal = journal or (default_journal(output) if output is not None else None)
@@ -251,7 +253,7 @@ def _file_store(journal: Path | None, output: Path | None, config: VerificationC
 
 
 def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> None:
-    """Log a warning if the journal's first results belong to questions that are not in the benchmark."""
+    """Log a warning if none of the journal's first results belongs to a question in the benchmark."""
     from karenina_engine.journal.view import JournalView
 
     if benchmark.path is None or not journal.had_results:
@@ -268,7 +270,9 @@ def _warn_of_other_questions(benchmark: QuestionSource, journal: Journal) -> Non
 
 
 def _warn_of_missing_settings(command: Mapping[str, Any], journal: Journal) -> None:
-    """Log a warning if the run in the journal had settings that its replay does not have, such as a sandbox."""
+    """Log a warning if the run in the journal had settings, such as a sandbox, that its replay does not have, so that
+    replies may not be found.
+    """
     last = journal.last_command() or {}
     then = last.get("config")
     of_results = {name for name, setting in all_settings().items() if setting.changes_results}

@@ -40,9 +40,8 @@ logger = logging.getLogger("karenina")
 
 
 def can_fork() -> bool:
-    """Return whether it is safe to fork this process. This requires Linux and a single thread.
-
-    Threads started by libraries count too. If they held locks, these would never be released in the new process.
+    """Return whether it is safe to fork this process. This requires Linux and a single thread. Threads started by
+    libraries count too. If they held locks, these would never be released in the new process.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -160,9 +159,8 @@ class ProcessPool(Generic[J, R]):
                     loop.remove_reader(connection.fileno())
 
     def _distribute(self, jobs: Iterator[J]) -> bool:
-        """Send jobs to processes that have too few, and return whether there is anything left to yield.
-
-        If all processes have died, the remaining jobs get no result.
+        """Send jobs to processes that have too few, and return whether there is anything left to yield. If all
+        processes have died, each call marks one remaining job as having no result.
         """
         most = self._next + (_QUEUED + _OUT_OF_ORDER) * max(1, len(self._processes))
         for process in sorted(self._processes, key=lambda worker: len(worker.numbers)):
@@ -210,7 +208,9 @@ class ProcessPool(Generic[J, R]):
             yield self._jobs_by_number.pop(number), result
 
     def _fork_process(self, work: Work[J, R]) -> _Process:
-        """Fork a process that runs jobs. Raises `OSError` if forking fails."""
+        """Fork a process that runs jobs, and return it in the parent. The child never returns. Raises `OSError` if
+        forking fails.
+        """
         jobs_in, jobs = Pipe(duplex=False)
         results, results_out = Pipe(duplex=False)
         _enlarge(results_out)
@@ -267,7 +267,7 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Run jobs until the pool closes, then exit the process."""
+    """Run jobs until the pool closes, then exit the process. A job that fails has the result None."""
     try:
         state = WorkerState()
         _detach(parent, state)
@@ -302,10 +302,8 @@ class _LogCollector(logging.Handler):
 
 
 def _detach(parent: int, state: WorkerState) -> None:
-    """Detach a new process from its parent.
-
-    This sets up its signals, excludes inherited objects from garbage collection, and makes sure that the process is
-    killed when the parent ends.
+    """Detach a new process from its parent. This sets up its signals, excludes inherited objects from garbage
+    collection, and makes sure that the process is killed when the parent ends.
     """
     import ctypes
 

@@ -49,9 +49,8 @@ class RunRequest:
 
 
 def make_command(request: RunRequest) -> dict[str, Any]:
-    """Return a run's command as JSON-compatible data without secrets.
-
-    It includes digests of the benchmark, so that equal commands ask for the same results.
+    """Return a run's command as JSON-compatible data without secrets. It includes digests of the benchmark, so that
+    commands are only equal if they ask for the same results.
     """
     benchmark, config_file, output = request.benchmark, request.config_file, request.output
     chosen = list(request.question_ids) if request.question_ids is not None else None

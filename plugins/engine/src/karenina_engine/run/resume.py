@@ -41,10 +41,10 @@ class ResultStore(Protocol):
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return the result with its text.
+        """Store an item's result, and return the result, maybe changed, with its text (None if it was not stored as
+        text). Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
 
-        The text is None if the result was not stored as text. `judge` is the index of the judge in `task.judges`.
-        Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
+        `judge` is the index of the judge in `task.judges`.
         """
 
 
@@ -103,9 +103,8 @@ class ResumeState:
         return all(one is not None and not one.again for one in stored)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's stored result with its text if it is still valid, or None if the item has to run.
-
-        This updates `kept` and `again`. In a replay, all items have to run.
+        """Return the item's stored result with its text if it is still valid, or None if the item has to run, as it
+        always has in a replay. Also counts the result in `kept` or `again`.
         """
         if self.journal.replaying or not self.journal.had_results:
             return None
@@ -125,11 +124,9 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return the result with its text.
-
-        In a replay, nothing is stored. The result then gets the times and the id of the stored result, and there is no
-        text. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal cannot be
-        written.
+        """Store an item's result, and return it with its JSON text. In a replay, nothing is stored: `result` is changed
+        in place to the times and the id of the stored result, and the text is None. Raises `UnstorableRow` if the
+        result cannot be stored, and `JournalError` if the journal cannot be written.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
         if self.journal.replaying:
@@ -143,7 +140,9 @@ class ResumeState:
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
-        """Set the times and the id of a replayed result to those of the stored result, if there is one."""
+        """Set the times and the id of a replayed result, in place, to those of the stored result, if there is one, and
+        return it.
+        """
         stored = self.journal.result(item, fingerprint)
         then = self._parse(stored, item.question) if stored is not None else None
         if then is None:
@@ -158,7 +157,7 @@ class ResumeState:
         return result
 
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
-        """Parse a stored result. If this fails, warn that the journal is damaged and return None."""
+        """Return a stored result, or None with a warning about the journal's damage if it cannot be parsed."""
         try:
             return VerificationResult.model_validate_json(stored.text)
         except ValueError:

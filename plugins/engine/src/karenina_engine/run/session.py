@@ -24,7 +24,6 @@ from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
 from karenina_engine.settings import EngineSettings
-from karenina_template.rules import describe_rules
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
@@ -122,9 +121,8 @@ class RunSession:
         )
 
     def without_calls(self, store: ReplyStore, results: ResultStore, *, files: FileStore | None = None) -> RunSession:
-        """Return a copy of this run that only computes results, without calls, observers or a budget.
-
-        `files` replaces the store for the files of items.
+        """Return a copy of this run that only computes results, without calls, observers or a budget. `files` replaces
+        the store for the files of items.
         """
         files = files if files is not None else self.parts.files
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS, files=files)
@@ -152,10 +150,7 @@ class RunSession:
 
     @property
     def calls_models(self) -> bool:
-        """Whether the run may call a model.
-
-        This is False in a replay, and if all models replay recorded answers.
-        """
+        """Whether the run may call a model. This is False in a replay, and if all models replay recorded answers."""
         models = configured_models(self.config) if not self.parts.offline else []
         return any(not find_adapter(self.parts.plugins, model.interface).spec.recorded for _, model in models)
 
@@ -176,11 +171,11 @@ class RunSession:
         return self._outcomes
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
-        """Stop the run. Its results end early, but remain valid.
+        """Stop the run, from its event loop. Its results end early, but remain valid. Calls in flight have `grace`
+        seconds to finish, so that their replies are stored; a second call ends this wait.
 
-        `why` is the reason, in words that follow "because". Only the first reason counts. Calls in flight have `grace`
-        seconds to finish, so that their replies are stored. Calling this a second time ends the wait. It must be called
-        in the run's event loop. From elsewhere, use `stop_soon`.
+        `why` is the reason, in words that follow "because". Only the first reason counts. From elsewhere, use
+        `stop_soon`.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -189,9 +184,8 @@ class RunSession:
             listener(0.0 if again else grace)
 
     def add_stop_listener(self, listener: StopListener) -> None:
-        """Register a function that `stop` will call in the event loop.
-
-        Its argument is the number of seconds that calls in flight may still take.
+        """Register a function that `stop` will call in the event loop. Its argument is the number of seconds that calls
+        in flight may still take.
         """
         self._stop_listeners.append(listener)
 
@@ -205,9 +199,8 @@ class RunSession:
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop.
-
-        If the run has not started yet, it ends as soon as it starts, and `then` is not called.
+        """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop. If the
+        run has not started yet, it ends as soon as it starts, and `then` is not called.
         """
 
         def stop() -> None:
@@ -231,11 +224,12 @@ class RunSession:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Execute the run, and yield results with their indexes and stored texts.
+        """Execute the run, and yield results with their indexes and stored texts as items end. If the run is stopped,
+        the results end early, and a warning gives the number of items without one. Raises `JournalError` if the journal
+        can no longer be written.
 
-        The start and end of the run are recorded in the journal and reported to observers. If the run is stopped, a
-        warning gives the number of items without a result. `computed` yields results that other processes have
-        computed, if there are any. Raises `JournalError` if the journal can no longer be written.
+        The start and end of the run are recorded in the journal and reported to observers. `computed` yields results
+        that other processes have computed, if there are any.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -246,8 +240,8 @@ class RunSession:
         keeps_replies = self.parts.store is not None and not self.parts.offline
         if journal is not None:
             journal.begin(len(self), self.command, self.ledger)
-            if self.resumable:
-                journal.store_rules(describe_rules(self.matrix.questions))
+            if self.resumable and self.matrix.rules is not None:
+                journal.store_rules(self.matrix.rules.blocks())
             journal.store_endpoint_digests(self.runner.model_identities())
             if self.matrix.attachments is not None:
                 journal.store_attachments(self.matrix.attachments.files.facts)
@@ -293,7 +287,9 @@ class RunSession:
 
     @asynccontextmanager
     async def _running(self) -> AsyncIterator[None]:
-        """Stop the run when its time limit is reached, and close its ports and tools at the end."""
+        """Inside the `async with` block, stop the run when its time limit is reached. At the end, close its ports and
+        tools.
+        """
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
         if limit is not None:
@@ -319,9 +315,8 @@ class RunSession:
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results of the other judges.
-
-        Once the budget is exhausted, no more items run.
+        """Return the judges of an answer whose items have to run, and the stored results of the other judges. Once the
+        budget is exhausted, no more items run.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []

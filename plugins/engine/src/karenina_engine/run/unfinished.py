@@ -29,10 +29,10 @@ logger = logging.getLogger("karenina")
 def unfinished_ids(
     benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
 ) -> list[str]:
-    """Return the ids of questions with at least one item that has no judged or undecided result in `files`.
+    """Return the ids of questions with at least one item that has no judged or undecided result in `files`, which
+    counts only if the question's text and attachments are unchanged. Raises `ResultFileError` if a file cannot be read.
 
-    Results are ignored if the text or an attachment of their question has changed. A warning is logged in this case,
-    and if a file has no results for this run. Raises `ResultFileError` if a file cannot be read.
+    A warning is logged if results are ignored, and if a file has no results for this run.
     """
     from karenina_engine.results.result_set import read_results
 
@@ -93,7 +93,9 @@ class _ReadResults:
         self._attached = files_of(self.benchmark)
 
     def add(self, result: VerificationResult) -> None:
-        """Count a result. Results for unknown or changed questions are counted separately."""
+        """Record the item of a result, as done if it was judged or undecided. Results for unknown or changed questions
+        are only counted.
+        """
         meta, id = result.metadata, result.question_id
         if id not in self.benchmark:
             self.strange[id] += 1

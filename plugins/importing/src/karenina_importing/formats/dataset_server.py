@@ -41,7 +41,7 @@ class Dataset:
     server: str = SERVER
 
     def rows(self) -> Iterator[SourceRow]:
-        """Yield the rows.
+        """Request the split page by page, and yield its rows, at most `limit` if it is set.
 
         Raises `ConfigError` if the server cannot be reached, if the split does not exist, if the rows exceed the file
         size limit, or if there are more than `MOST_ROWS` rows and no limit is set.

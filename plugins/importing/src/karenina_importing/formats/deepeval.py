@@ -175,7 +175,7 @@ _ROLES: Final = {"human": "user", "ai": "assistant", "tool": "tool"}
 
 
 def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a ragas message to a chat-completions message."""
+    """Convert a ragas message to a chat-completions message. Tool calls get new ids, `call_1` and so on."""
     role = str(turn.get("type", turn.get("role")))
     message: dict[str, Any] = {"role": _ROLES.get(role, role), "content": turn["content"]}
     calls = [

@@ -105,10 +105,7 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options in the order of the run, or all references if exactly one of them is correct.
-
-    Returns None if neither is possible.
-    """
+    """Return the options in the order of the run, or all references if one is correct, or None if neither works."""
     letters = list(ascii_uppercase[: len(mapping)]) if isinstance(mapping, Mapping) else []
     if letters and list(mapping) == letters:
         return [str(mapping[letter]) for letter in letters]
@@ -116,10 +113,7 @@ def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | No
 
 
 def _id(instance: Mapping[str, Any]) -> str | None:
-    """Return an instance's ID, or None if it is not a string.
-
-    The ID of a perturbed instance includes the name and seed of the perturbation.
-    """
+    """Return an instance's ID, with the name and seed of a perturbation, or None if the ID is not a string."""
     id, change = instance.get("id"), instance.get("perturbation")
     if not isinstance(id, str):
         return None

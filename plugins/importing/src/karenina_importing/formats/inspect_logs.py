@@ -177,7 +177,7 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Read a sequence of files, and return their items by position.
+    """Read the items in several files, and return them by position. Files that are not lists are skipped.
 
     `chunks` contains the position of the first item and the name of each file.
     """
@@ -214,10 +214,7 @@ class _References:
         self._size = SizeLimit()
 
     def count(self, place: str, part: Any) -> Any:
-        """Count a part that a sample refers to, and return it.
-
-        Raises `BenchmarkFileError` if the size limit is exceeded.
-        """
+        """Return `part` after counting its size. Raises `BenchmarkFileError` if all parts together exceed the limit."""
         if not self._size.allows(part):
             what = "the samples up to this point, including the parts they refer to, exceed the file size limit"
             raise _TooLarge(self.path, place, what, size_limit_cure(max_file_bytes()))

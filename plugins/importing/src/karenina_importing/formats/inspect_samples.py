@@ -191,11 +191,7 @@ def _base_name(name: str) -> str:
 
 
 def _scorers(sample: Mapping[str, Any], about: Any) -> dict[str, Mapping[str, Any]]:
-    """Return the options of the scorers by name.
-
-    These are the scorers in the log (`about` is its `eval`). If the log names none, they are the scorers that gave
-    scores.
-    """
+    """Return the options of each scorer by name: of those in the log (`about` is its `eval`), or that gave scores."""
     stated = [scorer for scorer in as_list(as_mapping(about).get("scorers")) if isinstance(scorer, Mapping)]
     scorers = {str(scorer.get("name")): as_mapping(scorer.get("options")) for scorer in stated if scorer.get("name")}
     return scorers or {str(name): {} for name in as_mapping(sample.get("scores"))}

@@ -81,6 +81,7 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
 
 
 def _model(run: Mapping[str, Any]) -> str | None:
+    """Return the name of the model in a run's metadata, or None if it is not stated as a string."""
     extra = run.get("extra")
     for part in (run.get("metadata"), extra.get("metadata") if isinstance(extra, Mapping) else None):
         name = part.get("ls_model_name") or part.get("model") if isinstance(part, Mapping) else None
@@ -90,7 +91,7 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _scores(feedback: Any) -> Iterator[Score]:
-    """Yield the scores given by people."""
+    """Yield the scores that people gave. Those of programs and models are skipped."""
     for entry in feedback if isinstance(feedback, list) else ():
         source = entry.get("feedback_source") if isinstance(entry, Mapping) else None
         kind = source.get("type") if isinstance(source, Mapping) else None

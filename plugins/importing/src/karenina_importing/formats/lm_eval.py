@@ -102,7 +102,7 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 
 def _request(arguments: Any) -> Any:
-    """Return the text or messages of the first request, or None."""
+    """Return the text or messages of a sample's first request, or None if it has an unknown form."""
     for first, second in _REQUESTS:
         try:
             request = arguments[first][second]

@@ -38,7 +38,7 @@ _RUN_IT: Final = "run the task with --log_samples and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether the start of a YAML file looks like a task."""
+    """Return whether the start of a YAML file has the key `task` and another key of tasks."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     keys = set(_KEYS.findall(head.text()))
@@ -143,7 +143,7 @@ def check_not_pointer(file: Path) -> None:
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user about the omitted parts of a task."""
+    """Return a note for each part of a task that is not carried over, such as few-shot examples and filters."""
     notes = []
     if task.get("process_docs"):
         notes.append("the task changes its documents with a Python function (process_docs), which is not executed")
@@ -162,7 +162,7 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
-    """Make the row for a document, with the task's rules filled in.
+    """Make the row for a document, with the task's rules for question, target and options filled in.
 
     The question and the target are omitted if they cannot be filled in. If the options cannot be filled in, or if the
     target is not one of them, the row has a problem.

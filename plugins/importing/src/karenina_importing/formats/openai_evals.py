@@ -163,7 +163,7 @@ def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return the sample file of an eval.
+    """Return the sample file of an eval, in the folder of the registry file or in `data` next to or above it.
 
     Raises `BenchmarkFileError` if the eval does not name one, or if the file is missing.
     """

@@ -87,7 +87,7 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
 
 
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and arguments of each evaluator.
+    """Yield the name and arguments of each evaluator, with the name "without a name" if it cannot be read.
 
     An evaluator is written as a name, as `{name: arguments}`, or as an object with a key `name`.
     """

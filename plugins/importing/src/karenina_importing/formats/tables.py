@@ -72,7 +72,7 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _read_yaml(path: Path) -> Any:
-    """Read a YAML file. Returns None if this fails."""
+    """Return the content of a YAML file, or None if it cannot be read."""
     try:
         return read_yaml(read_text(path), path).value
     except BenchmarkFileError:
@@ -186,7 +186,7 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Return the paths for names in the columns of a table.
+    """Return the path of each name that a column of the table gives, from the roles of the columns.
 
     If all correct answers in `values` are objects that have the same key for answers, such as aliases, the path
     includes this key.

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
-    """Return the questions whose verdicts, partial credit or traits differ.
+    """Return the questions that changed between the runs, with flips first, then those that are undecided more often.
 
-    Flips come first, then questions that are undecided more often in one run. Within each kind, the largest change
-    comes first. `paired` maps each metric to its questions, including those that only one run judged. `rules` maps each
+    A question changed if its verdict, partial credit or a trait differs. Within each kind, the largest change comes
+    first. `paired` maps each metric to its questions, including those that only one run judged. `rules` maps each
     template id to its field rules.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
@@ -95,9 +95,9 @@ _SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
-    """Return the share of results with each value.
+    """Return the share of the results for which `fact` returns each value.
 
-    Shares are comparable between runs with different numbers of replicates.
+    Unlike counts, shares are comparable between runs with different numbers of replicates.
     """
     if len(results) == 1:  # as in most runs; a counter takes longer than everything else
         return {fact(results[0]): 1.0}

@@ -245,11 +245,10 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return, for each run's label, the label of the run that it must not be worse than.
+        """Return the label of the run that each run must not be worse than, by label, or None if there is no such run.
 
-        This is usually the baseline or the first run. If the first file has several answering models, or another file
-        has one of its models, runs are compared with the first file's run of the same model. The value is None if there
-        is no such run.
+        This is usually the baseline or the first run, which has no entry. If the first file has several answering
+        models, or another file has one of its models, runs are compared with the first file's run of the same model.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]

@@ -93,10 +93,7 @@ def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list
 
 
 def _cost(run: ComparedRun) -> str:
-    """Return the cost as text, or `unknown`.
-
-    `>=` marks a lower bound. `(all models)` marks a cost that several models share.
-    """
+    """Return a run's cost as text, or `unknown`. `>=` marks a lower bound, `(all models)` a cost that several share."""
     if run.cost_usd is None:
         return "unknown"
     text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"

@@ -97,7 +97,7 @@ class PairedQuestion:
 def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
-    """Pair the metric's values for each question that has, or should have, a value.
+    """Return the metric's values in both runs for each question that has, or should have, a value in either.
 
     Only results of the given `judges` (default: those of the pairing) and question `ids` (default: all) are used. If
     both runs have the same stored answers, values of replicates judged in only one run are put in `unpaired`.
@@ -208,10 +208,10 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds of the difference, with missing values set to 0 in one run and to 1 in the other.
+    """Return the bounds of the difference with missing values set to 0 or 1, or None if no values are missing.
 
-    `total` is the sum of the differences, whose sign the bounds are compared with. Returns None if no values are
-    missing, or if no question has results in both runs.
+    In the lower bound, missing values are 0 in the first run and 1 in the other one. `total` is the sum of the
+    differences, whose sign the bounds are compared with. Also returns None if no question has results in both runs.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]
@@ -250,20 +250,19 @@ def _power(
 
 
 def _within(both: Sequence[PairedQuestion], differences: Sequence[float], *, same_answers: bool) -> float | None:
-    """Return the share of the variance of the differences that comes from replicates.
+    """Return the share of the differences' variance that comes from replicates, or None if it cannot be estimated.
 
-    Set `same_answers` if replicates are paired. Returns None if there are no replicates or the share cannot be
-    estimated.
+    Set `same_answers` if replicates are paired. It cannot be estimated without replicates.
     """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, differences) if noises else None
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference.
+    """Return the variance that replicates add to a question's mean difference, or None if a run has fewer than two.
 
     With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum of
-    both runs' variances. Returns None with one replicate.
+    both runs' variances.
     """
     if min(len(question.a.values), len(question.b.values)) < 2:
         return None
@@ -277,7 +276,7 @@ def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
 
 
 def _by_replicate(side: MetricValues) -> Mapping[Hashable, float]:
-    """Return each replicate's mean over all judges."""
+    """Return the mean value of each replicate over all judges. The keys are replicates."""
     values: dict[Hashable, list[float]] = {}
     for place, some in side.values.items():
         values.setdefault(place[0], []).extend(map(float, some))

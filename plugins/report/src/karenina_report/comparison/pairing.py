@@ -90,11 +90,10 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
-    """Return a copy of the pairing with undecided results decided in favor of one run.
+    """Return a copy of the pairing with undecided results decided in favor of one run, or None if there are none.
 
     `in_favor_of` is the favored run's index (0 or 1). Results with the same values get the same verdict in both runs:
-    correct if these values are a larger share of the favored run's results, otherwise wrong. Returns None if nothing is
-    undecided.
+    correct if these values are a larger share of the favored run's results, otherwise wrong.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -110,9 +109,9 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
-    """Return the share of each set of undecided values.
+    """Return how often undecided results have each combination of values (see `_values`).
 
-    Shares are of the results that have a verdict or are undecided.
+    The numbers are shares of all results that have a verdict or are undecided.
     """
     total = sum(result.outcome.has_verdict or _is_undecided(result) for result in results)
     counts = Counter(_values(result) for result in results if _is_undecided(result))
@@ -200,7 +199,7 @@ def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None
 def _prompts(
     results: Iterable[VerificationResult], judge_name: Callable[[VerificationResult], str]
 ) -> dict[str, set[str]]:
-    """Return each judge's system prompts."""
+    """Return the system prompts that each judge had in the results, by the judge's name."""
     prompts: dict[str, set[str]] = defaultdict(set)
     for result in results:
         prompts[judge_name(result)].add(result.metadata.parsing_system_prompt or "")
@@ -208,10 +207,7 @@ def _prompts(
 
 
 def _added_prompts(a: Run, b: Run) -> list[str]:
-    """Return the judge tasks whose added instructions differ.
-
-    The list is empty if one run has no record of them.
-    """
+    """Return the judge tasks for which the users added different instructions, or nothing if a run's are not known."""
     ours, theirs = a.journal_info.judge_prompts, b.journal_info.judge_prompts
     if ours is None or theirs is None:
         return []
@@ -283,9 +279,9 @@ _SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether both runs have the same answers to the questions and replicates that they share.
+    """Return whether all answers to the same question and replicate are equal in both runs, and not all empty.
 
-    Returns False if they share none.
+    Returns False if the runs share no replicate.
     """
     some = False
     for ours, theirs in questions:

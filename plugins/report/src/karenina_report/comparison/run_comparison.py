@@ -170,7 +170,7 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
-    """Collect a run's models, counts, tokens, time and cost."""
+    """Return a run's models, counts, tokens, time and cost for the comparison. An unknown cost of 0 becomes None."""
     usage, cost = run.usage, run.journal_info.cost
     has_cost = cost is not None and (cost.known or cost.cost > 0)
     return ComparedRun(
@@ -264,10 +264,7 @@ def _share_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
 
 
 def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Difference]:
-    """Return the difference for each judge.
-
-    The result is empty if there is only one judge, or if the runs have different judges.
-    """
+    """Return the difference in pass rates by each judge alone, or nothing for one judge or different judges."""
     if len(pairing.judges) < 2 or not pairing.same_judges:
         return {}
     by_judge = {}
@@ -321,7 +318,7 @@ def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units:
 
 
 def _adjusted(pairs: Sequence[Pair]) -> list[Pair]:
-    """Adjust the p values of each metric for the number of pairs."""
+    """Return copies of the pairs in which `p_adjusted` is each metric's p value, corrected for the number of pairs."""
     p_values: dict[str, dict[int, float]] = defaultdict(dict)
     for at, pair in enumerate(pairs):
         for difference in pair.differences:

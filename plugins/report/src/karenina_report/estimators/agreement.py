@@ -40,7 +40,7 @@ def raw_agreement(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Has
 
 
 def _agreed(units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]]) -> Clusters:
-    """Count the items of each unit, as hits if both raters agree."""
+    """Return clusters that count each unit's pairs of ratings, and as hits those in which both raters agree."""
     counted = Clusters()
     for unit, (one, other) in zip(units, pairs, strict=True):
         counted.add(unit, hit=one == other)
@@ -97,10 +97,10 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 
 
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Fleiss' kappa over the items that all raters rated.
+    """Return Fleiss' kappa over the items that all raters rated, or None if it is not defined.
 
-    Returns None if no item was rated by all, if there are fewer than two raters, or if all ratings are the same. The
-    interval is from a bootstrap over units. There is none if the rarest class has too few ratings. Source: J. L.
+    It is not defined if no item was rated by all, if there are fewer than two raters, or if all ratings are the same.
+    The interval is from a bootstrap over units. There is none if the rarest class has too few ratings. Source: J. L.
     Fleiss, Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
@@ -123,9 +123,9 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Krippendorff's alpha for nominal data over the items with two or more ratings.
+    """Return Krippendorff's alpha for nominal data over the items with several ratings, or None if it is not defined.
 
-    Returns None if there are no such items, or if all ratings are the same. The interval is from a bootstrap over
+    It is not defined if there are no such items, or if all ratings are the same. The interval is from a bootstrap over
     units. There is none if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's
     Alpha-Reliability, 2011.
     """

@@ -105,7 +105,7 @@ class MeanDifference:
 def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
-    """Return the mean of the questions' differences with its interval.
+    """Return the mean of the questions' differences with its 95% interval, which is None with fewer than two units.
 
     `units` contains each question's statistical unit. The variance is the cluster-robust variance of a mean: G / (G -
     1) times the sum of squared sums of residuals. The interval uses t with G - 1 degrees of freedom. `pseudo` adds two
@@ -147,10 +147,10 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates.
+    """Return the share of the differences' variance that comes from replicates, or None if there is no variance.
 
     More replicates would reduce this share. `within` contains the variance that replicates add to each question's
-    difference. Returns None if `within` is empty, if there are fewer than two differences, or if they do not vary.
+    difference. Also returns None if `within` is empty, or if there are fewer than two differences.
     """
     count = len(differences)
     if not within or count < 2:
@@ -161,7 +161,7 @@ def within_question_share(within: Sequence[float], differences: Sequence[float])
 
 
 def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p values jointly by Holm's method, keeping their order.
+    """Return p values adjusted jointly by Holm's method, in the order of the given ones, each at most 1.
 
     Source: S. Holm, Scandinavian Journal of Statistics 6, 1979.
     """
@@ -231,7 +231,7 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Test `DRAWS` random sign patterns, with a fixed seed."""
+    """Test the sum against `DRAWS` random sign patterns with a fixed seed, so that the p value is always the same."""
     import numpy as np
 
     scores = np.array(values)

@@ -94,12 +94,12 @@ class VarianceComponents:
 
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
-    """Estimate the variance components by question, judge and replicate, from mean squares.
+    """Estimate the variance components by question, judge and replicate, or return None if nothing can be separated.
 
+    That is so for fewer than two questions, or for one judge and one replicate. The estimates are from mean squares.
     `cells` must be complete: every question needs a value for each judge and replicate. All judges judge the same
     answers, so replicates are crossed with judges within each question. Differences between the answers to a question
-    belong to the residual, not to the interaction. Returns None for fewer than two questions, or for one judge and one
-    replicate.
+    belong to the residual, not to the interaction.
     """
     questions, judges, replicates = len(cells), len(cells[0]) if cells else 0, len(cells[0][0]) if cells else 0
     if questions < 2 or judges * replicates < 2:
@@ -151,7 +151,10 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
 def _interaction(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
-    """Return the mean square for the question-by-judge interaction."""
+    """Return the mean square for the question-by-judge interaction.
+
+    There must be at least two questions and two judges.
+    """
     total = sum(
         (fmean(values) - question_mean - judge_mean + mean) ** 2
         for question, question_mean in zip(cells, of_question, strict=True)

@@ -40,7 +40,10 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
 
 
 def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Iterable[VerificationResult]]]:
-    """Group results by answering model and judge, in order of occurrence."""
+    """Yield the results by answering model and judge, in order of occurrence, each group with a name.
+
+    A group must be consumed before the next one is requested.
+    """
 
     def models(result: VerificationResult) -> str:
         return f"{result.metadata.answering_id} judged by {result.metadata.parsing_id}"
@@ -51,10 +54,7 @@ def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Ite
 
 
 def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult]) -> tuple[int, int, int, float]:
-    """Add a test case for each result to `suite`.
-
-    Returns the number of tests, failures and errors, and the total number of seconds.
-    """
+    """Add a test case for each result to `suite`. Return the numbers of tests, failures, errors and seconds."""
     tests = failures = errors = 0
     seconds = 0.0
     for result in results:
@@ -84,7 +84,7 @@ def _set_counts(element: Element, tests: float, failures: float, errors: float, 
 
 
 def describe_item(result: VerificationResult) -> str:
-    """Return the question, the answer and the fields that did not pass, on separate lines."""
+    """Return the question, the answer, and the fields that did not pass or are undecided, on separate lines."""
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}

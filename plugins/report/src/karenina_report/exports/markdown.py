@@ -59,10 +59,7 @@ def _rate(rate: Rate) -> str:
 
 
 def _interval(rate: Rate) -> str:
-    """Return the pass rate's interval, or an empty string if it has none.
-
-    With few questions, the interval is called rough.
-    """
+    """Return the pass rate's interval in percent, "rough" before it for few questions, or "" if it has none."""
     if rate.low is None or rate.high is None:
         return ""
     return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"

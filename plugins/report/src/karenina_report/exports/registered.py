@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def built_in() -> Sequence[Exporter]:
-    """Return the built-in exporters."""
+    """Return the built-in exporters. Their modules are only imported now."""
     from karenina_report.exports.json_lines import JSON, JSONL, RECORDING
     from karenina_report.exports.junit import JUNIT
     from karenina_report.exports.markdown import MARKDOWN
@@ -36,9 +36,9 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter with the given name. Without a name, choose it by the suffix of `output`.
+    """Return the exporter named `name`, or else the one for the suffix of `output`, or JSON lines if it has none.
 
-    The default is JSON lines. Raises `ConfigError` if there is no such exporter, or more than one.
+    Raises `ConfigError` if there is no such exporter, or more than one.
     """
     offered = plugins.offers(karenina_exporters)
     if name is not None:
@@ -83,7 +83,10 @@ def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offe
 
 
 def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
-    """Read the results from an exported file. Raises `ConfigError` if no format can read it."""
+    """Read the results from an exported file, whose suffix states its format.
+
+    Raises `ConfigError` if the suffix is unknown or the format does not store whole results.
+    """
     exporter = choose(plugins, None, path)
     if exporter.read is None:
         raise ConfigError(

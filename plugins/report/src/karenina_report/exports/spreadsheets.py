@@ -84,10 +84,7 @@ def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_csv(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in a CSV file.
-
-    Raises `ConfigError` if the file cannot be read or has no whole results.
-    """
+    """Yield the results in the last column of a CSV file. Raises `ConfigError` if it has none, as with --no-whole."""
     return read_result_column(path, "CSV")
 
 
@@ -160,9 +157,9 @@ class _Sheets:
                 sheet.append([self._text(sheet, value) for value in row.values()])
 
     def add_results(self) -> None:
-        """Add the sheet with whole results for `read_export`.
+        """Add a sheet with the JSON of whole results for `read_export`, split into pieces that fit into cells.
 
-        Their JSON is split into pieces. Each row has one piece and the number of its result.
+        Each row has one piece and the number of its result.
         """
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
@@ -172,7 +169,7 @@ class _Sheets:
                 sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL])])
 
     def report(self) -> None:
-        """Warn about cells and rows that did not fit."""
+        """Warn about truncated cells and skipped rows, if there were any, with one message for each table."""
         if self._cut:
             self._request.warn(
                 f"truncated {quantity(self._cut, 'cell')} with more than {_LONGEST_CELL:,} characters; other formats "
@@ -207,10 +204,7 @@ class _Sheets:
 
 
 def _read_excel(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in an Excel workbook.
-
-    Raises `ConfigError` if the workbook cannot be read or has no whole results.
-    """
+    """Yield the results on the sheet for them in an Excel workbook. Raises `ConfigError` if it has none."""
     try:
         with read_records(path, sheet=_SHEET_OF_RESULTS, any_size=True, package="karenina-report") as records:
             for number, pieces in groupby(records, lambda record: record.values["result"]):
@@ -247,10 +241,7 @@ def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _read_parquet(path: Path) -> Iterator[VerificationResult]:
-    """Yield the whole results in a Parquet file.
-
-    Raises `ConfigError` if the file cannot be read or has no whole results.
-    """
+    """Yield the results in the last column of a Parquet file. Raises `ConfigError` if it has none."""
     return read_result_column(path, "Parquet")
 
 

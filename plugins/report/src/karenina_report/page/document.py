@@ -44,7 +44,7 @@ class PageDocument:
         self._source = source or PageSource(read_asset("app.js"), read_asset("app.css"))
 
     def begin(self) -> None:
-        """Write everything that comes before the data blocks."""
+        """Write the start of the document: its security policy, styles, and everything else before the data blocks."""
         source = self._source
         policy = (
             f"default-src 'none'; script-src '{source_digest(source.script)}'; "

@@ -51,7 +51,7 @@ CALL_COLUMNS: Final = frozenset({*_SHOWN_OF_CALL, "interface", "model_name", "re
 def make_item(
     result: VerificationResult, rules: FieldRules, calls: Iterable[Row], prompts: Prompts, files: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """Convert a result to JSON for the page.
+    """Return a result as the JSON of an item on the page, with its fields, traits, calls and files.
 
     `rules` are the field rules of the result's template, and `calls` are the result's rows in the table `calls`.
     `prompts` contains the known prompts of these calls. `files` are the result's files, from `PageFiles.describe`.
@@ -105,7 +105,7 @@ def make_item(
 
 
 def _make_work(result: VerificationResult) -> dict[str, Any]:
-    """Convert what an agent did in its workspace, and the checks, to JSON."""
+    """Return an agent's patch and the output of its checks for the page, or an empty dict if there are none."""
     patch = shown_patch(result)
     checks = [
         {
@@ -139,10 +139,7 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return a reply's text, or its JSON if it has no text.
-
-    A reply that is not valid JSON is returned unchanged.
-    """
+    """Return the text in a call's stored reply, or the whole reply if it has no text or is not valid JSON."""
     stored = str(row["reply"])
     try:
         reply = json.loads(stored)
@@ -282,7 +279,10 @@ class PageFiles:
             yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file with its contents, or with a note on why its contents are missing."""
+        """Return a file for the page with its contents, or with a note on why these are missing.
+
+        The size of the contents counts toward the limit of the page.
+        """
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:
             return {**shown, "note": f"left out by the run: {kept.left_out}"}

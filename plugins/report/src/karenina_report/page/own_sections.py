@@ -34,6 +34,7 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
 
 
 def _outcomes(page: PageRuns) -> PageSection:
+    """Return the section with each run's number of items by outcome. Outcomes that no run has are left out."""
     outcomes = {name for run in page.runs for name, count in run.summary.outcomes.items() if count}
     names = [outcome.value for outcome in Outcome if outcome.value in outcomes]
     columns = [Column("Run"), *(Column(name, "count") for name in names), Column("items", "count")]

@@ -63,12 +63,12 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write a page for runs from result files, journals, or results in memory.
+    """Write a page for runs, and return the new path of an earlier page of this name, or None without one.
 
-    An earlier page is renamed, and its new path is returned. Returns None if there was none. `warn` is called with a
-    message about everything that is missing from the page. Raises `ResultFileError`, `JournalError` or
-    `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a source has no results, if an option names
-    an unknown column or trait, or if `output` is a file of another kind.
+    The runs are from result files, journals, or results in memory. `warn` is called with a message about everything
+    that is missing from the page. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be
+    read. Raises `ConfigError` if a source has no results, if an option names an unknown column or trait, or if `output`
+    is a file of another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     for journal in filter(None, map(_unused_journal, sources)):
@@ -211,7 +211,7 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
-    """Yield the plugins' sections as JSON. A section that fails is skipped with a warning."""
+    """Yield the plugins' sections as JSON. If a plugin raises, its remaining sections are skipped with a warning."""
     for offer in active_plugins().offers(karenina_report_sections):
         try:
             for section in offer.value(page):
@@ -269,7 +269,7 @@ class _PageItems:
         return add
 
     def end(self) -> None:
-        """Write the items that have not been written yet."""
+        """Write the collected items as a chunk of the document, if there are any. More may be added afterwards."""
         if not self._chunk:
             return
         made = []
@@ -289,9 +289,9 @@ class _PageItems:
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """Return the cost of the calls in US dollars, without cache discounts.
+    """Return the cost of the calls in US dollars, or None if there are no calls or a price is unknown.
 
-    Returns None if there are no calls or a price is unknown.
+    Discounts for cached tokens are not deducted.
     """
     total = 0.0
     for row in calls:

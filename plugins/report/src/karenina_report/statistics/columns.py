@@ -51,9 +51,9 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return the column with the given name.
+    """Return a function that returns the values of a result in the column `name`, as a tuple of strings.
 
-    It is looked up among the built-in columns, the columns of the benchmark's `questions`, and the columns reported by
+    The column is looked up among the built-in columns, those of the benchmark's `questions`, and those reported by
     stages, in this order. Keywords come from the benchmark, if there is one, otherwise from the run. Raises
     `ConfigError` if there is no such column.
     """
@@ -80,10 +80,7 @@ def find_column(
 def require_values(
     names: Iterable[str | None], results: Sequence[VerificationResult], questions: BenchmarkQuestions | None
 ) -> None:
-    """Raise `ConfigError` if a column does not exist or has no values.
-
-    Names that are None are skipped.
-    """
+    """Raise `ConfigError` if a column in `names` does not exist or is empty in all results. None is skipped."""
     for name in names:
         if name is None or any(map(find_column(name, results, questions), results)):
             continue
@@ -149,10 +146,10 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Assign questions to statistical units. Questions with the same value in the column `cluster` are one unit.
+    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text.
 
-    The column may be one of the benchmark's `questions`. By default, questions with the same text are one unit, and a
-    note says so. A question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
+    The column may be one of the benchmark's `questions`. If questions share a text, a note says so. A question without
+    a value is a unit by itself. Raises `ConfigError` for an unknown column.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

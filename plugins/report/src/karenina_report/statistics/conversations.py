@@ -42,7 +42,7 @@ def _by_number(key: tuple[str, str]) -> tuple[int, str, str]:
 
 
 def reasons_for_ends(results: Sequence[VerificationResult]) -> Mapping[str, int]:
-    """Count the reasons why conversations ended, with the most frequent first."""
+    """Return how many conversations ended for each reason, the most frequent first, each conversation counted once."""
     ends: dict[tuple[Any, ...], str] = {}
     for result in results:
         described = result.extensions.get(OWNER, {}).get("conversation")

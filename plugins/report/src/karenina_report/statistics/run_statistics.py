@@ -149,7 +149,7 @@ def _describe_run(
 
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
-    """Return the verdicts on each answer by judge."""
+    """Return each judge's verdict on each answer, given as question and replicate. Results without one are skipped."""
     verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
@@ -238,9 +238,9 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Estimate variance components over the questions for which all judges judged all replicates.
+    """Estimate variance components over the questions for which all judges judged all replicates, or return None.
 
-    Returns None for fewer than two such questions, or for one judge and one replicate.
+    It returns None for fewer than two such questions, or for one judge and one replicate.
     """
     replicates = sorted({replicate for _, replicate in verdicts})
     questions = dict.fromkeys(question for question, _ in verdicts)

@@ -66,7 +66,10 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
 
 
 def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about a run."""
+    """Yield the name and text of each fact about a run.
+
+    Facts that do not apply are left out; an empty name continues a fact.
+    """
     names = [
         statistics.name,
         statistics.answering_model,

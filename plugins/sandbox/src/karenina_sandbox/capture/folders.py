@@ -42,9 +42,10 @@ _CHUNK: Final = 2**20
 
 
 def compare_folders(source: Path, changed: Path, *, most_kept: int = MOST_KEPT) -> Patch:
-    """Return what differs in `changed` from `source`. Nothing in either is opened through a link.
+    """Return the patch that turns the folder `source` into `changed`. Links are compared, and never followed.
 
-    What is in `LEFT_OUT` is ignored. Raises `OSError` if one of the folders cannot be read.
+    The contents of files above `most_kept` bytes are not kept, so that the patch cannot be applied. Entries with a name
+    in `LEFT_OUT` are ignored. Raises `OSError` if one of the folders cannot be read.
     """
     return _compare(source, changed, most_kept, layered=False)
 
@@ -55,9 +56,9 @@ def compare_layers(source: Path, upper: Path, *, most_kept: int = MOST_KEPT) -> 
 
 
 def apply_patch(patch: Patch, folder: Path) -> None:
-    """Change the files in `folder` as `patch` says.
+    """Create, replace and delete files in `folder` as `patch` states. Links in the way are replaced, not followed.
 
-    Raises `ValueError` if it would write outside the folder or through a link, or contents were not kept.
+    Raises `ValueError` if a path leads out of the folder, or if contents were not kept. Earlier changes then remain.
     """
     with TreeWriter(folder) as writer:
         for entry in patch.entries:
@@ -74,6 +75,7 @@ def apply_patch(patch: Patch, folder: Path) -> None:
 
 
 def _compare(source: Path, changed: Path, most_kept: int, *, layered: bool) -> Patch:
+    """Return the patch between two folders or, if `layered`, between the lower and the upper layer of an overlay."""
     comparison = _Comparison(most_kept)
     with opened(source) as before, opened(changed) as after:
         comparison.folder(before, after, "", layered=layered)
@@ -90,7 +92,7 @@ class _Comparison:
     left_out: list[str] = field(default_factory=list)
 
     def folder(self, before: int | None, after: int, prefix: str, *, layered: bool) -> None:
-        """Compare an open folder with the one before the change, if there was one.
+        """Add the differences between two open folders to `entries`. Without `before`, everything in `after` is new.
 
         If `layered`, what is missing in `after` is unchanged, unless `after` hides the folder below.
         """
@@ -115,7 +117,7 @@ class _Comparison:
         *,
         layered: bool,
     ) -> None:
-        """Compare an entry that exists after the change."""
+        """Add an entry of the changed folder to `entries` if it differs, or to `left_out` if it cannot be kept."""
         path, kind, mode = prefix + name, kind_of(status), status.st_mode & PERMISSIONS
         was = None if old is None else kind_of(old)
         if kind == "directory":
@@ -150,7 +152,10 @@ class _Comparison:
         old: os.stat_result | None,
         before: int | None,
     ) -> None:
-        """Compare a file with the one before the change, if there was one (`old`)."""
+        """Add a file to `entries` if its contents or mode differ from those of the one before the change (`old`).
+
+        A file that is too large to be read is left out, and counts as deleted.
+        """
         if status.st_size > MOST_READ:
             self.left_out.append(f"{path}: is larger than {MOST_READ} bytes")
             if old is not None:
@@ -173,7 +178,7 @@ class _Comparison:
 
 @contextmanager
 def _opened_if(condition: bool, name: str, folder: int | None) -> Iterator[int | None]:
-    """Open a folder in an open folder, or yield None."""
+    """Open the folder `name` in an open folder and yield its descriptor, or yield None if `condition` is false."""
     if condition and folder is not None:
         with opened(name, folder=folder) as below:
             yield below
@@ -182,7 +187,7 @@ def _opened_if(condition: bool, name: str, folder: int | None) -> Iterator[int |
 
 
 def _list(folder: int | None) -> dict[str, os.stat_result]:
-    """Return the entries of an open folder, except those that are left out of patches."""
+    """Return the status of each entry of an open folder by name, except those in `LEFT_OUT`, or nothing for None."""
     if folder is None:
         return {}
     with os.scandir(folder) as entries:
@@ -202,7 +207,7 @@ def _digest(name: str, folder: int, most_kept: int) -> tuple[str, bytes | None]:
 
 
 def _diff(path: str, before: bytes, after: bytes) -> str | None:
-    """Return the unified diff of two texts, or None if one of them is no text or too long."""
+    """Return the unified diff of two versions of a file, or None if one of them is not UTF-8 text, or too long."""
     if b"\0" in before + after or max(len(before), len(after)) > _MOST_DIFFED:
         return None
     try:
@@ -223,7 +228,10 @@ def _lines(text: str) -> list[str]:
 
 
 def _replace_middle(old: list[str], new: list[str], path: str) -> list[str]:
-    """Return a diff that replaces all lines between the first and the last that differ. It takes linear time."""
+    """Return a unified diff with one hunk, which replaces all lines between the first and the last that differ.
+
+    Unlike `difflib`, it takes linear time.
+    """
     first = _count_equal(old, new)
     last = _count_equal(old[first:][::-1], new[first:][::-1])
     gone, come = old[first : len(old) - last], new[first : len(new) - last]

@@ -29,7 +29,7 @@ Kind = Literal["file", "link", "directory", "deleted", "special"]
 
 
 def kind_of(status: os.stat_result) -> Kind:
-    """Return the kind of an entry. A whiteout of an overlay is `deleted`."""
+    """Return the kind of a file by its status. A whiteout, by which an overlay marks a deleted file, is `deleted`."""
     mode = status.st_mode
     if stat.S_ISREG(mode):
         return "file"
@@ -50,9 +50,9 @@ def is_opaque(folder: int) -> bool:
 
 @contextmanager
 def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) -> Iterator[int]:
-    """Open a file or folder, even if its owner may not read it, and yield its descriptor.
+    """Open a file or folder and yield its descriptor, changing its mode for this time if the owner may not read it.
 
-    A folder can also be written to, if its owner may not. The mode is restored at the end. Raises `OSError`.
+    Folders also become writable. Raises `OSError` if it does not exist, or belongs to somebody else.
     """
     try:
         descriptor = os.open(name, flags, dir_fd=folder)
@@ -77,7 +77,7 @@ def _is_writable(folder: int) -> bool:
 
 
 def _unlock(name: str | Path, flags: int, folder: int | None) -> tuple[int, int]:
-    """Open something that its owner may not read. Return the descriptor, and the mode to restore.
+    """Make a file or folder readable for its owner and open it. Return the descriptor, and the mode to restore.
 
     Raises `OSError` if it belongs to somebody else.
     """
@@ -94,7 +94,10 @@ def _unlock(name: str | Path, flags: int, folder: int | None) -> tuple[int, int]
 
 @contextmanager
 def opened_file(name: str, folder: int) -> Iterator[int]:
-    """Open a regular file for reading. Raises `OSError`, also if it is something else."""
+    """Open a regular file in an open folder for reading, and yield its descriptor.
+
+    Raises `OSError` if there is none, or if it is something else, such as a link.
+    """
     with opened(name, FILE, folder=folder) as descriptor:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "the path is not a regular file")
@@ -102,7 +105,7 @@ def opened_file(name: str, folder: int) -> Iterator[int]:
 
 
 def read_below(layers: Sequence[Path], path: str, limit: int) -> bytes | None:
-    """Return the first `limit` bytes of the regular file at `path`, or None if there is none.
+    """Return the first `limit` bytes of the regular file at `path`, or None if there is none that can be read.
 
     `layers` are one folder, or the upper and the lower folder of an overlay. No part of the path may be a link.
     """
@@ -164,21 +167,21 @@ class TreeWriter:
             _remove(name, folder)
 
     def directory(self, path: str, mode: int | None = None) -> None:
-        """Create a folder, or change the mode of the one that is at `path`."""
+        """Create a folder, replacing anything else at `path`. Its `mode` is set when the writer is closed."""
         with self._parent(path) as (folder, name):
             self._make_folder(path, name, folder)
         if mode is not None:
             self._modes[path] = mode & PERMISSIONS
 
     def link(self, path: str, target: bytes) -> None:
-        """Create a link."""
+        """Create a link, replacing whatever is at `path`."""
         with self._parent(path) as (folder, name):
             _remove(name, folder)
             os.symlink(target, os.fsencode(name), dir_fd=folder)
             self._own(name, folder)
 
     def file(self, path: str, content: bytes | int, mode: int, times: tuple[int, int] | None = None) -> None:
-        """Create a file with bytes, or with those of an open file."""
+        """Create a file from bytes or from an open file, replacing whatever is at `path`. `times` are nanoseconds."""
         with self._parent(path) as (folder, name):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -202,9 +205,9 @@ class TreeWriter:
 
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int, str]]:
-        """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the name.
+        """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the last name.
 
-        Raises `ValueError` if the path leads out of the folder.
+        It stays open for the next path in it. Raises `ValueError` if the path leads out of the writer's folder.
         """
         parts = path.split("/")
         if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
@@ -228,7 +231,7 @@ class TreeWriter:
         self._open = None
 
     def _make_folder(self, path: str, name: str, folder: int) -> None:
-        """Ensure that there is a folder `name` in an open folder."""
+        """Ensure that there is a folder `name` in an open folder, replacing anything else of this name."""
         try:
             kind = kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
         except FileNotFoundError:
@@ -270,9 +273,10 @@ def _write(file: int, content: bytes) -> None:
 
 
 def copy_over(source: Path, writer: TreeWriter) -> list[str]:
-    """Copy the files, folders and links in `source` to the folder of `writer`.
+    """Copy the files, folders and links in `source` to the folder of `writer`, over what is there.
 
-    Links are copied as links. Returns what was not copied, with the reason. Raises `OSError`.
+    Links are copied as links. Returns a message for each entry that was not copied. Raises `OSError` if one cannot be
+    read or written.
     """
     skipped: list[str] = []
     with opened(source) as folder:
@@ -281,6 +285,7 @@ def copy_over(source: Path, writer: TreeWriter) -> list[str]:
 
 
 def _copy_folder(source: int, prefix: str, writer: TreeWriter, skipped: list[str]) -> None:
+    """Copy what is in an open folder to the folder `prefix` of `writer`, and append what is not copied to `skipped`."""
     with os.scandir(source) as entries:
         for entry in entries:
             path = prefix + entry.name
@@ -302,7 +307,7 @@ def _copy_folder(source: int, prefix: str, writer: TreeWriter, skipped: list[str
 
 
 def _remove(name: str, folder: int) -> None:
-    """Remove what is at `name` in an open folder, if anything."""
+    """Remove the file, link or folder `name` with all its contents from an open folder, if it exists."""
     try:
         os.unlink(name, dir_fd=folder)
     except FileNotFoundError:

@@ -34,9 +34,10 @@ _DOES_NOT_FIT: Final = (
 
 
 def apply_diff(diff: bytes, folder: Path) -> None:
-    """Change the files in `folder` as the diff says. Raises `DiffError` if it does not fit, or leads out of it.
+    """Apply a unified diff to `folder`, all of it or, if a change does not fit the files, nothing.
 
-    Raises `UnreadableDiff` if that is a limit of this module.
+    Raises `DiffError` if it does not fit or leads out of the folder, and `UnreadableDiff` if it is beyond a limit of
+    this module.
     """
     if len(diff) > MOST_READ:
         raise UnreadableDiff(f"the patch is larger than {MOST_READ:,} bytes")
@@ -63,9 +64,9 @@ def apply_diff(diff: bytes, folder: Path) -> None:
 
 
 def applied_changes(diff: bytes, folder: Path) -> Iterator[str]:
-    """Yield the paths of the files in `folder` that have already been changed as the diff says.
+    """Yield the paths of the files in `folder` that already contain the lines that the diff adds.
 
-    Raises `DiffError` if the diff cannot be read.
+    Files that cannot be read are skipped. Raises `DiffError` if the diff cannot be read.
     """
     for change in read_diff(diff):
         if change.new is None or not any(mark == b"+" for _, body in change.hunks for mark, _ in body):
@@ -90,7 +91,7 @@ def _inside(path: str) -> Path:
 def _changed(
     change: FileChange, folder: Path, gone: Collection[str], made: Mapping[str, tuple[bytes, int]]
 ) -> bytes | None:
-    """Return the new content of a file, or None if it is removed. Raises `DiffError` if the change does not fit.
+    """Return the content of a file after a change, or None if it is removed. Raises `DiffError` if it does not fit.
 
     `gone` are the files that the diff removes or moves. `made` are those that it has made, which it may change again.
     """
@@ -140,7 +141,10 @@ def _changed(
 
 
 def _old_content(change: FileChange, name: str, folder: Path) -> bytes:
-    """Return the content of a file, or the target of a link, before the change."""
+    """Return the content of a file before the change, or the target if the change is of a link.
+
+    Sets the change's `old_mode` if it moves a link. Raises `DiffError` if the file cannot be read.
+    """
     place = folder / _inside(name)
     if change.moved and change.old_mode is None and place.is_symlink():
         change.old_mode = LINK
@@ -161,7 +165,7 @@ def _old_content(change: FileChange, name: str, folder: Path) -> bytes:
 
 
 def _is_free(place: Path, folder: Path, gone: Collection[str]) -> bool:
-    """Return whether there is nothing in a place, or only what the diff removes."""
+    """Return whether nothing exists at a path, or only files that the diff removes."""
     if place.is_dir() and not place.is_symlink():
         files = [Path(above, name) for above, _, names in os.walk(place) for name in names]
         return all(file.relative_to(folder).as_posix() in gone for file in files)
@@ -173,7 +177,7 @@ def _with_lf(line: bytes) -> bytes:
 
 
 def _as_in_file(body: list[tuple[bytes, bytes]], old: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the lines of a hunk with the line ends of the file, of which `old` are the lines that it replaces."""
+    """Return the lines of a hunk with the line ends (CRLF or LF) of the file, in which it replaces the lines `old`."""
     end = b"\r\n" if sum(line.endswith(b"\r\n") for line in old) * 2 > len(old) else b"\n"
     rest = iter(old)
     return [
@@ -186,7 +190,7 @@ def _as_in_file(body: list[tuple[bytes, bytes]], old: list[bytes]) -> list[tuple
 
 
 def _find(lines: list[bytes], old: list[bytes], expected: int) -> int | None:
-    """Return where `old` stands in `lines`: at the expected place, or at the only other one."""
+    """Return the index of the lines `old` in `lines`: the expected one, or else the only one, or None."""
     if lines[expected : expected + len(old)] == old and expected <= len(lines):
         return expected
     if not old:
@@ -196,7 +200,7 @@ def _find(lines: list[bytes], old: list[bytes], expected: int) -> int | None:
 
 
 def _permissions(change: FileChange, folder: Path, made: Mapping[str, tuple[bytes, int]]) -> int:
-    """Return the permissions of the new file."""
+    """Return the permissions of the file after a change: those that the diff states, or else those of the old file."""
     if change.mode is not None:
         return 0o755 if change.mode & 0o100 else 0o644
     if change.old is None:
@@ -207,7 +211,7 @@ def _permissions(change: FileChange, folder: Path, made: Mapping[str, tuple[byte
 
 
 def _remove(change: FileChange, folder: Path) -> None:
-    """Remove a file that is deleted or moved."""
+    """Remove the old file of a change if it is deleted or moved. Other changes do nothing."""
     if change.old is not None and change.new != change.old and not change.copied:
         old = _inside(change.old)
         with open_folder(folder, folder / old.parent) as parent:

@@ -24,9 +24,9 @@ class TooLarge(DamagedContent):
 
 
 def read_content(lines: Sequence[bytes], most: int) -> tuple[bytes, bool]:
-    """Return the content after `GIT binary patch`, which is compressed and in base 85, and whether it is a delta.
+    """Decode the lines after `GIT binary patch`, and return the content, and whether it is a delta to the old one.
 
-    Raises `DamagedContent`, also if it has more than `most` bytes.
+    Raises `DamagedContent` if it cannot be decoded, and its subclass `TooLarge` if it has more than `most` bytes.
     """
     start = _START.fullmatch(lines[0]) if lines else None
     if start is None:
@@ -49,9 +49,9 @@ def read_content(lines: Sequence[bytes], most: int) -> tuple[bytes, bool]:
 
 
 def apply_delta(delta: bytes, old: bytes, most: int) -> bytes | None:
-    """Return the new content, or None if the delta is for an old content of another size.
+    """Return the content that a delta of git makes of `old`, or None if it was made for content of another size.
 
-    Raises `DamagedContent`, also if the new content has more than `most` bytes.
+    Raises `DamagedContent` if the delta is damaged, and `TooLarge` if the new content has more than `most` bytes.
     """
     try:
         old_size, at = _read_size(delta, 0)
@@ -86,7 +86,10 @@ def apply_delta(delta: bytes, old: bytes, most: int) -> bytes | None:
 
 
 def _read_size(delta: bytes, at: int) -> tuple[int, int]:
-    """Return a number, of which each byte holds seven bits, and the place after it."""
+    """Read a number of seven bits per byte at index `at`, and return it with the index after it.
+
+    Raises `IndexError` at the end, and `DamagedContent` if the number is too long.
+    """
     size = shift = 0
     while True:
         byte = delta[at]

@@ -66,7 +66,7 @@ def read_diff(diff: bytes) -> Iterator[FileChange]:
 
 
 def _lines(diff: bytes) -> list[bytes]:
-    """Return the lines of a diff. If all of them have got a carriage return on their way, it is removed."""
+    """Split a diff into lines. If its headers end with CRLF, as after a conversion, every CRLF becomes LF."""
     first = _HEADER.search(diff)
     if first is not None and _CRLF.match(diff, first.start()):
         diff = diff.replace(b"\r\n", b"\n")
@@ -74,7 +74,10 @@ def _lines(diff: bytes) -> list[bytes]:
 
 
 def _read(lines: list[bytes]) -> Iterator[FileChange]:
-    """Yield the changes in the lines of a diff."""
+    """Yield the change of each file in the lines of a diff, skipping lines that are not part of one.
+
+    Raises `DiffError` or `UnreadableDiff` if a change cannot be read.
+    """
     change: FileChange | None = None
     at = 0
     while at < len(lines):
@@ -123,7 +126,10 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
 
 
 def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
-    """Read a line between `diff --git` and the first hunk. Return whether it is one of those."""
+    """Store what a header line between `diff --git` and the first hunk states in `change`.
+
+    Return whether `line` is such a line. `lines` from index `at` are those after it.
+    """
     name = change.new or change.old
     if line.startswith(b"GIT binary patch"):
         try:
@@ -153,7 +159,7 @@ def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -
 
 
 def _mode(line: bytes) -> int:
-    """Return the mode at the end of a line. Raises `DiffError` if there is none."""
+    """Return the octal file mode at the end of a header line. Raises `DiffError` if there is none."""
     try:
         return int(line.split()[-1], 8)
     except ValueError:
@@ -161,9 +167,10 @@ def _mode(line: bytes) -> int:
 
 
 def _read_names(change: FileChange, names: bytes) -> None:
-    """Read the names after `diff --git`, which are equal but for their prefixes unless the file is moved.
+    """Set the names of a change from those after `diff --git` if they are equal except for their prefixes.
 
-    There are no others of an empty file, or if only the mode changes.
+    If they are not, the file is moved, and later lines have the names. For an empty file, or if only the mode changes,
+    there are no later names.
     """
     middle = len(names) // 2
     old, new = _decode(names[:middle]), _decode(names[middle + 1 :])
@@ -176,7 +183,7 @@ def _read_names(change: FileChange, names: bytes) -> None:
 
 
 def _decode(name: bytes) -> str:
-    """Return a file's name, which git writes in quotes if it has unusual characters."""
+    """Decode a file's name, without the quotes and escapes that git uses for unusual characters."""
     name = name.rstrip(b"\t\r\n")
     if name[:1] == b'"' and name[-1:] == b'"':
         name = re.sub(

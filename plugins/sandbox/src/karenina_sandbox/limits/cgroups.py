@@ -74,7 +74,7 @@ class Cgroup:
     at: Cgroups
 
     def limit(self, limits: Limits) -> None:
-        """Write the limits. Raises `OSError` if that fails."""
+        """Write the limits of memory (including swap) and processes to the group. Raises `OSError` if that fails."""
         if self.at.version == 2:
             (self.at.memory / "memory.max").write_text(str(limits.memory))
             swap, oom = self.at.memory / "memory.swap.max", self.at.memory / "memory.oom.group"
@@ -89,12 +89,15 @@ class Cgroup:
         (self.at.pids / "pids.max").write_text(str(limits.processes))
 
     def add(self, pid: int) -> None:
-        """Move a process into the group; processes that it starts later are in it, too. Raises `OSError`."""
+        """Move a process into the group; processes that it starts later are in it, too.
+
+        Raises `OSError` if that fails.
+        """
         for folder in self.at.folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
     def exceeded(self) -> Stop | None:
-        """Return the limit that the group has reached, or None."""
+        """Return the limit ("memory" or "processes") at which the kernel has stopped the group, or None."""
         events = self.at.memory / ("memory.events" if self.at.version == 2 else "memory.oom_control")
         if _read_count(events, "oom_kill"):
             return "memory"
@@ -116,7 +119,7 @@ class Cgroup:
 
 
 def find_cgroups(mounts: str | None = None, own: str | None = None) -> Cgroups | None:
-    """Return where this process can create groups with both controllers, or None.
+    """Return the control groups in which this process can limit both memory and processes, or None.
 
     `mounts` and `own` replace the contents of `/proc/self/mountinfo` and `/proc/self/cgroup`.
     """
@@ -140,7 +143,7 @@ def find_cgroups(mounts: str | None = None, own: str | None = None) -> Cgroups |
 
 
 def _find_first(mounted: list[tuple[str, set[str], str, Path]], groups: dict[str, str], name: str) -> Path | None:
-    """Return the writable own group of a controller of version 1, or None."""
+    """Return the folder of this process's own group for a controller of version 1, or None if it is not writable."""
     for kind, options, root, point in mounted:
         if kind == "cgroup" and name in options and name in groups:
             here = _below(point, root, groups[name])
@@ -181,7 +184,7 @@ def _read_own(text: str) -> dict[str, str]:
 
 
 def _remove(group: Path) -> None:
-    """Remove a group. This may take a moment after its processes have been ended."""
+    """Remove a group, trying for a second because its processes may still be ending. If that fails, it is left."""
     for _ in range(20):
         try:
             return group.rmdir()
@@ -191,7 +194,7 @@ def _remove(group: Path) -> None:
 
 
 def _read_count(file: Path, name: str) -> int:
-    """Return the number after `name` in a file of counts, or 0."""
+    """Return the number after `name` in a file of counts, or 0 if there is none or the file cannot be read."""
     with suppress(OSError, ValueError):
         for line in file.read_text().splitlines():
             key, _, value = line.partition(" ")

@@ -24,9 +24,9 @@ def largest_file(limits: Limits) -> int:
 
 
 def limiting_command(limits: Limits, *, own_user: bool) -> list[str]:
-    """Return the command that limits its process before it becomes another command, or none if it is not installed.
+    """Return the words of `prlimit` to put before a command to limit it, or an empty list if it is not installed.
 
-    `own_user` states whether the process has a user id of its own.
+    `own_user` states whether the command has a user id of its own. Otherwise, its processes may not be limited.
     """
     prlimit = shutil.which("prlimit", path="/usr/bin:/bin")
     if prlimit is None:

@@ -16,7 +16,7 @@ DEEPEST: Final = 100
 
 
 def find_processes(first: int) -> list[int]:
-    """Return the process `first` and all that descend from it."""
+    """Return the ids of the process `first` and of all its descendants that still exist."""
     found, waiting = [first], [first]
     while waiting:
         pid = waiting.pop()
@@ -29,7 +29,7 @@ def find_processes(first: int) -> list[int]:
 
 
 def count_tasks(processes: list[int]) -> int:
-    """Return the number of threads of all processes."""
+    """Return the total number of threads of these processes. Those that have ended count as 0."""
     total = 0
     for pid in processes:
         with suppress(OSError):
@@ -59,7 +59,10 @@ def measure_files(folders: list[Path], most: int) -> int:
 
 
 def _measure_folder(folder: int, most: int, depth: int) -> int:
-    """Return the space that an open folder's entries take. Stops at more than `most`."""
+    """Return the space that the entries of an open folder take, in bytes. Stops at more than `most`.
+
+    A folder that is nested too deeply counts as more than `most`.
+    """
     total = 0
     if depth > DEEPEST:
         return most + 1
@@ -82,7 +85,7 @@ def _measure_folder(folder: int, most: int, depth: int) -> int:
 
 
 def _measure_share(pid: int) -> int:
-    """Return the memory of a process in bytes, with its share of what it shares with others."""
+    """Return the memory of a process in bytes, with a proportional share of memory that others use too."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

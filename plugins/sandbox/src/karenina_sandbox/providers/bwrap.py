@@ -96,6 +96,7 @@ class BwrapProvider:
         return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> BwrapSandbox:
+        """Return a sandbox whose layers are in the folder `scratch`. Raises `SandboxError` if it cannot be opened."""
         program, cgroups = require_program(), self._cgroups()
         workspace = workspace.resolve()
         try:
@@ -118,7 +119,10 @@ class BwrapProvider:
         )
 
     def _overlays(self, program: Program, workspace: Path, scratch: Path, cgroups: Cgroups | None) -> bool:
-        """Return whether to open the workspace as an overlay. Raises `SandboxError` if it must be one and cannot."""
+        """Return whether to open the workspace as an overlay instead of a copy.
+
+        Raises `SandboxError` if an overlay was demanded but cannot be mounted.
+        """
         safe = os.geteuid() != 0 or (cgroups is not None and has_own_users())
         overlay = self._layers != "copy" and safe and try_overlay(program, workspace, scratch)
         if self._layers == "overlay" and not overlay:
@@ -176,7 +180,7 @@ def _wrap(
     network: bool,
     filtering: int | None,
 ) -> list[str]:
-    """Return a command of bubblewrap for a program that stays open. As root, give it the files of the workspace."""
+    """Return bubblewrap's command for a program that stays open. With `uid`, make it the owner of the workspace."""
     arguments = [*isolation(uid), *mount_arguments(policy)]
     if network:
         arguments.remove("--unshare-net")

@@ -41,10 +41,9 @@ class Program:
 
 @lru_cache(maxsize=4)
 def find_program(*, own_user: bool | None = None) -> Program | str:
-    """Return the bubblewrap to use, or why there is none that works.
+    """Return the bubblewrap to use, or a message with the reason why none works. One with overlays is preferred.
 
-    One that has overlays is preferred. `own_user` states whether it must create a user namespace; by default, only if
-    this process is not root.
+    `own_user` states whether it must create a user namespace; by default, only if this process is not root.
     """
     if sys.platform != "linux":
         return "bubblewrap exists for Linux only; use podman or docker"
@@ -79,7 +78,10 @@ def has_own_users() -> bool:
 
 
 def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
-    """Return whether an overlay on `lower` can be mounted, with its upper layer in the folder `upper`."""
+    """Return whether an overlay on `lower` can be mounted with its upper layer in `upper`, by mounting one.
+
+    The result is cached for both file systems.
+    """
     if not program.has_overlays:
         return False
     key = (program.path, lower.stat().st_dev, upper.stat().st_dev)
@@ -103,7 +105,7 @@ def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
 
 
 def isolation(uid: int | None) -> list[str]:
-    """Return the arguments for namespaces and capabilities.
+    """Return bubblewrap's arguments for namespaces and capabilities.
 
     With `uid`, root sets up the sandbox and then drops to it, with all capabilities. Until then it needs some, also to
     enter a workspace that belongs to that user.
@@ -115,7 +117,7 @@ def isolation(uid: int | None) -> list[str]:
 
 
 def _try(path: str, *, own_user: bool) -> str | None:
-    """Return why a bubblewrap cannot open a sandbox here, with a cure, or None."""
+    """Open a sandbox with a bubblewrap, and return why that fails, with a cure, or None if it works."""
     namespaces = isolation(None if own_user else 0)
     try:
         with opened_filter() as descriptor:
@@ -159,7 +161,7 @@ def _find_bundled() -> str | None:
 
 
 def drop_to(uid: int) -> list[str]:
-    """Return the command that gives up root's user id and all capabilities, before another command."""
+    """Return the words to put before a command to run it as `uid` without capabilities. Raises without `setpriv`."""
     setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
     if setpriv is None:
         raise SandboxError("setpriv is not installed, which sandboxes of root need; install util-linux")

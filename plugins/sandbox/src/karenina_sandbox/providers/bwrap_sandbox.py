@@ -84,6 +84,7 @@ class _Command:
     _stop: Stop | None = None
 
     async def run(self, argv: Sequence[str]) -> CommandResult:
+        """Start bubblewrap with pipes for its arguments and status, and wait for the command. See `Sandbox.run`."""
         sandbox = self.sandbox
         environment = environment_of(sandbox.policy)
         inside = str(PurePosixPath(INSIDE, self.cwd))
@@ -181,7 +182,10 @@ class _Command:
         raise SandboxError(f"the sandbox of the command {name!r} died ({process.returncode}): {_last_line(err)}")
 
     def _limit(self, pid: int) -> Cgroup | None:
-        """Limit the first process of the sandbox, and thereby all that it starts. Raises `SandboxError`."""
+        """Limit the first process of the sandbox, and so all that it starts, and return its control group, if any.
+
+        Raises `SandboxError` if a limit cannot be set.
+        """
         limits = self.sandbox.policy.limits
         try:
             resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
@@ -204,7 +208,7 @@ class _Command:
     async def _wait(
         self, process: asyncio.subprocess.Process, pid: int, cgroup: Cgroup | None, flood: asyncio.Event
     ) -> None:
-        """Wait until the command ends or reaches a limit."""
+        """Wait until the command ends or reaches a limit, which is stored in `_stop`. The command is not ended."""
         watching = asyncio.ensure_future(self._watch(pid, cgroup))
         tasks = {watching, flooding := asyncio.ensure_future(flood.wait()), asyncio.ensure_future(process.wait())}
         try:
@@ -221,7 +225,10 @@ class _Command:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch(self, pid: int, cgroup: Cgroup | None) -> Stop:
-        """Return the first limit that the command exceeds. Looks less often if looking takes long."""
+        """Poll until the command exceeds a limit, and return it. This never returns if it does not.
+
+        The pauses grow if measuring takes long.
+        """
         limits, pause = self.sandbox.policy.limits, _PAUSE
         while True:
             await asyncio.sleep(pause)
@@ -238,7 +245,7 @@ class _Command:
 
 
 def explain_missing(name: str) -> str:
-    """Return the message for a command that cannot be started: where it is outside, and how it gets inside."""
+    """Return the message for a command that the sandbox does not contain: where it is outside, and what to do."""
     outside = shutil.which(name) if "/" not in name else None
     if outside is None:
         cure = "correct the command, or name the folder that contains it in sandbox_mounts"

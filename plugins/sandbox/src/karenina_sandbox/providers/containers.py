@@ -68,6 +68,7 @@ class ContainerProvider:
         return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> ContainerSandbox:
+        """Return a sandbox whose layers are in the folder `scratch`. Raises `SandboxError` if it cannot be opened."""
         self._check(policy)
         _remove_orphans(self.name)
         workspace = workspace.resolve()
@@ -178,7 +179,7 @@ class ContainerSandbox(LayeredSandbox):
         return CommandResult(None if stop else state.exit, out, err, out_cut, err_cut, spent, stop)
 
     async def _watch(self) -> Stop:
-        """Return when the command has written more than it may."""
+        """Poll until the command has written more than it may, and return "disk". Otherwise, this never returns."""
         pause = _PAUSE
         while True:
             await asyncio.sleep(pause)
@@ -215,7 +216,7 @@ class _MemoryWatch:
         os.close(self._notified)
 
     def _register(self) -> None:
-        """Ask for notifications as soon as the group exists."""
+        """Subscribe to the kernel's notifications when the container's group exists; until then, try again later."""
         group = next((group for group in self._groups if group.exists()), None)
         if group is None:
             self._timer = self._loop.call_later(_PAUSE / 5, self._register)
@@ -307,6 +308,7 @@ def _find_problem(engine: Engine) -> str | None:
 
 @lru_cache(maxsize=2)
 def _try_engine(engine: Engine) -> str | None:
+    """Return why the engine does not answer, with a cure, or None if it does."""
     form = "{{.ServerVersion}}" if engine == "docker" else "{{.Version.Version}}"
     try:
         _call(engine, "info", "--format", form)
@@ -317,7 +319,7 @@ def _try_engine(engine: Engine) -> str | None:
 
 @lru_cache(maxsize=64)
 def _image_digest(engine: Engine, image: str) -> str | None:
-    """Return the digest of an image, or None if it is not here."""
+    """Return the id of an image, or None if the engine or the image is not on this machine."""
     if shutil.which(engine) is None:
         return None
     try:
@@ -339,7 +341,7 @@ def _remove_orphans(engine: Engine) -> None:
 
 
 def _call(engine: Engine, *arguments: str) -> str:
-    """Call the engine, and return what it prints. Raises `SandboxError` if it fails."""
+    """Call the engine, and return its standard output. Raises `SandboxError` if it fails or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603
             [engine, *arguments], capture_output=True, timeout=_CALL_SECONDS, check=False
@@ -352,7 +354,10 @@ def _call(engine: Engine, *arguments: str) -> str:
 
 
 async def _call_async(engine: Engine, *arguments: str, check: bool = True) -> str:
-    """Call the engine without blocking others. Raises `SandboxError` if it fails and is to be checked."""
+    """Call the engine asynchronously, and return its standard output, with `check=False` even if it fails.
+
+    Raises `SandboxError` if it takes too long or, by default, if it fails.
+    """
     process = await _start(engine, *arguments)
     try:
         async with asyncio.timeout(_CALL_SECONDS):
@@ -367,6 +372,7 @@ async def _call_async(engine: Engine, *arguments: str, check: bool = True) -> st
 
 
 async def _start(engine: Engine, *arguments: str, folder: Path | None = None) -> asyncio.subprocess.Process:
+    """Start the engine with pipes in a session of its own. Raises `SandboxError` if it cannot be started."""
     pipe = asyncio.subprocess.PIPE
     try:
         return await asyncio.create_subprocess_exec(

@@ -67,7 +67,7 @@ class Layers:
         return TreeWriter(self.changed, None if self.work is None else self.source, self.owner)
 
     def patch(self) -> Patch:
-        """Return what has changed against the source."""
+        """Return what has changed against the source, or no changes if commands work in the source itself."""
         if self.upper is None:
             return Patch()
         compare = compare_folders if self.work is None else compare_layers
@@ -88,7 +88,7 @@ class LayeredSandbox:
     _size: int | None = None
 
     async def overlay(self, folder: Path) -> None:
-        """Copy the files in `folder` over the workspace."""
+        """Copy the files in `folder` over the workspace. Raises `SandboxError` if any of them cannot be copied."""
         async with self.lock:
             try:
                 skipped = await asyncio.to_thread(self._copy_over, folder)
@@ -98,14 +98,20 @@ class LayeredSandbox:
             raise SandboxError(f"{folder} cannot be laid over the workspace: {'; '.join(skipped)}")
 
     async def read(self, path: str, limit: int) -> bytes | None:
-        """Return the content of a file of the workspace. Links are not followed."""
+        """Return the content of a file of the workspace, or None if it is no regular file. Links are not followed.
+
+        Raises `SandboxError` if it is larger than `limit` bytes.
+        """
         content = await asyncio.to_thread(read_below, self.layers.visible, path, limit + 1)
         if content is not None and len(content) > limit:
             raise SandboxError(f"the file {path!r} is larger than {limit} bytes")
         return content
 
     async def patch(self) -> Patch:
-        """Return what has changed in the workspace."""
+        """Return what commands have changed in the workspace so far, after a running one.
+
+        Raises `SandboxError` if unreadable.
+        """
         async with self.lock:
             try:
                 return await asyncio.to_thread(self.layers.patch)
@@ -156,7 +162,7 @@ def release_uid(uid: int) -> None:
 
 
 def _list_owners() -> Iterator[int]:
-    """Yield the owners of all processes."""
+    """Yield the user id that owns each running process of this machine. An id may occur several times."""
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():
             with suppress(OSError):
@@ -168,6 +174,7 @@ def _remove_orphans() -> None:
     """Remove what killed processes left: processes, folders and control groups. Done once for each process."""
 
     def is_own(path: Path) -> bool:
+        """Return whether a folder is a sandbox's, and end the processes of bubblewrap that were started for it."""
         own = path.name.startswith(_PREFIX)
         if own:
             _end_orphans(path.name)
@@ -191,7 +198,7 @@ def _end_orphans(name: str) -> None:
 
 
 def _create_scratch() -> CreatedFolder:
-    """Create a folder for the layers of a sandbox."""
+    """Create a temporary folder for the layers of a sandbox, after removing what killed processes left."""
     _remove_orphans()
     scratch = CreatedFolder.temporary(_PREFIX)
     _CLEANUP_LIST.add(scratch)
@@ -209,7 +216,7 @@ def _remove_scratch(scratch: CreatedFolder) -> None:
 
 @asynccontextmanager
 async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Opened]:
-    """Open the sandbox that `make` returns for a new folder. At the end, remove the folder and release the user id.
+    """Yield the sandbox that `make` returns for a new temporary folder, and remove the folder at the end.
 
     `make` is called in a thread. Raises `SandboxError` if it does, or if the folder cannot be removed.
     """
@@ -225,7 +232,11 @@ async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Ope
 
 
 def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
-    """Make what is mounted as workspace. Raises `OSError` and `ValueError`."""
+    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none.
+
+    `uid` becomes the owner of what commands may change, which with `in_place` is the workspace itself. Raises `OSError`
+    or `ValueError` if it cannot be read or written.
+    """
     if in_place:
         if uid is not None:
             give(workspace, uid)

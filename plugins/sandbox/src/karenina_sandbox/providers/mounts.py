@@ -36,7 +36,10 @@ _SHARED: Final = (
 
 
 def mount_arguments(policy: Policy) -> list[str]:
-    """Return bubblewrap's arguments for everything but the workspace. Raises `SandboxError`."""
+    """Return bubblewrap's arguments for everything but the workspace: the system, the interpreter, and mounts.
+
+    Raises `SandboxError` if a mount does not exist or would hide a part of the sandbox.
+    """
     memory = policy.limits.memory
     arguments = ["--ro-bind", "/usr", "/usr"]
     for name in _SYSTEM:
@@ -74,7 +77,10 @@ def check_mounts(policy: Policy) -> None:
 
 
 def visible_paths(policy: Policy) -> Iterator[Path]:
-    """Yield the files and folders of the host that programs see, apart from the workspace. Raises `SandboxError`."""
+    """Yield the files and folders of the host that programs see, apart from the workspace.
+
+    Raises `SandboxError` if the interpreter cannot be run, or if its prefix contains the user's home folder.
+    """
     yield from (Path("/usr"), *(Path("/", name) for name in _SYSTEM), *(Path("/etc", name) for name in _SHARED))
     yield from python_paths(policy.python)
     yield from policy.mounts
@@ -94,7 +100,10 @@ def bind_arguments(option: str, outside: str, inside: str) -> list[str]:
 
 
 def environment_of(policy: Policy) -> dict[str, str]:
-    """Return the environment of programs inside. Folders in `mounts`, and their `bin`, are in PATH."""
+    """Return the environment of programs in the sandbox. None of it is from this process.
+
+    PATH contains the folder of the interpreter, the folders in `mounts`, and their `bin`.
+    """
     folders = [] if policy.python is None else [str(policy.python.parent)]
     folders += [str(path) for mount in policy.mounts for path in (mount, mount / "bin") if path.is_dir()]
     folders += ["/usr/local/bin", "/usr/bin", "/bin"]
@@ -137,7 +146,7 @@ def python_paths(python: Path | None) -> tuple[Path, ...]:
 
 
 def _prefixes(python: Path) -> Sequence[str]:
-    """Return the prefixes of an interpreter. Raises `SandboxError` if it cannot be run."""
+    """Run an interpreter, and return its `sys.prefix` and `sys.base_prefix`. Raises `SandboxError` if that fails."""
     if os.fspath(python) == sys.executable:
         return (sys.prefix, sys.base_prefix)
     script = "import sys; print(sys.prefix, sys.base_prefix, sep='\\0', end='')"
@@ -149,7 +158,7 @@ def _prefixes(python: Path) -> Sequence[str]:
 
 
 def follow_links(program: Path) -> Iterator[Path]:
-    """Yield a program, and each link that leads from it to the real one."""
+    """Yield a program's path and, while it is a link, the path that it leads to; the last one is the real program."""
     for _ in range(20):
         yield program
         if not program.is_symlink():

@@ -37,6 +37,7 @@ class _Folder:
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
+        """Run a command as the user, and end all that it started. See `Sandbox.run`."""
         limits = self.policy.limits
         within = min(limits.seconds if seconds is None else seconds, limits.seconds)
         python = self.policy.python or Path(sys.executable)
@@ -87,7 +88,7 @@ class _Folder:
     async def _attend(
         self, process: asyncio.subprocess.Process, stdin: bytes, flood: asyncio.Event, seconds: float
     ) -> Stop | None:
-        """Wait until a program ends or reaches a limit, which is returned. End what it started."""
+        """Wait until a program ends or reaches a limit, then end all that it started. Return the limit, or None."""
         flooding, running = asyncio.ensure_future(flood.wait()), asyncio.ensure_future(_feed(process, stdin))
         try:
             done, _ = await asyncio.wait({flooding, running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -108,7 +109,10 @@ class _Folder:
         return await asyncio.to_thread(self._read, path, limit)
 
     def _read(self, path: str, limit: int) -> bytes | None:
-        """Return the content of a plain file, or None. Raises `SandboxError` if it is larger than `limit` bytes."""
+        """Return the content of a file, or None if it cannot be read or is behind a link out of the workspace.
+
+        Raises `SandboxError` if it is larger than `limit` bytes.
+        """
         try:
             with open_file(self.work.resolve(), self.work.resolve() / path) as file:
                 content = file.read(limit + 1)
@@ -167,7 +171,7 @@ class NoSandbox:
 
     @asynccontextmanager
     async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[_Folder]:
-        """Copy the folder unless commands work in it, and yield the copy. It is removed at the end."""
+        """Yield a sandbox in a copy of the folder, which is removed at the end, or `in_place` in the folder itself."""
         parent = Path(tempfile.mkdtemp(prefix="karenina-sandbox-"))
         try:
             work, home = workspace if in_place else parent / "workspace", parent / "home"

@@ -22,7 +22,7 @@ _MOST_WORDS: Final = 1000
 
 
 def check_command(argv: Sequence[str]) -> None:
-    """Raise `CannotStart` if no program can be started with these words."""
+    """Raise `CannotStart` if a command is empty, too long, or cannot be encoded."""
     if not argv or not argv[0] or any("\0" in word for word in argv):
         raise CannotStart("the command is empty, or contains a null character")
     try:
@@ -34,10 +34,10 @@ def check_command(argv: Sequence[str]) -> None:
 
 
 def explain_program(name: str, folders: Sequence[Path]) -> str | None:
-    """Return why a program of the workspace cannot be started, with a cure.
+    """Return why a program of the workspace could not be started, with a cure, or None if it is not of the workspace.
 
-    `folders` are the layers of the workspace, the most recent first. Returns None if `name` is no relative path, or one
-    that leads through links or out of the workspace.
+    `folders` are the layers of the workspace, the most recent first. It is not of the workspace if `name` is no
+    relative path, or one that leads through links or out of it.
     """
     path = Path(name)
     if "/" not in name or path.is_absolute() or ".." in path.parts:
@@ -75,6 +75,7 @@ class BoundedReader:
         self._reading = asyncio.ensure_future(self._read(stream))
 
     async def _read(self, stream: asyncio.StreamReader) -> None:
+        """Read to the end, keep the first bytes, and set `flood` if there are far too many."""
         while chunk := await stream.read(_CHUNK):
             self._kept += chunk[: self._most - len(self._kept)]
             self._total += len(chunk)
@@ -89,7 +90,7 @@ class BoundedReader:
 
 
 async def write_all(stream: asyncio.StreamWriter, content: bytes) -> None:
-    """Write to a program that may end before it has read everything, and close the stream."""
+    """Write to a program and close the stream. It is no error if the program ends before it has read everything."""
     with suppress(ConnectionError):
         stream.write(content)
         await stream.drain()
@@ -99,7 +100,7 @@ async def write_all(stream: asyncio.StreamWriter, content: bytes) -> None:
 
 
 def open_reader(descriptor: int) -> tuple[asyncio.StreamReader, Callable[[], None]]:
-    """Return a reader for the reading end of a pipe, and a function that closes the pipe.
+    """Return a stream reader for the reading end of a pipe, and a function that must be called to close the pipe.
 
     `connect_read_pipe` is not used, because uvloop (0.23) closes its descriptors twice: in the meantime, another thread
     may have opened a file with the same number.
@@ -109,6 +110,7 @@ def open_reader(descriptor: int) -> tuple[asyncio.StreamReader, Callable[[], Non
     os.set_blocking(descriptor, False)
 
     def receive() -> None:
+        """Pass on what has arrived in the pipe, or its end."""
         with suppress(BlockingIOError):
             chunk = os.read(descriptor, _CHUNK)
             if chunk:

@@ -58,7 +58,7 @@ _ARCHITECTURES: Final = {
 
 @contextmanager
 def opened_filter() -> Iterator[int | None]:
-    """Yield a file descriptor of the filter for this machine, or None if there is none."""
+    """Yield a descriptor from which the seccomp filter for this machine can be read, or None if there is none."""
     program = filter_program(platform.machine())
     if program is None:
         yield None
@@ -73,7 +73,7 @@ def opened_filter() -> Iterator[int | None]:
 
 
 def filter_program(machine: str) -> bytes | None:
-    """Return the filter for a machine, or None if its architecture is not known."""
+    """Return the seccomp filter for a machine such as `x86_64`, as a BPF program, or None if there is none."""
     architectures = _ARCHITECTURES.get(machine)
     if architectures is None:
         return None
@@ -85,7 +85,7 @@ def filter_program(machine: str) -> bytes | None:
 
 
 def _rules(one: _Architecture) -> list[_Instruction]:
-    """Return the instructions for the programs of an architecture."""
+    """Return the instructions that refuse some system calls of an architecture and allow all others."""
     allow, argument = (_RETURN, 0, 0, _ALLOW), (_LOAD, 0, 0, _FIRST_ARGUMENT)
     no_family = _refuse(errno.EAFNOSUPPORT)
     rules: list[_Instruction] = [(_LOAD, 0, 0, _NUMBER)]

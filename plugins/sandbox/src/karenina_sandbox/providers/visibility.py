@@ -61,7 +61,7 @@ def _arguments(words: Sequence[str]) -> Iterator[Path]:
 
 
 def _folder_of(path: Path) -> Path:
-    """Return what has to be readable for a file: its installation or folder, or only itself in the home folder."""
+    """Return what to mount to make a file readable: its installation or folder, or only the file in the home folder."""
     if path.is_dir():
         return path
     prefix = path.parent.parent

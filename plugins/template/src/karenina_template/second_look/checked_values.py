@@ -118,9 +118,8 @@ _LEAST, _MOST = 10, 10**15
 
 
 def is_bare(response: str, value: str) -> bool:
-    """Return whether the response is a single sentence that says nothing but `value`.
-
-    `value` must have at most `LONGEST` words.
+    """Return whether the response is a single sentence that says nothing but `value`. `value` must have at most
+    `LONGEST` words.
     """
     return _is_short(value) and not _BREAK.search(value) and not MaskedText(response, [value]).says_more
 
@@ -131,10 +130,11 @@ def find_known(response: str, values: Iterable[str]) -> list[str]:
 
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
-    """Return the `known` and `listed` values that may be the answer, in their order in the response.
+    """Return the `known` and `listed` values that may be the answer, as written in the response and in their order
+    there, at most `len(LETTERS)`. Those that it does not contain are dropped.
 
     Listed values are skipped if all their words are in the question. Any value is skipped if it is a clause that
-    contains another value. At most `len(LETTERS)` values are returned, each as written in the response.
+    contains another value.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -164,9 +164,8 @@ def _words(text: str) -> list[str]:
 
 
 def field_to_check(schema: Mapping[str, Any]) -> str | None:
-    """Return the name of the only field in `schema` if it accepts any string, or None.
-
-    Null may be allowed in addition to strings.
+    """Return the name of the only field in `schema` if it accepts any string, or None. Null may be allowed in addition
+    to strings.
     """
     if len(schema["properties"]) != 1:
         return None
@@ -177,19 +176,19 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look has anything to check in `schema`.
-
-    It checks a single text field, and any number or date fields.
+    """Return whether a second look has anything to check in `schema`. It checks a single text field, and any number or
+    date fields.
     """
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Let the judge take a second look at `response`, and return the value it chooses, or None.
+    """Let the judge take a second look at `response`, and return the value it chooses, or None. If its reply cannot be
+    used, `value` is returned and the error recorded in the result field `parsing`. Raises `PortError` if the judge
+    cannot be reached.
 
-    `value` and `rejected` come from the first look. If one of the judge's replies cannot be used, `value` is returned
-    and the error is recorded in the result field `parsing`. Raises `PortError` if the judge cannot be reached.
+    `value` and `rejected` come from the first look.
     """
     try:
         return await check_value(
@@ -213,11 +212,11 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Let the judge choose again for numbers and dates that it seems to have misread, and return them by field.
+    """Let the judge choose again for numbers and dates that it seems to have misread, and return its choices by field.
+    If nothing seems misread, the judge is not called, and there are none.
 
-    `values` is the judge's first reply to `request`. If nothing seems misread, the judge is not called. If its choice
-    cannot be used, the result is empty and the error is recorded in the result field `parsing`. If the choice was about
-    a date, `StructuredError` is raised instead.
+    `values` is the judge's first reply to `request`. If its choice cannot be used, the result is empty and the error is
+    recorded in the result field `parsing`. If the choice was about a date, `StructuredError` is raised instead.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -236,12 +235,12 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return the value that the judge chooses as the answer in `response`, or None if it chooses none.
+    """Return the value that the judge chooses as the answer in `response`, or None if it chooses none. `value` is
+    returned without asking the judge if the response consists of nothing else or there is nothing to choose from.
 
-    `value` is returned without asking the judge if the response consists of nothing else or there is nothing to choose
-    from. A choice that the first look did not find must also be plausible when the judge sees it in the response. If
-    the first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise,
-    `value` is kept.
+    A choice that the first look did not find must also be plausible when the judge sees it in the response. If the
+    first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise, `value`
+    is kept.
     """
     if is_bare(response, value):
         return value
@@ -280,9 +279,8 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Let the judge choose one of the options, and return the log-probability of each.
-
-    If the adapter does not report log-probabilities, the chosen option gets 0 and all other options get a low value.
+    """Let the judge choose one of the options, and return the log-probability of each. If the adapter does not report
+    log-probabilities, the chosen option gets 0 and all other options get a low value.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
@@ -293,7 +291,8 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with choices for `values` that the judge seems to have misread, or None if there are none.
+    """Return `schema` with an enum of choices for each number or date in `values` that the judge seems to have misread,
+    or None if it has misread nothing.
 
     - A whole number seems misread if the response does not contain it, but does contain numbers of several words that
       start with the same digit and have at most one digit more or less. These numbers are the choices.
@@ -323,7 +322,9 @@ def is_number_field(part: Mapping[str, Any]) -> bool:
 
 
 def _in_unit(value: float, description: str, response: str) -> list[float]:
-    """Return the numbers in brackets that convert `value` to the unit named in the description."""
+    """Return the numbers in brackets after `value` in the response that convert it to the unit named in the
+    description, as in *3 pounds (1361 grams)*.
+    """
     numbers = []
     for unit in _UNIT.findall(description):
         pairs = rf"({DIGITS})\s*([^\W\d_]+)\s*\(({DIGITS})\s*{re.escape(unit)}\b"
@@ -334,9 +335,8 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
-    """Return the numbers written in several words that the judge may have misread as `value`. See `choices_of`.
-
-    The result is empty if the response contains `value`, or if `value` is not a whole number, below 10 or very large.
+    """Return the numbers written in several words that the judge may have misread as `value`. See `choices_of`. The
+    result is empty if the response contains `value`, or if `value` is not a whole number, below 10 or very large.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:

@@ -95,9 +95,8 @@ def is_date_field(part: Mapping[str, Any]) -> bool:
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return the dates in `response` in ISO format if the date in `value` seems invented.
-
-    The result is empty if `value` is not a date or its year does not seem invented. See `_is_invented`.
+    """Return all dates in `response` in ISO format if `value` is a date whose year seems invented (see `_is_invented`),
+    and otherwise an empty list.
     """
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
@@ -105,10 +104,11 @@ def date_choices(value: object, response: str) -> list[str]:
 
 
 def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
-    """Raise `InvalidReply` if the filled template contains a date although `text` cannot contain one.
+    """Raise `InvalidReply` if the filled template contains a date although `text` cannot contain one, such as *I do not
+    know*, unless the question contains the date or its year.
 
-    A text such as *I do not know*, without digits, number words or words for times, cannot contain a date. Dates are
-    accepted if the question contains them or their year, because a response such as *yes* may refer to them.
+    A text without digits, number words or words for times cannot contain a date. A response such as *yes* may refer to
+    a date in the question.
     """
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
@@ -121,9 +121,8 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
-    """Yield each date in the filled template with the name of its field. Lists are searched, too.
-
-    Strings that can be read as a date are included. If a string is ambiguous, the first reading is used.
+    """Yield each date in the filled template with the name of its field. Lists are searched, too. Strings that can be
+    read as a date are included. If a string is ambiguous, the first reading is used.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
@@ -151,9 +150,8 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` if a date's year seems invented and the response has no dates to choose from.
-
-    Strings and lists are not checked. See `_is_invented`.
+    """Raise `InvalidReply` if a date's year seems invented (see `_is_invented`) and the response has no dates to choose
+    from. Strings and lists are not checked.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)

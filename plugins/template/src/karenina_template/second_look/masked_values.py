@@ -158,9 +158,8 @@ class MaskedText:
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values, with two of them joined if they only occur together, separated by a comma.
-
-        For example, *Season 3, Episode 22* is one value.
+        """The values, with two of them joined if they only occur together, separated by a comma. For example, *Season
+        3, Episode 22* is one value.
         """
         values = list(self.values)
         for first, second in permutations(self.values, 2):
@@ -178,10 +177,8 @@ class MaskedText:
         return bool(_WORD.search(self.shown(dict.fromkeys(self.values, ""))))
 
     def shown(self, letters: Mapping[str, str]) -> str:
-        """Return the response with each value replaced by its letter.
-
-        `letters` must have a letter for each of `values`. Only sentences near a value are kept, separated by single
-        spaces.
+        """Return the sentences near a value in the response, joined with single spaces, with each value replaced by its
+        letter. `letters` must have a letter for each of `values`.
         """
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):

@@ -80,11 +80,11 @@ class AnswerKey:
     def results(
         self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
     ) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, given the raw `response` and the extracted `values`.
+        """Return whether each field passes, or is undecided because its known value is missing, given the extracted
+        `values` and the raw `response`. Raises `InvalidAnswer` if a primitive returns an invalid result.
 
-        `responses` maps fields to the text they read instead of `response`, such as a turn of a conversation. A field
-        whose known value is missing is undecided. For a field with a known value, the value itself serves as the
-        response, because no judge can have made it up. Raises `InvalidAnswer` if a primitive returns an invalid result.
+        `responses` maps fields to the text they read instead of `response`, such as a turn of a conversation. For a
+        field with a known value, the value itself serves as the response, because no judge can have made it up.
         """
         results: dict[str, bool | Undecided] = {}
         for name, rule in self.rules.items():
@@ -106,9 +106,8 @@ class AnswerKey:
         return passes(self.strategy, results)
 
     def why_undecided(self, results: Mapping[str, Result]) -> str | None:
-        """Return the reasons for undecided fields of the strategy, or None if all are decided.
-
-        For example, "field year: 01/02/2024 can be read as two different dates".
+        """Return the reasons for undecided fields of the strategy, or None if all are decided. For example, "field
+        year: 01/02/2024 can be read as two different dates".
         """
         counted = results if self.strategy is None else fields_of(self.strategy)
         reasons = [
@@ -124,9 +123,8 @@ class AnswerKey:
 
 
 def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
-    """Return `strategy` as a tree. A string is taken as a field name.
-
-    Raises `TemplateError` if the strategy is invalid or refers to anything that is not in `fields`.
+    """Return `strategy` as a tree. A string is taken as a field name. Raises `TemplateError` if the strategy is invalid
+    or refers to anything that is not in `fields`.
     """
     if isinstance(strategy, str):
         strategy = FieldCheck(strategy)
@@ -179,11 +177,11 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """Return the ground truths and the strategy that the class declares.
+        """Return the ground truths and the strategy that the class declares, building the class if necessary. Raises
+        `TemplateError` if a ground truth does not fit its field, the strategy refers to a field that is not verified, a
+        field has a reserved name, or a method is async.
 
-        A class loaded from source has neither; see `Template`. Raises `TemplateError` if a ground truth does not fit
-        its field, the strategy refers to a field that is not verified, a field has a reserved name, or a method is
-        async.
+        A class loaded from source has neither; see `Template`.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -212,11 +210,11 @@ class BaseAnswer(BaseModel):
                 object.__setattr__(self, name, value)
 
     def verify(self) -> bool | Undecided | None:
-        """Return whether the answer is correct, or None if this cannot be decided.
-
-        The class's `VerificationStrategy` decides. Without one, all fields must pass. A template that only has patterns
-        (`self.regex`) always passes here, because they are checked later. Raises `TemplateError` if there is nothing to
+        """Return whether the answer is correct, or None or `Undecided` if this cannot be decided. The class's
+        `VerificationStrategy` decides; without one, all fields must pass. Raises `TemplateError` if there is nothing to
         verify.
+
+        A template that only has patterns (`self.regex`) always passes here, because they are checked later.
         """
         key = self._answer_key()
         if key.rules:
@@ -230,10 +228,10 @@ class BaseAnswer(BaseModel):
         )
 
     def verify_granular(self) -> float | None:
-        """Return how much of the answer is correct, from 0 to 1, based on weights and partial credit.
+        """Return how much of the answer is correct, from 0 to 1, based on weights and partial credit, or None if the
+        verdict is undecided. Undecided fields earn nothing.
 
-        Undecided fields earn nothing, and an undecided verdict returns None. For a class without `VerifiedField`, the
-        result is 1.0 or 0.0, depending on `verify`.
+        For a class without `VerifiedField`, the result is 1.0 or 0.0, depending on `verify`.
         """
         key = self._answer_key()
         if not key.rules:
@@ -303,10 +301,8 @@ class BaseAnswer(BaseModel):
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
-    """Make new instances of the class call `ground_truth()`, and set `correct` if the class does not.
-
-    Only classes with ground truths get another `model_post_init`. The shared classes of declared templates have none,
-    so they stay fast.
+    """Replace the class's `model_post_init` by one that also calls `ground_truth()`, and sets `correct` if that does
+    not. Only classes with ground truths are changed, so that the shared classes of declared templates stay fast.
     """
     inherited = cls.model_post_init
     if hasattr(inherited, "sets_truth"):
@@ -331,9 +327,8 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
 
 def without_secrets(schema: dict[str, Any]) -> dict[str, Any]:
-    """Remove verification data and defaults from a schema.
-
-    Schema properties that happen to have the same names are kept.
+    """Return a copy of a schema without verification data and defaults. Properties that happen to have the same names
+    are kept.
     """
     cleaned: dict[str, Any] = {}
     for key, value in schema.items():
@@ -355,9 +350,8 @@ def _clean(part: Any) -> Any:
 
 
 def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
-    """Return the ground truths and the strategy that a class declares.
-
-    Raises `TemplateError` if they are invalid, a field has a reserved name, or a method is async.
+    """Return the ground truths and the strategy that a class declares. Raises `TemplateError` if they are invalid, a
+    field has a reserved name, or a method is async.
     """
     fields = cls.model_fields
     for name in sorted({*METHODS, "ground_truth"}):

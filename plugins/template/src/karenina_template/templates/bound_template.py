@@ -56,10 +56,8 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Create a template from a class with its shape and source.
-
-        Without a source, the template ID is based on the class's name, schema, rules and strategy. Raises
-        `TemplateError` if the class verifies nothing.
+        """Create a template from a class with its shape and source. Without a source, the template ID is based on the
+        class's name, schema, rules and strategy. Raises `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
         refuse_unverified(answer, shape, key)
@@ -80,9 +78,8 @@ class Template:
 
     @property
     def answer_class(self) -> type[BaseAnswer]:
-        """The class without ground truths, shared by all templates with the same shape.
-
-        For declared templates, the class has no descriptions either; see `judge_schema`.
+        """The class without ground truths, shared by all templates with the same shape. For declared templates, the
+        class has no descriptions either; see `judge_schema`.
         """
         return self.shape.answer_class
 
@@ -101,10 +98,8 @@ class Template:
         return schema
 
     def why_unfit(self, name: str) -> str | None:
-        """Return the reason, with a fix, if the type of field `name` accepts no value from its source.
-
-        Returns None if the type may accept a value, if the field has no source, or if no installed plugin offers the
-        source.
+        """Return the reason, with a fix, if the type of field `name` accepts no value from its source. Returns None if
+        the type may accept a value, if the field has no source, or if no installed plugin offers the source.
         """
         source = self.key.sources().get(name)
         offer = find_offer(source) if source is not None else None
@@ -148,9 +143,8 @@ class BoundTemplate:
 
     @property
     def composition(self) -> str | None:
-        """The name of the strategy: "all_of", "any_of" or "at_least_n(2)".
-
-        It is None if the class has its own `verify` or no field is verified.
+        """The name of the strategy: "all_of", "any_of" or "at_least_n(2)". It is None if the class has its own `verify`
+        or no field is verified.
         """
         return None if self.answer_class.verify is not BaseAnswer.verify else self.template.key.composition
 
@@ -196,19 +190,20 @@ class BoundTemplate:
         self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
     ) -> BaseAnswer:
         """Return the answer made of the judge's `values` and the question's ID, ground truths, weights and `response`.
+        Values that a field rejects are repaired if they have one meaning ("yes" for a boolean). Raises pydantic's
+        `ValidationError` for invalid values and missing fields.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
-        values are repaired in the same way as a judge's reply (see `repair`), for example "yes" for a boolean or "2"
-        for a numeric literal. Dates are then also parsed like the date primitives do ("15 January 2024"). An ambiguous
-        date stays a string if the field's primitive decides the verdict. None stays None, whatever the annotation.
-        Unknown keys, and fields that a judge does not fill, are ignored.
+        values are repaired in the same way as a judge's reply (see `repair`), such as "2" for a numeric literal. Dates
+        are then also parsed like the date primitives do ("15 January 2024"). An ambiguous date stays a string if the
+        field's primitive decides the verdict. None stays None, whatever the annotation. Unknown keys, and fields that a
+        judge does not fill, are ignored.
 
         `known` maps names to known values, which fill the fields that have a source. A known value that does not fit
         the field's type is compared unchanged. A field whose known value is None or missing is undecided, or wrong if
         the value `counts` as wrong.
 
-        Raises pydantic's `ValidationError` for invalid values and missing fields, and any exception raised by the
-        class's own code.
+        Also raises any exception raised by the class's own code.
         """
         key = self.template.key
         sources = key.sources()
@@ -233,19 +228,18 @@ class BoundTemplate:
         return answer
 
     def bind_again(self, values: Mapping[str, object], response: str) -> BaseAnswer:
-        """Return one answer that combines `values` from several answers, each bound to a part of the fields.
-
-        Fields without a value are None.
+        """Return one answer that combines `values` from several answers, each bound to a part of the fields. Fields
+        without a value are None.
         """
         answer = self.bind({name: as_json(values.get(name)) for name in self.judge_fields}, response)
         answer.__dict__.update(values)  # the same values, exact numbers and ambiguous dates included
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truths by field as JSON values.
+        """Return the ground truths by field as JSON values. For a class without verified fields, this is its `correct`,
+        under the key "correct" if it is not a mapping. The result is empty if there are no ground truths.
 
-        For a class without verified fields, this is its `correct`, unless `correct` depends on the answer. If `correct`
-        is not a mapping, it becomes the value of the key "correct". The result is empty if there are no ground truths.
+        A `correct` that depends on the answer is not included.
         """
         rules = self.template.key.rules
         if rules:
@@ -264,10 +258,8 @@ class BoundTemplate:
         return {name: as_json(getattr(answer, name, None)) for name in self.judge_fields}
 
     def with_known_values(self, answer: BaseAnswer, known: Mapping[str, KnownValue]) -> BaseAnswer:
-        """Return `answer` bound again with the given known values.
-
-        `answer` must have been bound without known values. A template without sources needs none, so its answer is
-        returned unchanged.
+        """Return `answer` bound again with the given known values. `answer` must have been bound without known values.
+        A template without sources needs none, so its answer is returned unchanged.
         """
         return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
 
@@ -320,9 +312,8 @@ class BoundTemplate:
         return answer
 
     def _read(self, present: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the values in `present`, and with those in `filled` if its class accepts them.
-
-        Raises pydantic's `ValidationError` if the class rejects the values in `present`.
+        """Return the answer with the values in `present`, and with those in `filled` if its class accepts them. Raises
+        pydantic's `ValidationError` if the class rejects the values in `present`.
         """
         values = {**present, **filled, "id": self.question_id}
         try:
@@ -333,10 +324,10 @@ class BoundTemplate:
         return self._read(present, {})
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Repair the values to fit their fields, and return ambiguous dates separately.
+        """Return the values repaired to fit their fields, and separately, as strings, the dates that can be read as two
+        dates, for which the primitive can return `Undecided`.
 
-        Ambiguous dates stay strings, because the primitive can return `Undecided` for them. This only applies to dates
-        in fields with a primitive, and not if the class has its own `verify`.
+        This only applies to dates in fields with a primitive, and not if the class has its own `verify`.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)
@@ -361,18 +352,16 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` can be read as two different dates, in a field that allows dates.
-
-    If set, `format` is the only accepted date format. See `read_dates`.
+    """Return whether `value` can be read as two different dates, in a field that allows dates. If set, `format` is the
+    only accepted date format. See `read_dates`.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
 
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
-    """Convert unambiguous dates in `value` to ISO 8601 wherever the schema expects dates.
-
-    If set, `format` is the only accepted date format. See `read_dates`.
+    """Return `value` with unambiguous dates converted to ISO 8601 wherever the schema expects dates. If set, `format`
+    is the only accepted date format. See `read_dates`.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
@@ -398,9 +387,8 @@ def template_id(source: str) -> str:
 
 
 def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> None:
-    """Raise `TemplateError` if the class verifies nothing: it has no rule, `verify`, pattern or `correct`.
-
-    A class that cannot be created without values is accepted.
+    """Raise `TemplateError` if the class verifies nothing: it has no rule, `verify`, pattern or `correct`. A class that
+    cannot be created without values is accepted.
     """
     if key.rules or answer.verify is not BaseAnswer.verify:
         return
@@ -426,10 +414,10 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Set the type of each validation error, which decides whether the judge sees its message.
+    """Yield the validation errors with types that decide whether the judge sees their messages. Those that could reveal
+    the ground truth, such as the bounds of a date, get the type "constraint".
 
-    The judge sees messages that contain only constraints from the schema `shown`. All other errors get the type
-    "constraint", because their messages could reveal the ground truth, such as the bounds of a date.
+    The judge sees messages that contain only constraints from the schema `shown`.
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})

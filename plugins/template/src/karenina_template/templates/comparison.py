@@ -14,7 +14,6 @@ from karenina_template.templates.compose import Result, known_result
 from karenina_template.templates.errors import InvalidAnswer
 from karenina_template.templates.primitives import Undecided
 
-_DECLARED = ("verify", "verify_granular", "field_results", "field_scores")
 _MOST_ASSUMPTIONS: Final = 64
 """Maximum number of combinations of assumed results. This is enough for six undecided fields."""
 
@@ -35,17 +34,23 @@ class Comparison:
 
     def __post_init__(self) -> None:
         cls = type(self.answer)
-        declared = all(getattr(cls, name) is getattr(BaseAnswer, name) for name in _DECLARED)
+        declared = (
+            cls.verify is BaseAnswer.verify
+            and cls.verify_granular is BaseAnswer.verify_granular
+            and cls.field_results is BaseAnswer.field_results
+            and cls.field_scores is BaseAnswer.field_scores
+        )
         key = self.answer._answer_key() if declared else None
         self._key = key if key is not None and key.rules else None
 
     def passed(self) -> bool | None:
-        """Return the result of `verify`, or None if it is undecided.
+        """Return the result of `verify`, or None if it is undecided, as `why_undecided` then explains. A class's own
+        `verify` decides only if its result does not depend on undecided fields. Raises `InvalidAnswer` if the result is
+        not a verdict.
 
-        Call `why_undecided` for the reason. A class may define its own `verify`, whose exceptions propagate. If no
-        field is undecided, None counts as False. Otherwise, `verify` must return the same result for each possible
-        outcome of the undecided fields. If it returns None or raises an exception, the answer is undecided. Raises
-        `InvalidAnswer` if the result is not a verdict.
+        Exceptions of a class's own `verify` propagate. If no field is undecided, None counts as False. Otherwise,
+        `verify` must return the same result for each possible outcome of the undecided fields. If it returns None or
+        raises an exception, the answer is undecided.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())
@@ -75,10 +80,8 @@ class Comparison:
         return self._why
 
     def granular(self) -> float | None:
-        """Return the result of `verify_granular`. Exceptions from a class's own method propagate.
-
-        Unless the class overrides a method, this is a number even if the verdict is undecided. Undecided fields earn
-        nothing.
+        """Return the result of `verify_granular`. Unless the class overrides a method, this is a number even if the
+        verdict is undecided, because undecided fields earn nothing. Exceptions from a class's own method propagate.
         """
         return self.answer.verify_granular() if self._key is None else self._key.grade(self.scores())
 
@@ -101,9 +104,8 @@ class Comparison:
         return self._compared
 
     def _undecided_fields(self) -> dict[str, Result]:
-        """Return the undecided fields of a class with its own methods.
-
-        Raises `InvalidAnswer` if `field_results()` raises an exception.
+        """Return the undecided fields of a class with its own methods. Raises `InvalidAnswer` if `field_results()`
+        raises an exception.
         """
         try:
             results = self.answer.field_results()
@@ -121,11 +123,12 @@ class Comparison:
         return key.why_undecided({name: compared.get(name, result) for name, result in undecided.items()})
 
     def _is_certain(self, verdict: bool, undecided: Mapping[str, Result]) -> bool:
-        """Return whether `verify` returns `verdict` for each possible result of the undecided fields.
+        """Return whether `verify` returns `verdict` for each possible result of the undecided fields. Returns False if
+        `verify` raises an exception or fields remain undecided. Raises `InvalidAnswer` if a method returns something
+        invalid.
 
         "All pass" and "all fail" are tried first, which is enough unless a passing field can make `verify` fail. With
-        more than six undecided fields, not all combinations are tried. Returns False if `verify` raises an exception or
-        fields remain undecided. Raises `InvalidAnswer` if a method returns something invalid.
+        more than six undecided fields, not all combinations are tried.
         """
         count = len(undecided)
         extremes = ((True,) * count, (False,) * count)
@@ -144,10 +147,9 @@ class Comparison:
 
 
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
-    """Return the result of `verify`. 0, 1 and empty values (from `self.gene and ...`) become booleans.
-
-    Exceptions from `verify` propagate. Raises `InvalidAnswer` for anything else, such as a coroutine, which would be
-    truthy.
+    """Return the result of the answer's `verify`, with 0, 1 and empty values (from `self.gene and ...`) as booleans.
+    Raises `InvalidAnswer` for any other value, such as a coroutine, which would be truthy. Exceptions from `verify`
+    propagate.
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):

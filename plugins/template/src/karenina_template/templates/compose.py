@@ -84,9 +84,8 @@ Condition = Tree | str
 
 
 def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
-    """Return the conditions of a node as trees, from its positional arguments or its list.
-
-    Raises `ValueError` if both or neither are given, or if a condition is invalid or occurs twice.
+    """Return the conditions of a node as trees, from its positional arguments or its list. Raises `ValueError` if both
+    or neither are given, or if a condition is invalid or occurs twice.
     """
     conditions = list(positional)
     if keyword is not None:
@@ -131,9 +130,8 @@ def fields_of(tree: Tree) -> tuple[str, ...]:
 
 
 def prune(tree: Tree, names: Collection[str]) -> Tree | None:
-    """Return `tree` without the fields in `names`, or None if nothing remains.
-
-    The number required by `AtLeastN` is lowered if fewer conditions remain.
+    """Return `tree` without the fields in `names`, or None if nothing remains. Conditions that become equal are merged,
+    and the number required by `AtLeastN` is lowered if fewer conditions remain.
     """
     if isinstance(tree, FieldCheck):
         return None if tree.field in names else tree
@@ -176,9 +174,8 @@ Result = bool | Undecided | None
 
 
 def passes(tree: Tree | None, results: Mapping[str, Result]) -> bool | None:
-    """Return whether `tree` passes, or None if this depends on undecided fields.
-
-    Without a tree, all fields must pass. Raises `ValueError` if `results` lacks a field that `tree` contains.
+    """Return whether `tree` passes, or None if this depends on undecided fields. Without a tree, all fields must pass.
+    Raises `ValueError` if `results` lacks a field that `tree` contains.
     """
     if tree is None:
         return _at_least(len(results), [*map(known_result, results.values())])
@@ -192,6 +189,9 @@ def known_result(result: Result) -> bool | None:
 
 
 def _passes(tree: Tree, results: Mapping[str, Result]) -> bool | None:
+    """Return whether the strategy passes with these results of fields, or None if undecided fields could change
+    this.
+    """
     if isinstance(tree, FieldCheck):
         return known_result(results[tree.field])
     parts = [_passes(condition, results) for condition in tree.conditions]
@@ -213,13 +213,13 @@ def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
-    """Return the granular score from 0 to 1, which is the points earned divided by the maximum for the strategy.
+    """Return the points earned divided by the most that the strategy allows, from 0 to 1. Undecided fields (None) earn
+    nothing, and if nothing can be earned, the score is 0.0. Raises `ValueError` for a field without a valid weight or
+    score.
 
     A field earns its weight times its score. `AllOf` adds up its conditions, `AnyOf` takes the best one, and `AtLeastN`
-    adds up the `n` best. Without a tree, all fields in `weights` are added up. Undecided fields, whose score is None,
-    earn nothing. If nothing can be earned, the score is 0.0.
-
-    Raises `ValueError` for a field without a weight or score, a negative or infinite weight, or a score outside 0 to 1.
+    adds up the `n` best. Without a tree, all fields in `weights` are added up. A negative or infinite weight, or a
+    score outside 0 to 1, is invalid.
     """
     names = tuple(weights) if tree is None else fields_of(tree)
     points = {name: 0.0 if score is None else score for name, score in scores.items()}
@@ -249,6 +249,9 @@ def _number(numbers: Mapping[str, float], name: str, quantity: str) -> float:
 
 
 def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
+    """Return the sum of the fields' contributions, given by `of_field`: of all conditions, or of as many as the
+    strategy needs, the best ones first.
+    """
     if isinstance(tree, FieldCheck):
         return of_field(tree.field)
     contributions = sorted((_contribution(condition, of_field) for condition in tree.conditions), reverse=True)
@@ -276,9 +279,8 @@ def to_json(tree: Tree) -> dict[str, Any]:
 
 
 def from_json(data: object) -> Tree:
-    """Build a tree from `data` in the format of `to_json`. A string becomes a `FieldCheck`.
-
-    Raises `ValueError` if the data is invalid or the tree has more than 50 levels.
+    """Build a tree from `data` in the format of `to_json`. A string becomes a `FieldCheck`. Raises `ValueError` if the
+    data is invalid or the tree has more than 50 levels.
     """
     return _from_json(data, levels=50)
 

@@ -67,9 +67,8 @@ class InvalidAnswer(KareninaError, TypeError):
 
 
 def missing_answer_class(names: Sequence[str], line: int | None = None) -> TemplateError:
-    """Return the error for a source without a class `Answer`.
-
-    `names` contains the subclasses of `BaseAnswer` in the source.
+    """Return the error for a source without a class `Answer`. `names` contains the subclasses of `BaseAnswer` in the
+    source.
     """
     if not names:
         return TemplateError("the source has no class Answer(BaseAnswer)", line=line)

@@ -106,10 +106,9 @@ class FieldRule:
         return not self.reads_trace and type(self.primitive).score is not Primitive.score
 
     def passes(self, value: object, response: str) -> bool | Undecided:
-        """Return whether `value` passes, or `response` if the field reads the raw response.
-
-        If the field reads the raw response, a ground truth of False reverses the result. Raises `InvalidAnswer` if the
-        primitive returns anything but True, False or `Undecided`.
+        """Return whether `value` passes or, if the field reads the raw response, `response`; a ground truth of False
+        then reverses the result. Raises `InvalidAnswer` if the primitive returns anything but True, False or
+        `Undecided`.
         """
         primitive = self.primitive
         answer: object = (
@@ -129,19 +128,16 @@ class FieldRule:
         return answer == bool(self.truth) if self.reads_trace else answer
 
     def credit(self, result: bool | Undecided | None, value: object) -> float | None:
-        """Return the credit for `value` from 0 to 1, or None if its `result` is undecided.
-
-        If the primitive does not give partial credit, this is 1 for a pass and 0 for a failure.
+        """Return the credit for `value` from 0 to 1, or None if its `result` is undecided. If the primitive does not
+        give partial credit, this is 1 for a pass and 0 for a failure.
         """
         if result is None or isinstance(result, Undecided):
             return None
         return self.primitive.score(value, self.truth) if self.grades else float(result)
 
     def with_coerced_truth(self, coercer: TruthCoercer, name: str) -> FieldRule:
-        """Return the rule with its ground truth converted to the field's type.
-
-        Rules without a ground truth, or for the raw response, are returned unchanged. Raises `TemplateError` if the
-        ground truth cannot be converted.
+        """Return the rule with its ground truth converted to the field's type. Rules without a ground truth, or for the
+        raw response, are returned unchanged. Raises `TemplateError` if the ground truth cannot be converted.
         """
         if self.reads_trace or self.truth is None:
             return self
@@ -162,10 +158,8 @@ def make_rule(
     options: Mapping[str, object] = NO_OPTIONS,
     source: object = None,
 ) -> FieldRule:
-    """Return the rule for a field. Pass `UNSET` for an argument that was not given.
-
-    If the primitive reads the raw response, the ground truth defaults to True. Raises `TemplateError` if an argument is
-    invalid.
+    """Return the rule for a field. Pass `UNSET` for an argument that was not given. If the primitive reads the raw
+    response, the ground truth defaults to True. Raises `TemplateError` if an argument is invalid.
     """
     if not isinstance(verify_with, Primitive):
         shown = "but is missing" if verify_with is UNSET else f"not {verify_with!r:.200}"
@@ -216,7 +210,9 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     source: str | None = None,
     **options: Any,
 ) -> Any:
-    """Declare a field of a `BaseAnswer` that is compared with a ground truth.
+    """Declare a field of a `BaseAnswer` that is compared with a ground truth. Raises `TemplateError` if the weight,
+    hint or primitive is invalid, or the ground truth is invalid for the primitive; whether it fits the annotation is
+    checked when the class is built.
 
     - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
     - `ground_truth`: the ground truth. It can be omitted if the primitive does not need one (a range, a pattern). It
@@ -230,9 +226,6 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
       as a pattern, are neither shown to a judge nor applied to its value, unless `json_schema_extra` contains
       `{"show_constraints": True}`. A default only applies to answers that you create yourself. If a judge omits a
       field, it is None.
-
-    Raises `TemplateError` if the weight, hint or primitive is invalid, or if the ground truth is invalid for the
-    primitive. Whether the ground truth fits the annotation is checked later, when the class is built.
     """
     owned = {name: options.pop(name) for name in list(options) if is_option(name)}
     for name in options:
@@ -267,9 +260,8 @@ def is_verified(info: FieldInfo) -> bool:
 
 
 def rule_of(info: FieldInfo) -> FieldRule | None:
-    """Return the rule of a field declared with `VerifiedField`, or None for other fields.
-
-    Raises `TemplateError` if the rule is invalid.
+    """Return the rule of a field declared with `VerifiedField`, or None for other fields. Raises `TemplateError` if the
+    rule is invalid.
     """
     extra: object = info.json_schema_extra
     stored = extra.get(VERIFICATION) if isinstance(extra, Mapping) else None
@@ -298,11 +290,12 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Convert `truth` to the type of the field `name`, for example an enum's value to its member.
+        """Return `truth` converted to the type of the field `name`, such as an enum's value to its member, or unchanged
+        where the primitive reads it itself. Raises `TemplateError` if no answer could match it.
 
         A numeric field accepts any number, so an integer field may be compared with 2.5. A text field also accepts
         dates and numbers that the primitive can read from text. These are not converted, and neither are strings for
-        date primitives or sets for list fields. Raises `TemplateError` if no answer could match the ground truth.
+        date primitives or sets for list fields.
         """
         info = self._fields[name]
         kinds = self._kinds[name]
@@ -332,9 +325,8 @@ class TruthCoercer:
         return truth if isinstance(truth, set | frozenset) and isinstance(value, list | tuple) else value
 
     def convert(self, name: str, value: object) -> object:
-        """Convert a known value to the type of the field `name`, or return it unchanged if it does not fit.
-
-        A boolean is never converted to a number.
+        """Convert a known value to the type of the field `name`, or return it unchanged if it does not fit. A boolean
+        is never converted to a number.
         """
         adapter = self._adapter(name, self._fields[name])
         if adapter is None or isinstance(value, bool):
@@ -345,10 +337,8 @@ class TruthCoercer:
             return value
 
     def accepts(self, name: str, kind: str) -> bool:
-        """Return whether the field `name` may accept values of type `kind`.
-
-        This is only known for plain types without constraints, and for lists of them. All other fields may accept any
-        value.
+        """Return whether the field `name` may accept values of type `kind`. This is only known for plain types without
+        constraints, and for lists of them. All other fields may accept any value.
         """
         info, adapter = self._fields[name], self._adapter(name, self._fields[name])
         if kind not in _SAMPLES or info.metadata or adapter is None or not self._kinds[name] <= _PLAIN_TYPES:
@@ -381,7 +371,7 @@ def alternatives(annotation: object) -> set[object]:
 
 
 def _reads(primitive: Primitive, truth: object) -> bool:
-    """Return whether the primitive accepts the ground truth written as a string, without raising an exception."""
+    """Return whether the primitive accepts the ground truth itself, written as a string. An exception counts as no."""
     try:
         return primitive.check(truth.isoformat() if isinstance(truth, date) else str(truth), truth) is True
     except (ValueError, TypeError):

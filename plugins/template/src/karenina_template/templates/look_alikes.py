@@ -85,8 +85,7 @@ class EqualTruths:
         removing: list[str],
         harmless: list[str | SynonymMap],
     ) -> None:
-        """Store `text`, and add a problem to `found` if `normalizers` make it equal to an earlier string.
-
+        """Remember `text`, and add a problem to `found` if `normalizers` make it equal to an earlier string.
         Differences that the `harmless` normalizers remove are ignored. The message names the normalizers in `removing`.
         """
         equal = self._seen.setdefault((name, normalizers, normalize(text, normalizers)), {})
@@ -104,9 +103,8 @@ class EqualTruths:
 
 
 def describe_look_alikes(value: object, truth: object) -> str | None:
-    """Describe how look-alike strings in `value` and `truth` differ, or return None if there are none.
-
-    Only the first such pair is described. Differences in case are ignored, and long strings are not compared.
+    """Return how the first pair of strings in `value` and `truth` that look alike differs, or None if there is none.
+    Differences in case are ignored, and long strings are not compared.
     """
     for text in _texts(value):
         for other in _texts(truth):

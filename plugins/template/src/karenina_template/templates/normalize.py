@@ -57,11 +57,11 @@ _PLURAL: Final = lazy_pattern(r"[sS](?![^\W_])")
 
 
 def remove_punctuation(text: str) -> str:
-    """Remove punctuation and the ASCII characters $ + < = > ^ ` | ~, unless they carry meaning.
+    """Return `text` without punctuation and the ASCII characters $ + < = > ^ ` | ~, except where they carry meaning, as
+    signs and marks in numbers do. "U.S." becomes "US", and "COX-2" "COX2".
 
-    A mark is removed if the text means the same without it: "U.S." and "US", "COX-2" and "COX2", "Dr. No" and "Dr No",
-    quotes and brackets around words. It is kept if removing it would change a number, or if it is a sign. These are
-    kept:
+    A mark is removed if the text means the same without it: "Dr. No" and "Dr No", quotes and brackets around words. It
+    is kept if removing it would change a number, or if it is a sign. These are kept:
 
     - between two numbers: any mark without spaces (`1.5`, `1;5`, `5~6`), and operators and dashes with spaces
       (`5 - 6`);
@@ -81,7 +81,7 @@ def remove_punctuation(text: str) -> str:
 
 
 def _remove_once(text: str) -> str:
-    """Remove punctuation once. Removing some marks may make others removable."""
+    """Return the text after removing punctuation once. Removing some marks may make others removable."""
     fixed = {*_find_primes(text), *(match.end() - 1 for match in _EXPONENT.finditer(text))}
     parts: list[str] = []
     place = 0
@@ -120,9 +120,8 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation, or "" for an empty string.
-
-    A quote that is kept is a prime, so it counts as part of a number.
+    """Return the kind of a character next to punctuation, or "" for an empty string. A quote that is kept is a prime,
+    so it counts as part of a number.
     """
     if not character:
         return ""
@@ -133,9 +132,8 @@ def _kind(character: str) -> _Kind:
 
 
 def _reduce(before: str, gap: str, after: str) -> str:
-    """Return the punctuation and spaces in `gap` that can change the meaning, such as signs and decimal points.
-
-    `gap` is what stands between the characters `before` and `after`. Marks that only structure the text are removed.
+    """Return the punctuation and spaces in `gap` that can change the meaning, such as signs and decimal points. `gap`
+    is what stands between the characters `before` and `after`. Marks that only structure the text are removed.
 
     At the start or end of the text, `before` or `after` is "".
     """
@@ -218,7 +216,6 @@ def _make_compatible(text: str) -> str:
 
 def _makes_other_number(text: str, place: int, *, after_kept: bool) -> bool:
     """Return whether the compatible form of the character at `place` would become part of an adjacent number.
-
     `after_kept` states whether the previous character was kept for this reason.
     """
     tag = unicodedata.decomposition(text[place]).partition(" ")[0]
@@ -262,7 +259,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
-        """Raise `ValueError` if aliases that look the same have different canonical forms."""
+        """Raise `ValueError` if aliases that are equal when folded have different canonical forms."""
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
                 raise ValueError(
@@ -284,7 +281,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
 
 def _check_name(name: str) -> str:
-    """Raise `ValueError` if there is no normalizer called `name`, suggesting the most similar name."""
+    """Return `name`, or raise `ValueError` with the most similar name if there is no normalizer called that."""
     if name in _functions:
         return name
     near = get_close_matches(name, _functions, n=1)
@@ -300,7 +297,7 @@ Normalizer = Annotated[str, AfterValidator(_check_name)] | SynonymMap
 
 
 def _check_list(normalizers: Sequence[str | SynonymMap]) -> tuple[str | SynonymMap, ...]:
-    """Raise `ValueError` if "exact" is combined with other normalizers."""
+    """Return the normalizers as a tuple. Raises `ValueError` if "exact" is combined with others."""
     if EXACT in normalizers and len(normalizers) > 1:
         raise ValueError(
             f"{EXACT!r} compares code points, so it cannot be combined with other normalizers; "
@@ -314,9 +311,8 @@ Normalizers = Annotated[Sequence[Normalizer], AfterValidator(_check_list)]
 
 
 def register_normalizer(name: str, function: Callable[[str], str]) -> None:
-    """Register a normalizer. Registering the same function again has no effect.
-
-    Raises `ValueError` if the name is taken, is empty or has surrounding spaces.
+    """Register a normalizer. Registering the same function again has no effect. Raises `ValueError` if the name is
+    taken, is empty or has surrounding spaces.
     """
     if not name or name != name.strip():
         raise ValueError(f"the normalizer name {name!r} is empty or has surrounding spaces")
@@ -332,9 +328,8 @@ def known_normalizers() -> tuple[str, ...]:
 
 
 def normalize(text: str, normalizers: Iterable[str | SynonymMap]) -> str:
-    """Fold `text` and apply all `normalizers` in order. With "exact", `text` is returned unchanged.
-
-    Raises `ValueError` if a normalizer is unknown.
+    """Return `text` folded (see `fold`) and changed by all `normalizers` in order, or unchanged if the only one is
+    "exact". Raises `ValueError` if a normalizer is unknown.
     """
     normalizers = tuple(normalizers)
     if normalizers == (EXACT,):

@@ -34,7 +34,8 @@ class RegexReport:
 
 
 def verify_patterns(patterns: object, text: str) -> RegexReport:
-    """Search `text` for all `patterns`. All of them must pass for overall success.
+    """Search `text` for all `patterns`, and return the matches and whether each pattern, and all of them, passed.
+    Raises `TemplateError` if a pattern is declared incorrectly, and `PatternTimeout` if a search takes too long.
 
     `patterns` has the form `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a
     pattern that only has to be found. The match types are:
@@ -45,8 +46,7 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
     - `all`: every value in the list `expected` is one of the matches.
 
     If the pattern has one group, a match is the text of this group. If it has several, a match is a tuple. Otherwise,
-    it is the whole match. Raises `TemplateError` if a pattern is declared incorrectly, and
-    `karenina_toolkit.patterns.PatternTimeout` if a search takes too long.
+    it is the whole match.
     """
     if patterns is None or patterns == {}:
         return RegexReport()
@@ -59,9 +59,8 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
-    """Search for a pattern, and return its declaration with the matches and `success`.
-
-    Raises `TemplateError` if the declaration is invalid.
+    """Search for a pattern, and return its declaration with the matches and `success`. Raises `TemplateError` if the
+    declaration is invalid.
     """
     if isinstance(declared, str):
         matches = _matches(name, declared, text)
@@ -115,9 +114,8 @@ def _matches(name: str, pattern: str, text: str) -> list[Any]:
 
 
 def _value(match: regex.Match[str]) -> str | tuple[str, ...]:
-    """Return the text of the match's only group, a tuple of all groups, or the whole match if it has no groups.
-
-    A group that took no part in the match becomes an empty string.
+    """Return the text of the match's only group, a tuple of all groups, or the whole match if it has no groups. A group
+    that took no part in the match becomes an empty string.
     """
     groups = tuple(group or "" for group in match.groups())
     if not groups:

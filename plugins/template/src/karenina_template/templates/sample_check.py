@@ -44,12 +44,13 @@ class _Failure:
 
 
 def check_samples(bound: BoundTemplate) -> str | None:
-    """Return the error of `verify()` if it raises the same one for every sample, or None.
+    """Run the template's code on sample answers, and return the error of `verify()` if it raises the same one for every
+    sample, or None. Raises `TemplateError` if no answer can be created for the same reason, or if `verify()` never
+    returns a verdict.
 
-    Raises `TemplateError` if other code fails in this way, so that no answer can be created, or if `verify()` never
-    returns a verdict. Samples have the types that the judge fills in. The ground truth is tried, too, if `self.correct`
-    has a value for each field. Errors that depend on the values are ignored, and so are errors that may be caused by
-    the format of the samples.
+    Samples have the types that the judge fills in. The ground truth is tried, too, if `self.correct` has a value for
+    each field. Errors that depend on the values are ignored, and so are errors that may be caused by the format of the
+    samples.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
@@ -79,9 +80,8 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Create an answer with `values` and verify it. Returns the answer and the failure.
-
-    The answer is None if it could not be created. If the values are invalid, both are None.
+    """Create an answer with `values` and verify it. Return the answer, or None if it could not be created, and the
+    error that the template's code raised, or None. If the values are invalid, both are None.
     """
     try:
         answer = bound.bind(values)
@@ -109,9 +109,8 @@ def _truth_of(bound: BoundTemplate, answer: BaseAnswer) -> dict[str, Any] | None
 
 
 def _is_mistake(failure: _Failure, bound: BoundTemplate, *, knows_truth: bool) -> bool:
-    """Return whether the failure is certainly a mistake in the template and not caused by the samples.
-
-    `knows_truth` states whether the ground truth was tried, too.
+    """Return whether the failure is certainly a mistake in the template and not caused by the samples. `knows_truth`
+    states whether the ground truth was tried, too.
     """
     error, answer = failure.error, failure.answer
     if _is_of_none(error):
@@ -161,7 +160,9 @@ def is_open(schema: Json) -> bool:
 
 
 def _is_open(part: Json, root: Json) -> bool:
-    """Return whether part of a schema allows arbitrary keys or values."""
+    """Return whether part of a schema allows arbitrary keys or values, so that samples for it may be unlike any
+    answer.
+    """
     part = _resolved(part, root)
     if "enum" in part or "const" in part:
         return False
@@ -180,9 +181,8 @@ def _items(part: Json) -> list[Json]:
 
 
 def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
-    """Return a sample value for part of a schema, depending on `turn`.
-
-    Returns None if the part is nested too deeply.
+    """Return a sample value for part of a schema, depending on `turn`. Returns None if the part is nested too
+    deeply.
     """
     part = _resolved(part, root)
     if depth > _DEEPEST:

@@ -82,10 +82,8 @@ class Flaw:
 
 
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
-    """Yield the flaws of a template. `question` is the question's text, which the judge also sees.
-
-    This runs the template's code, which must be trusted. Exceptions raised by this code are reported as flaws or
-    ignored.
+    """Yield the flaws of a template. `question` is the question's text, which the judge also sees. This runs the
+    template's code, which must be trusted. Exceptions raised by this code are reported as flaws or ignored.
     """
     yield from find_truth_flaws(bound)
     yield from _find_description_flaws(bound)
@@ -108,8 +106,8 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
     """Yield the flaws of the ground truths.
 
-    Wrong values are added to `changed` by field. If `changed` is None, no wrong values are tried and no types are
-    checked.
+    Wrong values are added to `changed` by field. If `changed` is None, no wrong values are tried, no types are checked,
+    and warnings may be missing.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -123,10 +121,11 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield the flaws of a rule. A right value is added to `accepted`, and a wrong one to `changed`.
+    """Yield the flaws of a rule, and add a right value to `accepted` and a wrong one to `changed` (if it is None, no
+    wrong value is tried).
 
-    If `changed` is None, no wrong value is tried. Fields that read the raw response and primitives that need a model
-    are only reported as unchecked.
+    If `changed` is None, no wrong value is tried, and only errors are sure to be found. Otherwise, fields that read the
+    raw response and primitives that need a model are reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
@@ -135,9 +134,12 @@ def _check_rule(
     except ValueError as error:
         yield Flaw("error", name, f"the rule of field {name!r} cannot be used: {error}", part="verify_with")
         return
-    yield from _find_common_substrings(name, rule)
-    yield from _find_two_dates(name, rule)
+    if changed is not None:
+        yield from _find_common_substrings(name, rule)
+        yield from _find_two_dates(name, rule)
     if rule.reads_trace or primitive.needs_model:
+        if changed is None:
+            return
         why = "reads the whole response" if rule.reads_trace else "needs an embedding model"
         yield Flaw("unchecked", name, f"the ground truth of field {name!r} cannot be checked because {kind} {why}")
         return
@@ -206,7 +208,9 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:
-    """Return the flaw for a ground truth that fails. It is only a warning if the primitive ignores ground truths."""
+    """Return the flaw for a ground truth that does not pass its own rule: an error, or a warning if the primitive
+    ignores ground truths.
+    """
     kind = type(rule.primitive).__name__
     what = f"the ground truth {_short_repr(rule.truth)} of field {name!r} does not pass the field's own {kind}"
     try:
@@ -226,6 +230,8 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
     """Yield a flaw for each ground truth that a judge cannot return because of the field's type."""
+    if not bound.judge_fields and not bound.template.has_code:
+        return
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
     try:
         bound.bind({**dict.fromkeys(bound.judge_fields), **values})
@@ -244,10 +250,11 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong value.
+    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong value, and one if this
+    cannot be checked because a field has none.
 
-    Another flaw is reported if this cannot be checked. `accepted` contains correct values and `changed` contains wrong
-    values, both by field. If a field has no correct value, the class's `correct` is used.
+    `accepted` contains correct values and `changed` contains wrong values, both by field. If a field has no correct
+    value, the class's `correct` is used.
     """
     fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -277,9 +284,8 @@ def _check_verify(
 
 
 def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
-    """Return the verdict of a class's own `verify` for an answer with `values`, including known values.
-
-    Returns None if the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
+    """Return the verdict of a class's own `verify` for an answer with `values`, including known values. Returns None if
+    the verdict is undecided, or if `verify` raises an exception, which is reported elsewhere.
     """
     try:
         known = {source: KnownValue(value=as_json(values[name])) for name, source in bound.sources.items()}
@@ -289,10 +295,8 @@ def _verdict(bound: BoundTemplate, values: Mapping[str, object]) -> bool | None:
 
 
 def _find_description_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
-    """Yield a flaw for each field whose description hardly helps a judge to fill it.
-
-    The description is missing or says nothing, asks for a verdict, or equals the description of another field. Two
-    fields may have the same description if they read different turns of a conversation.
+    """Yield a flaw for each field whose description is missing, says nothing, asks for a verdict, or equals that of
+    another field that reads the same turn of a conversation.
     """
     schema = bound.judge_schema()
     seen: dict[tuple[str, str], str] = {}
@@ -366,9 +370,9 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 
 def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield each ground truth in `text` with its field, unless one of the texts in `besides` contains it as well.
+    Ground truths that are too short or too common to be recognized are skipped.
 
-    Fields that no judge fills, and fields with a list of choices, are skipped. So are ground truths that are too short
-    or too common to be recognized.
+    So are fields that no judge fills, and fields with a list of choices.
     """
     schema = bound.judge_schema()
     others = list(besides)
@@ -380,10 +384,8 @@ def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) ->
 
 
 def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str]) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth in the user's later messages, unless the question contains it, too.
-
-    `said` maps a description of each message to its text. Ground truths are recognized in the same way as in
-    `find_truths`.
+    """Yield a flaw for each ground truth in the user's later messages, unless the question contains it, too. `said`
+    maps a description of each message to its text. Ground truths are recognized in the same way as in `find_truths`.
     """
     for place, text in said.items():
         for owner, truth in find_truths(bound, text, besides=[question]):
@@ -394,10 +396,10 @@ def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a judge sees for a field, each with the name of its place.
+    """Yield the texts that a judge sees for a field, each with what it is: descriptions, names of fields and classes,
+    and constraints that are shown. Definitions in `seen` are skipped, and all others are added to it.
 
-    This includes descriptions, names of fields and classes, constraints that the author chose to show, and anything
-    that a class's code adds to the schema. Definitions in `seen` are skipped, and all others are added to it.
+    Constraints are those that the author chose to show. Anything that a class's code adds to the schema is included.
     """
     yield "description", str(part.get("description") or "")
     yield "name", name
@@ -438,9 +440,8 @@ def _is_round(number: object) -> bool:
 
 
 def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]:
-    """Return the values that a field's schema allows, without null.
-
-    The list is empty if the schema does not list values or allows several types.
+    """Return the values that a field's schema allows, without null. The list is empty if the schema does not list
+    values or allows several types.
     """
     options = [alternative for alternative in part.get("anyOf", [part]) if alternative.get("type") != "null"]
     if len(options) != 1:
@@ -479,9 +480,8 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether a name contains `part`, for example "BCL2" in `is_bcl2` and `Bcl2Gene`.
-
-    `part` must have at least three letters or digits.
+    """Return whether a name contains `part`, for example "BCL2" in `is_bcl2` and `Bcl2Gene`. `part` must have at least
+    three letters or digits.
     """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()

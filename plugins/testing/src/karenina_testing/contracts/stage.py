@@ -88,7 +88,7 @@ class StageContract(PluginContract):
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone, then its clean-up.
+        """Run the stage alone in an event loop of its own, then its clean-up, and return what it did.
 
         `artifacts` replace those of the sample, and `settings` are added to those of the contract.
         """
@@ -110,7 +110,8 @@ class StageContract(PluginContract):
 
     def test_its_declarations_are_valid(self) -> None:
         """A plugin whose stage has an invalid declaration is rejected with the same message."""
-        assert why_refused(self.stage) is None
+        stage: Any = self.stage
+        assert why_refused(stage) is None
 
     def test_it_keeps_its_declarations(self) -> None:
         """The stage reads and sets only what it declares, and sets every artifact that it declares to produce."""
@@ -195,10 +196,9 @@ class StageContract(PluginContract):
 
 
 def failing_models(failure: str) -> ScriptedModels:
-    """Return models whose calls all fail.
+    """Return models of which each call fails: with no server, with an empty reply, or with a reply that is not JSON.
 
-    `failure` is `no server`, `no reply` (an empty string), or any other text. In the latter case, models reply with
-    text that is not JSON.
+    `failure` is `no server`, `no reply` (an empty string), or any other text for the last of these.
     """
 
     def fail(*_: object) -> Any:

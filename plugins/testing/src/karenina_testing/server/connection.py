@@ -200,7 +200,7 @@ class Connection(asyncio.Protocol):
             self._serve_or_refuse()
 
     async def _stream(self, reply: Reply) -> bool:
-        """Send a stream in chunks. Returns True if the client stayed until the end."""
+        """Send a stream, with its pauses. Returns False if the client disconnected before the end."""
         chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
         pieces = reply.pieces()
         if reply.cut is not None:
@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
         return not self._gone.is_set()
 
     async def _sleep(self, seconds: float) -> None:
-        """Sleep, but stop as soon as the client disconnects."""
+        """Sleep, but return at once when the client disconnects. 0 seconds still let other tasks run."""
         if seconds <= 0:
             await asyncio.sleep(0)
             return

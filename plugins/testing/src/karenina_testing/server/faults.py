@@ -33,7 +33,7 @@ class Fault:
 
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
-    """Return a fault that replies with the given status.
+    """Return a fault that replies with the given status instead of the good reply.
 
     By default, `body` is an error in the request's API format. `retry_after` is the value of the header `Retry-After`.
     `_` in the names of other `headers` is replaced by `-`.
@@ -164,6 +164,7 @@ def drip(seconds: float, size: int = 1) -> Fault:
     """Return a fault that sends the good reply in pieces of `size` bytes, each followed by a pause of `seconds`."""
 
     def change(_: Request, good: Reply) -> Reply:
+        """Return the good reply in pieces with pauses between them."""
         data = _bytes(good)
         pieces: list[bytes | float] = []
         for start in range(0, len(data), size):
@@ -280,10 +281,9 @@ def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
 
 
 def _insert_invalid_bytes(data: bytes) -> bytes:
-    """Insert two bytes that are not UTF-8 at the start of a string.
+    """Insert two bytes that are not UTF-8 at the start of the first string under `content` or `text`, or of any other.
 
-    The string is the first one under the key `content`, or else under `text`, or else the first one. If there is no
-    string, the bytes are inserted at the start of the data.
+    If there is no string, the bytes are inserted at the start of the data.
     """
     for mark in (b'"content": "', b'"text": "', b'"'):
         if mark in data:

@@ -30,7 +30,7 @@ _PIECE: Final = 16
 
 
 def spoken(request: Request, said: Say) -> Reply:
-    """Return the reply for `said` in the request's API format.
+    """Return the reply for `said` in the request's API format, streamed if the request asks for this.
 
     If the request forces a tool, text that is a JSON object becomes a call of that tool.
     """
@@ -66,10 +66,7 @@ def as_forced_call(said: Say, request: Request) -> Say:
 
 
 def failure(request: Request, status: int, message: str) -> Any:
-    """Return an error body in the request's API format.
-
-    `status` determines the error type in the Messages API. It has no effect on chat completions.
-    """
+    """Return an error body in the request's API format. Only that of the Messages API depends on `status`."""
     return message_error(status, message) if request.speaks_messages else completion_error(message)
 
 
@@ -84,10 +81,7 @@ def message_error(status: int, message: str) -> dict[str, Any]:
 
 
 def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
-    """Return a chat completion with one choice.
-
-    If `said` has no usage, it is estimated from the lengths of the request and the text.
-    """
+    """Return a chat completion with one choice. Usage that `said` does not state is estimated from lengths of text."""
     usage = said.usage or _estimate_usage(said, request)
     message: dict[str, Any] = {"role": "assistant", "content": said.text}
     if said.reasoning:
@@ -121,10 +115,7 @@ def completion_of(said: Say, request: Request | None = None) -> dict[str, Any]:
 
 
 def message_of(said: Say, request: Request | None = None) -> dict[str, Any]:
-    """Return a Messages API message.
-
-    If `said` has no usage, it is estimated from the lengths of the request and the text.
-    """
+    """Return a Messages API message. Usage that `said` does not state is estimated from lengths of text."""
     usage = said.usage or _estimate_usage(said, request)
     finish = said.finish or ("tool_calls" if said.calls else "stop")
     content: list[dict[str, Any]] = []

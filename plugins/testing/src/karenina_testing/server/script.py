@@ -70,7 +70,7 @@ class Side:
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault that `shares` assigns to a call, or None.
+        """Return the fault that `shares` and the seed assign to a call, or None. It never changes for a call.
 
         `side` is `answer` or `judge`.
         """
@@ -155,7 +155,7 @@ class Log:
         self.came = threading.Condition()
 
     def add(self, entry: Entry) -> None:
-        """Add an entry."""
+        """Add an entry to the log, and wake up all who wait for `came`."""
         with self.came:
             self._entries.append(entry)
             self._items.setdefault(entry.item, []).append(entry)
@@ -206,7 +206,7 @@ class Script:
     _calls: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def entry(self, request: Request) -> Entry:
-        """Count a call and return its entry, which has no reply yet.
+        """Count a call of the request's item and side, and return its log entry, which has no reply yet.
 
         Exceptions from `item_of` and `is_judge` propagate.
         """
@@ -216,10 +216,10 @@ class Script:
         return Entry(item, side, self._calls[side, item], request, time.monotonic())
 
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
-        """Return the reply to a call, or an awaitable of it.
+        """Return the reply that the script has for a call, or an awaitable of it.
 
-        Raises `TypeError` if a value in the script cannot be a reply. Exceptions from functions in the script
-        propagate.
+        An item's own script has priority over faults. Raises `TypeError` if a value in the script cannot be a reply.
+        Exceptions from functions in the script propagate.
         """
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
@@ -235,7 +235,7 @@ class Script:
         return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the key of a request's item.
+        """Return the key by which the script looks up a request's replies.
 
         This is the KEY of the last mark `[item KEY]`. Without a mark, it is the longest of the script's keys that the
         messages contain. Without such a key, it is the last user message.

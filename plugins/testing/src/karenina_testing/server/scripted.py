@@ -191,7 +191,7 @@ class ScriptedServer:
         return entry.reply
 
     def _delay(self, reply: Reply) -> Reply:
-        """Delay the reply by `latency`, or count its fault if it has one."""
+        """Return the reply delayed by `latency`. A reply with a fault is only counted, and not delayed further."""
         if reply.name is not None:
             self._faults[reply.name] += 1
         elif self.latency:
@@ -217,6 +217,7 @@ class ScriptedServer:
         failed: list[BaseException] = []
 
         def work() -> None:
+            """Serve in this thread until stopped. A failure is stored in `failed`."""
             try:
                 asyncio.run(self.serve(started.set))
             except BaseException as problem:

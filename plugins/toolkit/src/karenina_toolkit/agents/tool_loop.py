@@ -51,11 +51,11 @@ class Conversation(Protocol):
 
 
 async def run_tool_loop(conversation: Conversation, options: AgentOptions, *, sees: Collection[str] = ()) -> AgentReply:
-    """Run an agent until it answers without calling a tool.
+    """Run an agent until it answers without calling a tool, or until `options.max_turns` turns, which sets
+    `limit_reached`. Failed tool calls become results that the model sees; failed requests raise `PortError`.
 
-    After `options.max_turns` turns, the run ends with `limit_reached` set. Each request goes through `options.guard`,
-    so that only a failed request is retried. The time limit covers requests and tool calls, but not the time spent
-    waiting for a slot (see `AgentClock`).
+    Each request goes through `options.guard`, so that only a failed request is retried. The time limit covers requests
+    and tool calls, but not the time spent waiting for a slot (see `AgentClock`).
 
     Tool calls that the model wrote as text are run too. Calls in the last turn are not run, because there is no turn
     left in which to read their results. A call that was cut off is not run either. If the provider pauses a turn, the
@@ -80,9 +80,8 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions, *, se
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool], sees: Collection[str]
 ) -> AgentReply:
-    """Run turns until the model answers without calling a tool or has no turns left.
-
-    Raises `PortError` if a request fails. However, an empty turn that follows tool results just ends the run.
+    """Run turns until the model answers without calling a tool or has no turns left. Raises `PortError` if a request
+    fails. However, an empty turn that follows tool results just ends the run.
     """
     for number in range(1, options.max_turns + 1):
 
@@ -116,10 +115,10 @@ async def _run_turns(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Convert tool calls that the model wrote as text to actual tool calls of the turn.
+    """Convert tool calls that the model wrote as text to actual tool calls of the turn. Without any, or if the server
+    has already parsed tool calls, the turn is returned unchanged.
 
-    A finish reason of `stop` is changed to `tool_calls`. If the server has already parsed tool calls, the turn is
-    returned unchanged.
+    A finish reason of `stop` is changed to `tool_calls`.
     """
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):
@@ -134,9 +133,10 @@ def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
 
 
 def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
-    """Return an empty turn if `error` means that the model's turn after tool results was empty. Otherwise, return None.
+    """Return an empty turn, which ends the run, if `error` means that the model's turn after tool results was empty.
+    Otherwise, return None.
 
-    The empty turn ends the run. Stages decide whether there is an answer, because it may be in the workspace.
+    Stages decide whether there is an answer, because it may be in the workspace.
     """
     if error.category is not ErrorCategory.EMPTY or not trace or trace[-1].role != "tool":
         return None
@@ -144,9 +144,8 @@ def empty_ending(error: PortError, trace: Sequence[Message]) -> Turn | None:
 
 
 async def _result(call: ToolCall, turn: Turn, tools: Mapping[str, Tool], sees: Collection[str]) -> Message:
-    """Run a tool call, and return the tool message.
-
-    If the turn was cut off, its last call may be incomplete. In that case, the message contains an error.
+    """Run a tool call, and return the tool message. If the turn was cut off, its last call may be incomplete. In that
+    case, the message contains an error.
     """
     if turn.finish_reason == "length" and call.id == turn.message.tool_calls[-1].id:
         return Message.tool(CUT_OFF, call, is_error=True)
@@ -168,9 +167,8 @@ class AgentClock:
         self._left: float | None = None
 
     async def limit(self, run: Awaitable[AgentReply], so_far: Callable[[], AgentReply]) -> AgentReply:
-        """Await `run` and return its result. Raises `PortError` with category `timeout` if the time runs out.
-
-        `so_far` returns the reply so far, which becomes the `partial` of any `PortError`.
+        """Await `run` and return its result. Raises `PortError` with category `timeout` if the time runs out. `so_far`
+        returns the reply so far, which becomes the `partial` of any `PortError`.
         """
         seconds, setting = self.options.timeout, self.options.timeout_setting
         clock = self._clock = asyncio.timeout(seconds)
@@ -194,7 +192,7 @@ class AgentClock:
             self._clock = None  # a request may be cancelled later
 
     def _exclude_waiting(self, guard: TurnGuard) -> TurnGuard:
-        """Wrap `guard` so that the clock only runs during requests to the model."""
+        """Return a guard that calls `guard` with the clock stopped, except during requests to the model."""
 
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
             """Call `guard` with the clock stopped, except while `ask` runs."""
@@ -234,10 +232,8 @@ class TraceSize:
     characters: int = 0
 
     def add(self, where: str, message: Message) -> None:
-        """Add the size of a message's content, reasoning and tool calls.
-
-        Raises `PortError` with category `permanent` if the run exceeds `MOST_OF_A_TRACE`. The error message refers to
-        the model and its server as `where`.
+        """Add the size of a message's content, reasoning and tool calls. Raises `PortError` with category `permanent`
+        if the run exceeds `MOST_OF_A_TRACE`. The error message refers to the model and its server as `where`.
         """
         calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
         self.characters += measure_size([message.content, message.reasoning, calls])
@@ -285,7 +281,9 @@ class _Work:
 
 
 def _join(before: Message, after: Message) -> Message:
-    """Merge a paused turn with the one that continues it, keeping the role and ids of `before`."""
+    """Return one message that joins a paused turn with the one that continues it. The role and ids are those of
+    `before`.
+    """
     thoughts = [thought for thought in (before.reasoning, after.reasoning) if thought]
     return replace(
         before,
@@ -297,9 +295,8 @@ def _join(before: Message, after: Message) -> Message:
 
 
 def _with_ids(turn: Turn, number: int) -> Turn:
-    """Give an id to each call that has none, so that results can be matched to calls.
-
-    The ids contain `number`, the number of the turn, to make them unique.
+    """Return a turn with an id for each call that has none, so that results can be matched to calls. The ids contain
+    `number`, the number of the turn, to make them unique.
     """
     if all(call.id for call in turn.message.tool_calls):
         return turn

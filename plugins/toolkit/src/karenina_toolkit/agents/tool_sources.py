@@ -62,8 +62,6 @@ class SearchTool(Protocol):
         """Return the reason why the tool cannot be used, with a fix, or None. Must not make a request."""
 
     async def search(self, query: str) -> str:
-        """Search, and return the results as text for a judge.
-
-        If this raises, the judge continues without results. Raise a `PortError`, whose category determines whether to
-        retry.
+        """Search, and return the results as text for a judge. If this raises, the judge continues without results.
+        Raise a `PortError`, whose category determines whether to retry.
         """

@@ -39,7 +39,6 @@ class ToolResult(str):
 
 def collect_tools(options: AgentOptions) -> dict[str, Tool]:
     """Return an agent's tools, keyed by name. They are its workspace's tools, if it has one, and `options.tools`.
-
     Raises `ValueError` if the workspace is not a folder or if two tools have the same name.
     """
     from karenina_toolkit.agents.workspace_tools import (
@@ -64,11 +63,11 @@ def describe_origin(tool: Tool) -> str:
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool], sees: Collection[str] = ()) -> Message:
-    """Run a tool call, and return the tool message. If the tool fails, the message contains the error.
+    """Run a tool call, and return the tool message. If the call is invalid or the tool fails, the message contains the
+    error, but a `PortError` propagates, because the agent cannot continue without the tool.
 
     The message has the files of the result if the model understands all of their media types (`sees`). Results longer
-    than `LONGEST_RESULT` characters are cut off, with a note. If the tool raises `PortError`, it propagates, because
-    the agent cannot continue without the tool.
+    than `LONGEST_RESULT` characters are cut off, with a note.
     """
     try:
         text = await _result(call, tools)

@@ -87,10 +87,8 @@ class _WorkspaceTool(ABC):
         """
 
     def locate(self, path: str) -> Path:
-        """Resolve `path`, which need not exist.
-
-        Raises `ToolError` if the path is outside the workspace or deeper than `DEEPEST`, and `OSError` if its links
-        form a loop.
+        """Return `path`, which need not exist, with its links resolved. Raises `ToolError` if the path is outside the
+        workspace or deeper than `DEEPEST`, and `OSError` if its links form a loop.
         """
         relative = PurePosixPath(path)
         if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -115,9 +113,8 @@ class _WorkspaceTool(ABC):
             raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the content of a folder") from None
 
     def below(self, folder: Path) -> Iterator[_Entry]:
-        """Yield every file, link and empty folder below `folder`, sorted by name. Links are not followed.
-
-        Folders at the depth `DEEPEST` are yielded without their contents.
+        """Yield every file, link and empty folder below `folder`, sorted by name. Links are not followed. Folders at
+        the depth `DEEPEST` are yielded without their contents.
         """
         return self._below(folder, 0)
 
@@ -195,9 +192,10 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, empty folder and link, and a note if there are too many.
+        """Return one line for each file, link and empty folder anywhere below the path, with the sizes of files. After
+        `MOST_ENTRIES` lines, a note ends the list. If the path is a file, its own line is returned.
 
-        If the path is a file, its own line is returned. Raises `ToolError` if the path does not exist.
+        Raises `ToolError` if the path does not exist.
         """
         folder = self._locate_existing(arguments)
         if folder.is_file():
@@ -237,10 +235,10 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the first `MOST_MATCHES` matching lines as `file:line: text`, or `no match`.
+        """Return the first `MOST_MATCHES` lines that match the pattern as `file:line: text`, or `no match`, with the
+        number of files that were not searched because they are too large or not text.
 
-        The result also states how many files were not searched. Raises `ToolError` if the path is missing, the pattern
-        is invalid or the search takes too long.
+        Raises `ToolError` if the path is missing, the pattern is invalid or the search takes too long.
         """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
@@ -283,7 +281,6 @@ class SearchFiles(_WorkspaceTool):
 
     def _files(self, arguments: Mapping[str, Any]) -> Iterator[Path]:
         """Yield the files to search: `path` itself if it is a file, otherwise the files below it that match `glob`.
-
         `glob` is compared with the file's name, not its path.
         """
         place = self._locate_existing(arguments)
@@ -307,9 +304,8 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write the file, creating missing folders, and return a sentence that states its new size.
-
-        Raises `ToolError` if the content is too long or the path exists and is not a file.
+        """Write the file, creating missing folders, and return a sentence that states its new size. Raises `ToolError`
+        if the content is too long or the path exists and is not a file.
         """
         file = self.locate(arguments["path"])
         content: str = arguments["content"]
@@ -324,10 +320,8 @@ class WriteFile(_WorkspaceTool):
 
 
 def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
-    """Return the tools for a workspace: `read_file`, `list_files`, `search_files` and `write_file`.
-
-    Paths are relative to the workspace, and must not lead out of it. Raises `ValueError` if `workspace` is not a
-    folder.
+    """Return the tools for a workspace: `read_file`, `list_files`, `search_files` and `write_file`. Paths are relative
+    to the workspace, and must not lead out of it. Raises `ValueError` if `workspace` is not a folder.
     """
     root = workspace.resolve()
     if not root.is_dir():

@@ -91,11 +91,12 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Find calls in a model family's notation. Return the text before them and the calls.
+    """Find calls in the notation of a model family, such as `<function=...>`. Return the text before them and the
+    calls, or None if there are none or any is malformed, names an unknown tool, is quoted or fenced, or is followed by
+    text.
 
-    Returns None if there are no calls, if any call is malformed or names an unknown tool, or if the calls are quoted,
-    fenced or followed by other text. `known` contains the names of the tools. If it maps them to tools, parameters that
-    are not JSON are converted to the types in the tools' schemas. A call that was cut off has unreadable arguments.
+    `known` contains the names of the tools. If it maps them to tools, parameters that are not JSON are converted to the
+    types in the tools' schemas. A call that was cut off has unreadable arguments.
     """
     calls: list[ToolCall] = []
     begin = first = _BEGIN.search(text)
@@ -129,9 +130,8 @@ def find_marked_calls(
 
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
-    """Find JSON calls that follow a token announcing them. Return the text before the token, and the JSON.
-
-    The JSON is not parsed. Returns None if there is no such token, or if it is quoted or fenced.
+    """Find JSON calls that follow a token announcing them. Return the text before the token, and the JSON. The JSON is
+    not parsed. Returns None if there is no such token, or if it is quoted or fenced.
     """
     match = _JSON.search(text)
     if match is None or is_in_fence(text, match.start()) or is_quoted(text, match.start()):
@@ -140,9 +140,8 @@ def find_marked_json(text: str) -> tuple[str, str] | None:
 
 
 def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Parse the arguments in the body of a call, or return None if they are invalid.
-
-    `form` is the name of the notation in `_BEGIN`. `types` contains the schemas of the tool's parameters.
+    """Parse the arguments in the body of a call, or return None if they are invalid. `form` is the name of the notation
+    in `_BEGIN`. `types` contains the schemas of the tool's parameters.
     """
     if form not in _PARAMETERS or (form == "xml" and body.lstrip().startswith("{")):
         return read_arguments(body.strip())
@@ -159,10 +158,10 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Convert a parameter's text to its value.
+    """Return a parameter's value: the text itself if the schema allows strings or has no type, otherwise the text
+    parsed as JSON, or unchanged if it is not valid JSON.
 
-    If the schema allows strings, the value is the text itself. Otherwise, it is parsed as JSON, and invalid JSON is
-    kept as text. `is_text` is the call's `string` attribute. If it is `false`, the value is always parsed.
+    `is_text` is the call's `string` attribute. If it is `false`, the value is always parsed.
     """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
@@ -192,9 +191,8 @@ def is_quoted(text: str, place: int) -> bool:
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether `body` is a single JSON object, or the beginning of one.
-
-    Any invalid JSON that starts with `{` counts as a beginning.
+    """Return whether `body` is a single JSON object, or the beginning of one. Any invalid JSON that starts with `{`
+    counts as a beginning.
     """
     if not body.startswith("{"):
         return not body
@@ -205,10 +203,10 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call that has no end was cut off. `begin` is the match of the call's beginning.
+    """Return whether a call that has no end was cut off, rather than only mentioned: the text after its beginning looks
+    like the rest of a call, or is empty, and the call starts its line.
 
-    `body` is the text after the beginning, and must look like the rest of a call. If `body` is empty, the call must be
-    at the start of its line.
+    `begin` is the match of the call's beginning. `body` is the text after it.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"
@@ -216,7 +214,7 @@ def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
 
 
 def _without_wrappers(text: str) -> str:
-    """Remove call wrappers from the end of the text, and strip whitespace."""
+    """Return the text without call wrappers at its end, and without whitespace around it."""
     end = len(text)
     while (match := _LAST.search(text, max(end - _LONGEST_WRAPPER, 0), end)) is not None:
         end = match.start()
@@ -224,10 +222,8 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Parse a list of Python calls with literal keyword arguments, such as `[f(x=1)]`.
-
-    Returns None if the text is anything else. Otherwise, the first item of the result, the text before the calls, is
-    always empty.
+    """Parse a list of Python calls with literal keyword arguments, such as `[f(x=1)]`. Returns None if the text is
+    anything else. Otherwise, the first item of the result, the text before the calls, is always empty.
     """
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
@@ -292,11 +288,11 @@ class ParsedText:
 
 
 def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> ParsedText:
-    """Find calls of the `known` tools in `text`. Return the calls and the rest of the text.
+    """Find calls of the `known` tools in `text`. Return the calls and the rest of the text. If any call is invalid or
+    names an unknown tool, all of the text and no calls are returned.
 
-    If any call is invalid or names an unknown tool, no calls are returned. An incomplete call at the end has unreadable
-    arguments. If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools'
-    schemas.
+    An incomplete call at the end has unreadable arguments. If `known` maps names to tools, parameters that are not JSON
+    are converted to the types in the tools' schemas.
     """
     marked = find_marked_calls(text, known)
     if marked is not None:
@@ -330,9 +326,8 @@ def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> 
 
 
 def _is_about_tags(text: str, first: re.Match[str], last: re.Match[str]) -> bool:
-    """Return whether the text only mentions calls in tags.
-
-    This is the case if the tags are quoted, in the middle of a line, or in a fence that is followed by other text.
+    """Return whether the text only mentions calls in tags. This is the case if the tags are quoted, in the middle of a
+    line, or in a fence that is followed by other text.
     """
     if is_quoted(text, first.start()):
         return True
@@ -386,9 +381,8 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """Find calls in text that was cut off.
-
-    If a call was cut off after the name of a known tool, its arguments are unreadable.
+    """Find calls in text that was cut off, and return them with the rest of the text. If one was cut off after the name
+    of a known tool, its arguments are unreadable. If anything else follows the calls, none are returned.
     """
     calls: list[ToolCall] = []
     place = 0

@@ -90,10 +90,11 @@ def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
     """Return the examples for `question`: those of its own that the mode selects, its external ones, and global ones.
+    Duplicates, and examples with the same question, are left out.
 
     The setting `source` may exclude the question's examples or the global ones. In the mode "none", there are no
-    examples. An example with the same question is never used, because its answer may be the correct one. Duplicates are
-    only sent once. Raises `ValueError` if the configuration selects an example that the question does not have.
+    examples. An example with the same question is never used, because its answer may be the correct one. Raises
+    `ValueError` if the configuration selects an example that the question does not have.
     """
     configs = {compose(id): own for id, own in config.question_configs.items()}
     own = configs.get(compose(question.id), QuestionFewShot())
@@ -110,11 +111,11 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
-    """Return the indexes of the question's own examples that the mode selects. Excluded examples are omitted.
+    """Return the indexes of the question's own examples that the mode selects: those chosen ("custom"), a random sample
+    in their original order ("k-shot"), or all. Excluded examples, and those with the same question, are omitted.
 
-    In the mode "custom", they are in the configured order. In the mode "k-shot", they are a random sample in their
-    original order, which depends only on the seed and the question's id. Any other mode selects all examples. Raises
-    `ValueError` if `own` names an example that the question does not have.
+    The sample depends only on the seed and the question's id. Raises `ValueError` if `own` names an example that the
+    question does not have.
     """
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [
@@ -157,7 +158,6 @@ def _normalize(text: str) -> str:
 
 def _find_example(question: Question, choice: Choice) -> int:
     """Return the index of the example that `choice` refers to by its index, its question or the question's MD5 digest.
-
     Raises `ValueError` if the question has no such example.
     """
     examples = question.few_shot_examples
@@ -175,9 +175,8 @@ def _find_example(question: Question, choice: Choice) -> int:
 
 
 def check_examples(config: VerificationConfig, questions: Sequence[Question]) -> None:
-    """Raise `ConfigError` if the configuration selects an example that a question does not have.
-
-    Logs a warning for unknown questions.
+    """Raise `ConfigError` if the configuration selects an example that a question does not have. Logs a warning for
+    unknown questions.
     """
     few_shot = few_shot_settings(config)
     if few_shot is None:

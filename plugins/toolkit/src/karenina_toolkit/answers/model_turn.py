@@ -78,9 +78,8 @@ class ModelTurn:
 
     @property
     def final(self) -> str | None:
-        """The text of the last message, or None if the turn does not end in an answer.
-
-        It is empty if the provider's content filter removed the text.
+        """The text of the last message, or None if the turn does not end in an answer. It is empty if the provider's
+        content filter removed the text.
         """
         if self.is_plain:
             return self.trace[0].content if self.trace else None
@@ -104,14 +103,14 @@ def first_messages(context: VerificationContext) -> list[Message]:
 async def take_turn(
     context: VerificationContext, messages: Sequence[Message], session: Path | None = None
 ) -> ModelTurn:
-    """Send `messages` to the model under test, and return its turn.
+    """Send `messages` to the model under test, and return its turn. If the call fails or the answer is empty, nothing
+    is raised: the turn has an `error`, along with the model's messages before it.
 
     Models with MCP servers or a workspace, agents and recorded conversations use the agent port. With
     `strip_reasoning`, reasoning at the start of an answer is separated from it. `session` identifies the tools that the
     turns of a conversation share.
 
-    If the call fails or the answer is empty, the turn has an `error`, along with the model's messages before it. An
-    empty answer is not an error if the provider stopped it. It is not an error either if the agent has a workspace,
+    An empty answer is not an error if the provider stopped it. It is not an error either if the agent has a workspace,
     which may contain the answer, or MCP servers, because slot 4 checks the trace.
     """
     model = context.answering_model
@@ -142,7 +141,9 @@ async def take_turn(
 
 
 def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
-    """Convert a plain reply to a turn. With `strip_reasoning`, reasoning is separated from the answer."""
+    """Convert a plain reply to a turn, with an `error` if it is empty. With `strip_reasoning`, reasoning is separated
+    from the answer.
+    """
     text, reasoning = reply.text, reply.reasoning
     if context.setting("strip_reasoning"):
         thought, text = traces.split_reasoning(text, cut_off=reply.finish_reason == "length")
@@ -166,11 +167,12 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
 
 
 def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[Message] = ()) -> None:
-    """Set the artifacts and result fields for an answer that consists of `turns`.
+    """Set the artifacts and result fields for an answer that consists of `turns`. If the last turn has an error, it is
+    raised when the messages before it are stored. If the provider stopped the answer and no abstention check follows,
+    the item is vetoed.
 
     `said` contains the user's messages between the turns. A single plain answer is stored unchanged. Anything else is
-    stored as a trace. If the last turn has an error, the messages before it are stored, and the error is raised. If the
-    provider stopped the answer and no abstention check follows, the item is vetoed.
+    stored as a trace.
     """
     last = turns[-1]
     servers = context.answering_model.mcp_urls_dict

@@ -50,10 +50,11 @@ class MissingAttachment(AttachmentProblem):
 
 
 def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
-    """Return the attachment with the media type, digest and size of its file, and the file's absolute path.
+    """Read a file, and return its attachment with the media type, digest and size, and the absolute path. Raises
+    `AttachmentProblem` if the file cannot be attached, for example because it is missing, too large or of another type.
 
     A relative path is relative to `folder` or, by default, to the current folder. A file that is in `folder` must stay
-    there when links are resolved. Raises `AttachmentProblem` if the file cannot be attached.
+    there when links are resolved.
     """
     base = folder if folder is not None else Path()
     path = Path(os.path.abspath(base / attachment.source))  # noqa: PTH100 - `absolute` keeps `..`
@@ -100,10 +101,11 @@ def store_contents(name: str, data: bytes) -> Attachment:
 
 @cache
 def temporary_folder() -> str:
-    """Create the folder for contents without a file, and return its path.
+    """Create the folder for contents without a file on the first call, and return its path. It is removed when the
+    process ends.
 
-    Call this before forking processes that store contents: they then share the folder, which is removed when this
-    process ends. Nothing would remove a folder that such a process has created.
+    Call this before forking processes that store contents: they then share the folder. Nothing would remove a folder
+    that such a process has created.
     """
     folder = mkdtemp(prefix="karenina-attachments-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -111,9 +113,8 @@ def temporary_folder() -> str:
 
 
 def read_attachment(attachment: Attachment) -> bytes:
-    """Return the contents of an examined file, or of its chosen pages as a PDF.
-
-    Raises `PortError` if the file is missing, or has changed since it was examined.
+    """Return the contents of an examined file, or of its chosen pages as a PDF. Raises `PortError` if the file is
+    missing, or has changed since it was examined.
     """
     data = _read_source(attachment)
     if attachment.pages is None:
@@ -142,7 +143,9 @@ def _read_source(attachment: Attachment) -> bytes:
 
 
 def _find_unsendable_page(path: Path, pages: str, changed: int) -> str | None:
-    """Return the reason why these pages of a PDF cannot be sent, or None. Without pypdfium2, the PDF is not opened."""
+    """Return the reason why these pages of a PDF cannot be sent, or None. Without pypdfium2, only the ranges are
+    checked, and the PDF is not opened.
+    """
     from karenina_toolkit.attachments.pdf_pages import find_problem, numbers_of
 
     if any(not numbers_of(part) for part in pages.split(",")):
@@ -168,7 +171,9 @@ def _examine(file: IO[bytes], key: _Key) -> _Examined:
 
 
 def _read_through(file: IO[bytes]) -> _Examined:
-    """Read a file in pieces, and return what it contains."""
+    """Read a file in pieces, and return its media type, digest and size, with a problem if it is empty, an archive or
+    of an unsupported type.
+    """
     digest, size, head, tail, archive = hashlib.sha256(), 0, b"", b"", False
     while piece := file.read(_PIECE):
         head = head or piece[:HEAD]

@@ -38,10 +38,8 @@ def numbers_of(pages: str) -> list[int]:
 
 
 def cut_pages(attachment: Attachment, data: bytes) -> bytes:
-    """Return a PDF with the attachment's chosen pages of the PDF `data`.
-
-    Raises `PortError` if the PDF is damaged or has no such page, if the pages would look different without the rest of
-    the PDF, or if pypdfium2 is not installed.
+    """Return a PDF with the attachment's chosen pages of the PDF `data`. Raises `PortError` if the PDF is damaged or
+    has no such page, if the pages would look different without the rest of the PDF, or if pypdfium2 is not installed.
     """
     why = missing_package()
     if why is None:
@@ -63,9 +61,10 @@ def cut_pages(attachment: Attachment, data: bytes) -> bytes:
 
 @lru_cache(maxsize=1000)
 def find_problem(path: str, _changed: int, pages: str) -> str | None:
-    """Return the reason why pages of a PDF file cannot be cut, or None. `_changed` is the file's time.
+    """Return the reason why pages of a PDF file cannot be cut, or None if they can or, without pypdfium2, if this is
+    unknown.
 
-    Without pypdfium2, this is unknown, and None is returned.
+    `_changed` is the time of the file's last change, so that a changed file is read again.
     """
     if missing_package() is not None:
         return None
@@ -86,7 +85,9 @@ def find_problem(path: str, _changed: int, pages: str) -> str | None:
 
 @lru_cache(maxsize=1000)
 def count_pages(path: str, _changed: int) -> int | None:
-    """Return the number of pages of a PDF file, or None if it cannot be counted. `_changed` is the file's time."""
+    """Return the number of pages of a PDF file, or None if it cannot be counted. `_changed` is the time of the file's
+    last change, so that a changed file is read again.
+    """
     if missing_package() is not None:
         return None
     try:
@@ -111,7 +112,9 @@ def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def _main() -> None:
-    """Write the pages of the PDF on the standard input to the standard output, or their number."""
+    """Write the pages of the PDF on standard input that the first argument names to standard output as a PDF or, for
+    `count`, their number. Ends with a message if the PDF cannot be read or has no such page.
+    """
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
@@ -130,10 +133,11 @@ def _main() -> None:
 
 
 def _cut(pypdfium2: Any, document: Any, numbers: list[int]) -> bytes:
-    """Return a PDF with the pages of a document.
+    """Return a new PDF with the given pages of a document, in this order. Ends the process if a page looks different
+    there.
 
     What fields of a form contain becomes part of the page, because the fields belong to the whole document. So do
-    layers: without the document, hidden ones would be visible. Ends the process if a page looks different.
+    layers: without the document, hidden ones would be visible.
     """
     has_form = bool(document.get_formtype())
     shown = {}

@@ -42,6 +42,7 @@ def _family(
     tokens: int | None = None,
     page_tokens: int | None = None,
 ) -> _Known:
+    """Return what is known about the models whose names match the regular expression `names`, in any case."""
     return _Known(re.compile(names, re.IGNORECASE), understands, lacks, tokens, page_tokens)
 
 
@@ -103,7 +104,9 @@ class MediaExtra(StrictSettings):
     @field_validator("media")
     @classmethod
     def _can_be_sent(cls, media: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Raise `ValueError` for media types that no adapter can send. `image/*` becomes all types of images."""
+        """Return the media types with `image/*` replaced by all types of images. Raises `ValueError` for types that no
+        adapter can send.
+        """
         if media is None:
             return None
         types = dict.fromkeys(name for entry in media for name in (IMAGES if entry == "image/*" else (entry,)))
@@ -166,7 +169,9 @@ def limits_of(spec: AdapterSpec, model: ModelConfig) -> dict[str, MediaLimit]:
 
 
 def usual_limits(model: ModelConfig, media_types: tuple[str, ...], extra: MediaExtra) -> dict[str, MediaLimit]:
-    """Return the limits of media types for a model: the usual size, and the tokens that are declared or known."""
+    """Return the limits of media types for a model: the usual size, and the tokens that are declared or, for a known
+    model family, usual.
+    """
     family = _family_of(model.model_name)
     limits: dict[str, MediaLimit] = {}
     for name in media_types:
@@ -186,7 +191,9 @@ def image_and_pdf_limits(model: ModelConfig, extra: MediaExtra) -> dict[str, Med
 
 
 def most_tokens(attachments: tuple[Attachment, ...], limits: dict[str, MediaLimit]) -> int | None:
-    """Return the most tokens that attachments cost, or None if it is unknown."""
+    """Return the most tokens that attachments can cost, or None if it is unknown for any of them. A PDF costs its
+    pages.
+    """
     total = 0
     for attachment in attachments:
         limit = limits.get(attachment.media_type)

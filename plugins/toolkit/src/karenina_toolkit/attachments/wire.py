@@ -35,9 +35,8 @@ def data_url(attachment: Attachment) -> Contents:
 
 
 def neutral_name(number: int) -> str:
-    """Return the name that a PDF has in a request. The file's own name could give the answer away.
-
-    `number` is the place of the attachment in its message, from 1.
+    """Return the name that a PDF has in a request. The file's own name could give the answer away. `number` is the
+    place of the attachment in its message, from 1.
     """
     return f"attachment-{number}.pdf"
 

@@ -62,10 +62,10 @@ class Archive:
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the contents of an entry in pieces, up to its stated size.
+        """Yield the unpacked contents of an entry in pieces, up to its stated size. Raises `FileError`, maybe after
+        pieces were yielded, if it cannot be unpacked or does not have the stated size or checksum.
 
-        Raises `KeyError` if the entry does not exist, and `FileError` if it cannot be unpacked or does not have the
-        stated size or checksum.
+        Raises `KeyError` if the entry does not exist.
         """
         entry = self._archive.getinfo(name)
         if entry.compress_type not in _METHODS or entry.flag_bits & _ENCRYPTED:
@@ -96,10 +96,8 @@ class Archive:
             raise FileError(self._path, name, what, "get a new copy of the file")
 
     def _unpack(self, raw: IO[bytes], method: int, name: str) -> Iterator[bytes]:
-        """Unpack `raw`, yielding pieces of limited size.
-
-        `method` is the archive's compression method: deflate or Zstandard. Any other value means that the contents are
-        not compressed.
+        """Unpack `raw`, yielding pieces of limited size. `method` is the archive's compression method: deflate or
+        Zstandard. Any other value means that the contents are not compressed.
         """
         if method == zipfile.ZIP_DEFLATED:
             yield from _inflate(raw)
@@ -110,9 +108,8 @@ class Archive:
                 yield piece
 
     def _unpack_zstandard(self, raw: IO[bytes], name: str) -> Iterator[bytes]:
-        """Unpack Zstandard data, yielding pieces.
-
-        Raises `FileError` if the zstandard library is not installed, and `BadZipFile` if the data is damaged.
+        """Unpack Zstandard data, yielding pieces. Raises `FileError` if the zstandard library is not installed, and
+        `BadZipFile` if the data is damaged.
         """
         try:
             import zstandard
@@ -142,11 +139,11 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
-    """Open the zip archive in `file`.
+    """Open the zip archive in `file` for a `with` block. Raises `FileError` if it is damaged, has too many entries,
+    would be too large after unpacking, or has two entries with the same name.
 
     Entries may be stored, or compressed with deflate or Zstandard. Messages refer to the archive as `kind`, and name
-    `zstandard_extra` as the package to install for Zstandard. Raises `FileError` if the archive is damaged, has too
-    many entries, would be too large after unpacking, or has two entries with the same name.
+    `zstandard_extra` as the package to install for Zstandard.
     """
     limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
     if _count_entries(file) > limit:

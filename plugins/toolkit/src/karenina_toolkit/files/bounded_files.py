@@ -60,9 +60,8 @@ class FileError(KareninaError, ValueError):
 
 @contextmanager
 def limit_file_size(max_bytes: int | None) -> Iterator[None]:
-    """Limit files to `max_bytes` inside the `with` block. None keeps the current limit.
-
-    Raises `ValueError` if `max_bytes` is less than 1.
+    """Limit files to `max_bytes` inside the `with` block. None keeps the current limit. Raises `ValueError` if
+    `max_bytes` is less than 1.
     """
     if max_bytes is not None and max_bytes < 1:
         raise ValueError(f"max_bytes must be a positive number of bytes, not {max_bytes}")
@@ -75,9 +74,8 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def open_only_below(folder: Path | None) -> Iterator[None]:
-    """Allow only files below `folder` to be opened inside the `with` block.
-
-    This also applies if a path is replaced by a link after it was checked. If `folder` is None, all files are allowed.
+    """Make opening any file outside `folder` fail inside the `with` block, even if a path is replaced by a link after
+    it was checked. If `folder` is None, all files are allowed.
     """
     before = _folder.set(folder)
     try:
@@ -87,9 +85,8 @@ def open_only_below(folder: Path | None) -> Iterator[None]:
 
 
 def max_file_bytes() -> int:
-    """Return the current size limit for files, in bytes.
-
-    Raises `ConfigError` if the environment variable is not a positive number of bytes.
+    """Return the current size limit for files, in bytes. Raises `ConfigError` if the environment variable is not a
+    positive number of bytes.
     """
     allowed = _allowed.get()
     if allowed is not None:
@@ -108,18 +105,17 @@ def max_file_bytes() -> int:
 
 
 def read_text(path: Path, *, max_bytes: int | None = None) -> str:
-    """Read a UTF-8 file, without any byte-order mark. `max_bytes` replaces the current limit.
-
-    Raises `FileError` if the file cannot be read, is too large, or is not UTF-8.
+    """Read a UTF-8 file, without any byte-order mark. `max_bytes` replaces the current limit. Raises `FileError` if the
+    file cannot be read, is too large, or is not UTF-8.
     """
     return decode_text(read_bytes(path, max_bytes=max_bytes), path)
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Read a file or pipe. Raises `FileError` if it cannot be read or is too large.
+    """Read a whole file or pipe. Raises `FileError` if it cannot be read or is too large, or if a pipe is empty or
+    sends nothing for 30 seconds.
 
-    `max_bytes` replaces the current limit. Pipes make arguments such as `-c <(command)` possible. Reading from a pipe
-    fails if it is empty or sends nothing for 30 seconds.
+    `max_bytes` replaces the current limit. Pipes make arguments such as `-c <(command)` possible.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -140,10 +136,8 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file to read parts of it.
-
-    Raises `FileError` if the file cannot be opened, is not a regular file, or is too large. Set `any_size` to disable
-    the size limit.
+    """Open a file to read parts of it. Raises `FileError` if the file cannot be opened, is not a regular file, or is
+    too large. Set `any_size` to disable the size limit.
     """
     try:
         file = _open(path)
@@ -254,9 +248,8 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
-    """Read a pipe, up to slightly more than `most` bytes.
-
-    Raises `FileError` if the pipe is empty or sends nothing for 30 seconds.
+    """Read a pipe, up to slightly more than `most` bytes. Raises `FileError` if the pipe is empty or sends nothing for
+    30 seconds.
     """
     handle, data = file.fileno(), bytearray()
     cure = "write the contents to a file and use that file"

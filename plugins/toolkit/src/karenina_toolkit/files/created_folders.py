@@ -67,10 +67,8 @@ class CreatedFolder:
         return cls(path, status.st_dev, status.st_ino)
 
     def remove(self) -> None:
-        """Remove the folder and its contents, without following links.
-
-        Does nothing if the folder no longer exists. Raises `FolderReplaced` if a link or another folder is in its
-        place, and `OSError` if it cannot be removed.
+        """Remove the folder and its contents, without following links. Does nothing if the folder no longer exists.
+        Raises `FolderReplaced` if a link or another folder is in its place, and `OSError` if it cannot be removed.
         """
         with suppress(FileNotFoundError):
             parent = os.open(self.path.parent, FOLDER & ~os.O_NOFOLLOW)
@@ -96,9 +94,8 @@ class CreatedFolder:
 
 
 def empty_folder(folder: int) -> None:
-    """Remove the contents of an open folder.
-
-    Nested folders are moved up before they are emptied, so that any nesting depth works.
+    """Remove the contents of an open folder, even those of folders that their owner may not read. Nested folders are
+    moved up before they are emptied, so that any nesting depth works.
     """
     while names := _unlock_and_list(folder):
         for name in names:
@@ -119,7 +116,7 @@ def empty_folder(folder: int) -> None:
 
 
 def _open_locked(name: str, folder: int) -> int:
-    """Open a folder in an open folder, even if its owner may not read it."""
+    """Open a folder in an open folder. If its owner may not read it, its permissions are changed first."""
     try:
         return os.open(name, FOLDER, dir_fd=folder)
     except PermissionError:
@@ -176,9 +173,8 @@ class CleanupList:
         os.register_at_fork(after_in_child=self._reset_in_child)
 
     def add(self, folder: CreatedFolder) -> None:
-        """Add a folder to the list. If the file cannot be written, a warning is logged once.
-
-        A folder that is not listed will remain if the process is killed.
+        """Add a folder to the list. If the file cannot be written, a warning is logged once. A folder that is not
+        listed will remain if the process is killed.
         """
         with self._lock:
             self._paths.add(folder.path)
@@ -192,7 +188,7 @@ class CleanupList:
             )
 
     def discard(self, folder: CreatedFolder) -> None:
-        """Remove a deleted folder from the list. The file is deleted with its last folder."""
+        """Remove a deleted folder from the list. With its last folder, the file of the list is deleted."""
         with self._lock:
             if folder.path not in self._paths:
                 return
@@ -234,9 +230,8 @@ class CleanupList:
                 )
 
     def _open(self) -> None:
-        """Create the file, and lock it before other processes can read it.
-
-        Raises `OSError` or `UserStateError` if this fails.
+        """Create the file of the list, and lock it before other processes can read it. Raises `OSError` or
+        `UserStateError` if this fails.
         """
         folder = state_folder() / self.kind
         make_own_folder(folder)
@@ -253,6 +248,7 @@ class CleanupList:
         self._handle, self._file = handle, file
 
     def _close(self) -> None:
+        """Delete this process's cleanup list, which unlocks it. The list must be open."""
         assert self._handle is not None
         assert self._file is not None
         with suppress(OSError):
@@ -262,9 +258,8 @@ class CleanupList:
 
 
 def remove_orphans(kind: str, is_own: Callable[[Path], bool]) -> None:
-    """Remove the folders that killed processes left behind, according to the lists of this kind.
-
-    Entries for which `is_own` returns False are kept. Logs a warning about each folder that cannot be removed.
+    """Remove the folders that killed processes left behind, according to the lists of this `kind`, except those for
+    which `is_own` returns False. Nothing is raised: what cannot be removed is logged as a warning.
     """
     try:
         lists = state_folder() / kind
@@ -285,9 +280,8 @@ def remove_orphans(kind: str, is_own: Callable[[Path], bool]) -> None:
 
 
 def _clean_up_list(file: Path, is_own: Callable[[Path], bool]) -> None:
-    """Remove the folders that a killed process listed in `file`. An empty list is deleted.
-
-    Does nothing if the process is still running. Raises `OSError` if the list cannot be read or trusted.
+    """Remove the folders that a killed process listed in `file`. An empty list is deleted. Does nothing if the process
+    is still running. Raises `OSError` if the list cannot be read or trusted.
     """
     handle = os.open(file, _READ_AND_WRITE)
     with os.fdopen(handle, "r+b") as opened:
@@ -309,7 +303,7 @@ def _clean_up_list(file: Path, is_own: Callable[[Path], bool]) -> None:
 
 
 def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Return the entries for folders that have not been removed. Invalid or incomplete lines are ignored."""
+    """Return the entries of a list for folders that have not been removed. Invalid or incomplete lines are ignored."""
     entries: dict[str, dict[str, Any]] = {}
     for line in lines:
         with suppress(ValueError, KeyError, TypeError, RecursionError):
@@ -324,7 +318,8 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], is_own: Callable[[Path], bool]) -> bool:
-    """Remove a killed run's folder. Return whether its entry can be deleted.
+    """Remove a killed run's folder, and return whether its entry can be deleted. If it cannot be removed, a warning is
+    logged.
 
     The entry is kept if the folder is not `is_own` or on another machine, or cannot be removed. If something else is
     in its place, that is not removed, but the entry can be deleted.

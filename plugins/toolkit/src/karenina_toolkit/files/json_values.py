@@ -65,10 +65,10 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return a problem in `value`, which was parsed from the JSON string `text`, or None.
+    """Return a problem in `value`, which was parsed from the JSON string `text`, such as too deep nesting, or None. To
+    be fast, the value is only searched if the text has many brackets or escaped surrogates.
 
-    The value is only searched if the text has many brackets or escaped surrogates. Set `halves` to False to allow
-    unpaired surrogates.
+    Set `halves` to False to allow unpaired surrogates.
     """
     if text.count("[") + text.count("{") <= MAX_DEPTH and not (halves and _ESCAPED_HALF.search(text)):
         return None
@@ -76,9 +76,10 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return a problem in a value that consists of lists, mappings and scalars, or None.
+    """Return a problem in a value that consists of lists, mappings and scalars, or None: too deep nesting, a too large
+    integer, or an unpaired surrogate. If there are several, any of them may be returned.
 
-    If there are several problems, any of them may be returned. Set `halves` to False to allow unpaired surrogates.
+    Set `halves` to False to allow unpaired surrogates.
     """
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
@@ -86,6 +87,8 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
         problem = _find_problem_at(current, path, halves)
         if problem is not None:
             return problem
+        if isinstance(current, str | int | float):
+            continue
         if isinstance(current, Mapping):
             for key in current:
                 if halves and isinstance(key, str) and has_lone_surrogate(key):
@@ -97,9 +100,8 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
 
 def _find_problem_at(value: object, path: tuple[str | int, ...], halves: bool) -> ValueProblem | None:
-    """Return a problem with the value at `path`, or None. Values inside it are not checked.
-
-    Set `halves` to False to allow unpaired surrogates.
+    """Return a problem with the value at `path`, or None. Values inside it are not checked. Set `halves` to False to
+    allow unpaired surrogates.
     """
     if len(path) > MAX_DEPTH:
         return ValueProblem(f"the value is nested more than {MAX_DEPTH} levels deep", "reduce the nesting", path[:3])
@@ -135,7 +137,6 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_check_keys)
 
 def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = False) -> Any:
     """Read a JSON file or pipe. Raises `FileError` if it cannot be read or `parse_json` rejects its contents.
-
     `encoding` and `surrogates` have the same meaning as in `parse_json`.
     """
     return parse_json(bounded_files.read_bytes(path), path, encoding=encoding, surrogates=surrogates)
@@ -144,12 +145,12 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Parse JSON text from the file `path`. Raises `FileError` if the JSON is invalid or exceeds a limit.
+    """Parse JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit, or if an object has
+    different values for the same key. NaN and infinities are allowed.
 
     `where` is the text's location in the file, for use in messages. Bytes are decoded as UTF-8 or with `encoding`,
-    unless there is a byte-order mark. NaN and infinities are allowed, because Python writes them. Objects with
-    different values for the same key are rejected, as are deep nesting, more than ten million values (a tenth of the
-    size limit in bytes), integers with thousands of digits, and unpaired surrogates unless `surrogates` is set.
+    unless there is a byte-order mark. Deep nesting, more than ten million values (a tenth of the size limit in bytes),
+    integers with thousands of digits, and unpaired surrogates unless `surrogates` is set, are rejected.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
@@ -174,21 +175,20 @@ def parse_json(
 
 
 def _count_values(text: str, limit: int) -> int:
-    """Return an upper bound on the number of values in a JSON text.
-
-    Punctuation inside strings is only excluded if the count would otherwise exceed `limit`.
+    """Return an upper bound on the number of values in a JSON text. Punctuation inside strings is only excluded if the
+    count would otherwise exceed `limit`.
     """
     count = sum(map(text.count, _MARKS))
     return count if count <= limit else sum(map(_TEXT.sub("", text).count, _MARKS))
 
 
 def iter_rows(document: Any, rows: str | None, path: Path) -> Iterator[Record]:
-    """Yield the rows of a JSON document. `rows` is the path to them. Without a path, the document must be a list.
+    """Yield the rows of a JSON document, which `rows` leads to, such as `data.*.qas.*`. Without this path, the document
+    must be a list. Raises `FileError` if it leads nowhere, or if the rows have too many cells.
 
-    A path consists of names separated by dots, such as `data.*.paragraphs.*.qas.*`. `*` stands for every item of a list
-    or object. At the end of a path, it can be omitted for a list. A number is an index. The scalars of the objects
-    along the path are the `outer` values of a row. Raises `FileError` if the path leads nowhere, if there is no path
-    and the document is not a list, or if the rows have too many cells.
+    A path consists of names separated by dots. `*` stands for every item of a list or object. At the end of a path, it
+    can be omitted for a list. A number is an index. The scalars of the objects along the path are the `outer` values of
+    a row.
     """
     if not rows and not isinstance(document, list):
         paths = suggest_rows(document)

@@ -49,11 +49,11 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Yield the numbered rows of a sheet. `sheet` is its title, and defaults to the first sheet.
+    """Fill in `facts`, and yield each row of a sheet with its number. `sheet` is its title, and defaults to the first
+    sheet. Percentages and amounts of money become strings, as shown in the sheet, and empty strings None.
 
-    Percentages and amounts of money are converted to strings, and empty strings to None. `facts` is filled in before
-    the first row is yielded. `any_size` disables the limits. `package` is the distribution whose extra installs the
-    library, for use in messages. Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
+    `any_size` disables the limits. `package` is the distribution whose extra installs the library, for use in messages.
+    Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -97,9 +97,8 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
 
 
 def _make_reader_class() -> type[ExcelReader]:
-    """Return a workbook reader class that skips chart sheets, because openpyxl cannot always read them.
-
-    Raises `ImportError` if openpyxl is not installed.
+    """Return a workbook reader class that skips chart sheets, because openpyxl cannot always read them. Raises
+    `ImportError` if openpyxl is not installed.
     """
     from openpyxl import chartsheet
     from openpyxl.reader.excel import ExcelReader  # uses defusedxml if it is installed
@@ -116,9 +115,8 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value, with percentages and amounts of money formatted as in the sheet.
-
-    An empty string is converted to None.
+    """Return a cell's value, with percentages and amounts of money formatted as in the sheet. An empty string is
+    converted to None.
     """
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -131,9 +129,8 @@ def _shown_value(cell: Any) -> Any:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Convert an Excel cell to a JSON value. Whole numbers become integers, and times are in ISO 8601 format.
-
-    If the time is midnight, only the date is kept. Values of other types are converted to strings.
+    """Convert an Excel cell to a JSON value. Whole numbers become integers, times strings in ISO 8601 format (of
+    midnight, only the date), and all other types strings.
     """
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
@@ -188,10 +185,8 @@ class _PartCheck:
         """The current cell, if it has a formula whose value has not been seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
-        """Read the whole part. A part that is not XML is skipped.
-
-        Raises `FileError` if there are too many cells or elements, and `EntitiesForbidden` if the XML declares
-        entities.
+        """Read the whole part. A part that is not XML is skipped. Raises `FileError` if there are too many cells or
+        elements, and `EntitiesForbidden` if the XML declares entities.
         """
         from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -321,9 +316,8 @@ class ParquetRows:
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
-    """Return the exception for a missing library. `what` describes the files that require it.
-
-    `error` contains the name of the library. `package` is the distribution to install.
+    """Return the exception for a missing library. `what` describes the files that require it. `error` contains the name
+    of the library. `package` is the distribution to install.
     """
     name = (error.name or "a library").partition(".")[0]
     cure = f"install it with: {install_command(package)}"

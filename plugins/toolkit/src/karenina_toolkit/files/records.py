@@ -90,10 +90,8 @@ def read_records(
     max_bytes: int | None = None,
     package: str = "karenina-toolkit",
 ) -> Records:
-    """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON.
-
-    `suffix` defaults to the file name's extension. JSON lines, CSV and Parquet are read row by row, in constant memory.
-    A JSON document is read as a whole.
+    """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON. `suffix` defaults to the file name's
+    extension. JSON lines, CSV and Parquet are read row by row, in constant memory. A JSON document is read as a whole.
 
     - CSV: the first row that is not empty contains the column names. `delimiter` defaults to the most frequent of
       comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. An empty row
@@ -155,7 +153,9 @@ def read_records(
 
 
 def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
-    """Yield warnings about formulas without a stored value and about hidden columns."""
+    """Yield a warning if formulas have no stored value, and one if there are hidden columns, each with the first few
+    names.
+    """
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
         more = f" and {count - _MOST_SHOWN} more" if count > _MOST_SHOWN else ""
@@ -184,9 +184,8 @@ def _read_csv(
     *,
     keep_problems: bool,
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a CSV file as one item, then its records.
-
-    The parameters are explained in `read_records`.
+    """Yield the columns, metadata and encoding note of a CSV file as one item, then its records. The parameters are
+    explained in `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -228,9 +227,8 @@ def _read_table(
 
 
 def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, package: str) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a Parquet file as one item, then its records.
-
-    All columns are listed, even with `only`. The parameters are explained in `read_records`.
+    """Yield the columns, metadata and encoding note of a Parquet file as one item, then its records. All columns are
+    listed, even with `only`. The parameters are explained in `read_records`.
     """
     with bounded_files.open_file(path, any_size=any_size) as file:
         parquet = libraries.ParquetRows(file, path, only, any_size=any_size, package=package)
@@ -245,7 +243,7 @@ def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, pack
 def _limit_rows(
     path: Path, rows: Iterator[tuple[int, Mapping[str, Any]]], width: int
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the rows of a Parquet file. Raises `FileError` if they have too many cells in total."""
+    """Yield the numbered rows unchanged. Raises `FileError` if they have too many cells in total."""
     cells = [None] * width
     counted = tables.limit_cells(path, ((number, [values, *cells]) for number, values in rows), "row {}".format)
     return ((number, cells[0]) for number, cells in counted)
@@ -254,9 +252,8 @@ def _limit_rows(
 def _read_lines(
     path: Path, encoding: str | None, surrogates: bool, keep_problems: bool, any_size: bool
 ) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata with the encoding note of a JSON lines file as one item, then its records.
-
-    The parameters are explained in `read_records`.
+    """Yield empty columns and metadata with the encoding note of a JSON lines file as one item, then its records. The
+    parameters are explained in `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -298,9 +295,8 @@ def _decode_line(line: str | bytes, path: Path, where: str) -> str:
 
 
 def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata with the encoding note of a JSON document as one item, then its records.
-
-    `rows` is the path to the records.
+    """Yield empty columns and metadata with the encoding note of a JSON document as one item, then its records. `rows`
+    is the path to the records.
     """
     data = bounded_files.read_bytes(path)
     encoding, note = _recognize(io.BytesIO(data), path, encoding)

@@ -102,10 +102,8 @@ def sync_folder(folder: int | str | Path) -> None:
 
 
 def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | None:
-    """Return the permissions of the file to replace, or None if there is no such file.
-
-    Raises `OSError` unless it is a regular, writable file. `path` may be relative to `dir_fd`. `shown` is the path to
-    show in the error.
+    """Return the permissions of the file to replace, or None if there is no such file. Raises `OSError` unless it is a
+    regular, writable file. `path` may be relative to `dir_fd`. `shown` is the path to show in the error.
     """
     try:
         mode = os.stat(path, dir_fd=dir_fd, follow_symlinks=False).st_mode
@@ -123,9 +121,8 @@ def _mode_to_keep(path: str | Path, dir_fd: int | None, shown: str) -> int | Non
 
 
 def _error(error: OSError, path: str, before: str = "") -> OSError:
-    """Return an exception about `path`, with `before` at the start of its message.
-
-    The path is only added if the error has a number.
+    """Return an exception about `path`, with `before` at the start of its message. The path is only added if the error
+    has a number.
     """
     if error.errno is None:
         return OSError(f"{before}{error}")

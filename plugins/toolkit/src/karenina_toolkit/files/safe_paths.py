@@ -28,17 +28,15 @@ class NotAFileError(OSError):
 
 
 def is_plain_name(text: str) -> bool:
-    """Return whether `text` is a single word, which cannot be a path.
-
-    It must consist of letters, digits and `._-`, and start with a letter or digit.
+    """Return whether `text` is a single word, which cannot be a path. It must consist of letters, digits and `._-`, and
+    start with a letter or digit.
     """
     return _PLAIN_NAME.fullmatch(text) is not None
 
 
 def stays_below(folder: Path, name: str) -> bool:
-    """Return whether `name`, relative to `folder`, is still inside the folder after resolving links.
-
-    The path need not exist. Returns False if the name is invalid or its links form a loop.
+    """Return whether `name`, relative to `folder`, is still inside the folder after resolving links. The path need not
+    exist. Returns False if the name is invalid or its links form a loop.
     """
     try:
         return resolve_links(folder / name).is_relative_to(resolve_links(folder))
@@ -47,9 +45,8 @@ def stays_below(folder: Path, name: str) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """Resolve all links in `path`, which need not exist. Raises `OSError` if the links form a loop.
-
-    Unlike `Path.resolve`, this behaves the same in all Python versions.
+    """Resolve all links in `path`, which need not exist. Raises `OSError` if the links form a loop. Unlike
+    `Path.resolve`, this behaves the same in all Python versions.
     """
     try:
         return Path(os.path.realpath(path, strict=True))
@@ -115,19 +112,16 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root` for reading bytes.
-
-    Raises `OSError` if the file cannot be opened or its path contains a link, and `NotAFileError` for folders, FIFOs
-    and devices.
+    """Open a regular file below `root` for reading bytes. Raises `OSError` if the file cannot be opened or its path
+    contains a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file for reading bytes. `folder` is the descriptor of the folder that contains it.
-
-    Raises `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
+    """Open a regular file for reading bytes. `folder` is the descriptor of the folder that contains it. Raises
+    `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

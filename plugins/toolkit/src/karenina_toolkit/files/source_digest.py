@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import RunError, describe_error
 from karenina_core.models.ports import SourceFolder
+from karenina_core.stages.stage import Stage
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -21,12 +22,13 @@ MOST_READ: Final = 10_000_000_000
 
 
 def source_folders(plan: Plan, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
-    """Return the folders outside the benchmark that affect the result of `question`.
-
-    Raises `RunError` if a stage fails to return its folders, because stored results cannot be checked without them.
+    """Return the folders outside the benchmark that affect the result of `question`. Raises `RunError` if a stage fails
+    to return its folders, because stored results cannot be checked without them.
     """
     folders: list[SourceFolder] = []
     for planned in plan.stages:
+        if type(planned.stage).source_folders is Stage.source_folders:
+            continue
         try:
             folders += planned.stage.source_folders(config, question)
         except Exception as error:
@@ -43,11 +45,11 @@ def digest_folders(sources: Iterable[SourceFolder]) -> str:
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of the files in a folder, except those that `source` ignores.
+    """Return a digest of the names and contents of all files below a folder, except those that `source` ignores. Only
+    names of unreadable files are used, and after `MOST_READ` bytes only names, sizes and modification times.
 
-    The digest does not depend on the folder's location. Of unreadable files, only the names are used. After `MOST_READ`
-    bytes, only names, sizes and modification times are used. Links that lead out of `source.within` (by default, the
-    folder) are not followed. A folder to which several links lead is only read once.
+    The digest does not depend on the folder's location. Links that lead out of `source.within` (by default, the folder)
+    are not followed. A folder to which several links lead is only read once.
     """
     digest = hashlib.sha256()
     bounds = (source.within or source.path).resolve()
@@ -95,10 +97,8 @@ def _target(link: Path) -> Path:
 
 
 def _content(path: Path, room: int) -> tuple[bytes, int]:
-    """Return a file's digest, and the number of bytes that may still be read in the folder.
-
-    If the file is larger than `room`, its size and modification time are used as the digest, and no bytes remain. For
-    an unreadable file, the digest is empty.
+    """Return a file's digest, and how much of the `room` is left. If the file is larger than `room`, its size and
+    modification time replace the digest, and no room is left. For an unreadable file, the digest is empty.
     """
     try:
         # O_NONBLOCK: it may have been replaced by a FIFO.

@@ -21,11 +21,11 @@ class UserStateError(ConfigError):
 
 
 def state_folder() -> Path:
-    """Return the user's state folder, which need not exist.
+    """Return the user's state folder, which need not exist: `KARENINA_STATE_HOME` if set, otherwise `karenina` in
+    `XDG_STATE_HOME` or `~/.local/state`.
 
-    This is `KARENINA_STATE_HOME` if set, otherwise `karenina` in `XDG_STATE_HOME` if set, otherwise
-    `~/.local/state/karenina`. Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no
-    home folder. A relative `XDG_STATE_HOME` is ignored, as its specification requires.
+    Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no home folder. A relative
+    `XDG_STATE_HOME` is ignored, as its specification requires.
     """
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:
@@ -42,10 +42,8 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Create a folder that only the user can access. If it exists, restrict its permissions.
-
-    Raises `UserStateError` if others can put files into an existing folder, and `OSError` if the folder cannot be
-    created.
+    """Create a folder that only the user can access. If it exists, restrict its permissions. Raises `UserStateError` if
+    others can put files into an existing folder, and `OSError` if the folder cannot be created.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_own_folder(folder)
@@ -53,9 +51,8 @@ def make_own_folder(folder: Path) -> None:
 
 
 def check_own_folder(folder: Path) -> None:
-    """Raise `UserStateError` if others can put files into the folder, or if another user owns it.
-
-    Links and files are also rejected. Raises `FileNotFoundError` if the folder does not exist.
+    """Raise `UserStateError` if others can put files into the folder, or if another user owns it. Links and files are
+    also rejected. Raises `FileNotFoundError` if the folder does not exist.
     """
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode):
@@ -71,9 +68,8 @@ def check_own_folder(folder: Path) -> None:
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return the reason why a file must not be used, or None.
-
-    A file must not be used if others may have changed it or if it is too large. `found` is the file's status.
+    """Return the reason why a file must not be used, or None. A file must not be used if others may have changed it or
+    if it is too large. `found` is the file's status.
     """
     if not stat.S_ISREG(found.st_mode):
         return "the path is not a regular file"

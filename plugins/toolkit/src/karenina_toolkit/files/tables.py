@@ -79,10 +79,11 @@ class Record:
         }
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the value of a column, or a scalar of an object that encloses the row (innermost first).
+        """Return the value of a column of the row or, if there is none, a scalar of an object that encloses the row
+        (innermost first), or `default`. Case is ignored unless there is an exact match.
 
-        Case is ignored unless there is an exact match. `name` may be a path in the enclosing objects (`data.title`).
-        For an empty cell, the result is None even if there is a `default`. Raises the same exceptions as `values`.
+        `name` may be a path in the enclosing objects (`data.title`). For an empty cell, the result is None even if
+        there is a `default`. Raises the same exceptions as `values`.
         """
         values = self.values
         column = find_column(values, name)
@@ -114,12 +115,12 @@ def find_column(columns: Iterable[str], name: str) -> str | None:
 
 
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
-    """Yield the rows of a CSV file, each with the number of the line in which it ends. Empty cells are None.
+    """Yield the rows of a CSV file, each with the number of the line in which it ends. Empty cells are None. Also
+    raises the field limit of `csv` for the whole process.
 
     `delimiter` defaults to the most frequent of comma, semicolon and tab in the first line that is not blank.
-    `any_size` disables the limit on the file's size and raises the limit on the length of a row. This function raises
-    the field limit of `csv` for the whole process. Raises `FileError` if the delimiter or the CSV is invalid, or if a
-    row is too long.
+    `any_size` disables the limit on the file's size and raises the limit on the length of a row. Raises `FileError` if
+    the delimiter or the CSV is invalid, or if a row is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         what = (
@@ -164,7 +165,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
-    """Yield the rows. Raises `FileError` if they have more cells in total than `cell_limit()`.
+    """Yield the rows unchanged. Raises `FileError` when they have more cells in total than `cell_limit()`.
 
     Each row counts as at least `width` cells, plus `CELLS_PER_ROW`. `where` converts a row's number to its location,
     for use in messages.
@@ -188,9 +189,8 @@ class CellLimit:
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Add the cells of a number of `rows`, whose cells are the items of `value`. A scalar is one cell.
-
-        Raises `FileError` if there are too many cells in total.
+        """Add the cells of a number of `rows`, whose cells are the items of `value`. A scalar is one cell. Raises
+        `FileError` if there are too many cells in total.
         """
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:
@@ -209,10 +209,8 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 
 
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
-    """Read the column names from the first row that is not empty.
-
-    Columns without a name get a generated name. Raises `FileError` if all rows are empty or two columns have the same
-    name.
+    """Read the column names from the first row that is not empty. Columns without a name get a generated name. Raises
+    `FileError` if all rows are empty or two columns have the same name.
     """
     number = 0
     for number, cells in rows:
@@ -228,10 +226,8 @@ def is_unnamed(column: str) -> bool:
 
 
 def _name_columns(path: Path, cells: list[Any], place: str) -> tuple[str, ...]:
-    """Return the column names, with generated names for columns that have none.
-
-    If there are more than 20 unnamed columns after the last named one, the rest are removed from `cells`. Raises
-    `FileError` if two columns have the same name.
+    """Return the column names, with generated names for columns that have none. Raises `FileError` if two columns have
+    the same name. Modifies `cells`: of the unnamed columns after the last named one, only 20 remain.
     """
     named = max(place for place, cell in enumerate(cells, 1) if cell is not None)
     del cells[named + _MOST_UNNAMED :]
@@ -254,11 +250,11 @@ def iter_records(
     *,
     keep_problems: bool = False,
 ) -> Iterator[Record]:
-    """Yield the rows below the header as records. Set `only` to limit their columns.
+    """Yield the rows below the header as records, filling short rows with None. Empty rows become records without
+    values, but are dropped at the end of the file. Raises `FileError` if a row has a value beyond the last column.
 
-    Short rows are filled with None. Empty rows become records without values, but are dropped at the end of the file.
-    Raises `FileError` if a row has a value beyond the last column. With `keep_problems`, such a row becomes a record
-    with a `problem` instead.
+    Set `only` to limit the columns. With `keep_problems`, a row with too many cells becomes a record with a `problem`
+    instead.
     """
     columns = tuple(columns)
     width = len(columns)

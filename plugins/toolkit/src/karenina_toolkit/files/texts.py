@@ -48,9 +48,8 @@ _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file or pipe for reading bytes, within the size limit.
-
-    Raises `FileError` if it cannot be opened or is too large. With `any_size`, only pipes are limited.
+    """Open a file or pipe for reading bytes, within the size limit. Raises `FileError` if it cannot be opened or is too
+    large. With `any_size`, only pipes are limited.
     """
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode)
@@ -86,10 +85,10 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
     """Recognize the encoding of an open, seekable file. Return it with a note, which is empty unless it was guessed.
+    Raises `FileError` if it is uncertain, because a wrong encoding would silently change the text.
 
     The file position is reset. A byte-order mark takes precedence, then zero bytes (UTF-16 and UTF-32), then whether
-    the whole file is valid UTF-8. Anything else is cp1252 if it reads like a language written in it. If it does not,
-    `FileError` is raised, because a wrong encoding would silently change the text.
+    the whole file is valid UTF-8. Anything else is cp1252 if it reads like a language written in it.
     """
     start = _read(file, path, _SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)
@@ -142,7 +141,9 @@ def _find_not_utf8(file: IO[bytes], path: Path) -> int | None:
 
 
 def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
-    """Return a word with a non-ASCII character, or an empty string if the file does not read like cp1252."""
+    """Return a word with a non-ASCII character as an example, or an empty string if the file does not read like
+    cp1252.
+    """
     file.seek(0)
     letters = accents = 0
     example = before = ""
@@ -162,9 +163,8 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 
 
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
-    """Decode bytes, removing any byte-order mark. Raises `FileError` if they cannot be decoded.
-
-    `encoding` is explained in `find_encoding`. `where` is the location of the bytes if they are only part of the file.
+    """Decode bytes, removing any byte-order mark. Raises `FileError` if they cannot be decoded. `encoding` is explained
+    in `find_encoding`. `where` is the location of the bytes if they are only part of the file.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -254,9 +254,8 @@ def _read(file: IO[bytes], path: Path, count: int) -> bytes:
 def encoding_error(
     path: Path, error: UnicodeError, name: str, asked: str | None, where: str = "", before: int = 0
 ) -> FileError:
-    """Return the exception for bytes that cannot be decoded with the encoding `name`.
-
-    `asked` is the encoding that the caller requested, or None. `before` is the number of bytes before the decoded ones.
+    """Return the exception for bytes that cannot be decoded with the encoding `name`. `asked` is the encoding that the
+    caller requested, or None. `before` is the number of bytes before the decoded ones.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save the file as UTF-8"

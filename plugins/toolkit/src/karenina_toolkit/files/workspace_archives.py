@@ -71,7 +71,6 @@ def source_folder(place: Path, root: Path) -> SourceFolder:
 
 async def hold(context: VerificationContext, place: Path, root: Path, most_bytes: int) -> Path:
     """Return a question's folder. If `place` is an archive, it is unpacked until the answer's last item has ended.
-
     Raises `WorkspaceError` if it cannot be unpacked.
     """
     if not place.name.endswith(ARCHIVES):
@@ -86,6 +85,7 @@ async def hold(context: VerificationContext, place: Path, root: Path, most_bytes
         await context.in_thread(stack.close)
 
     async def remove() -> None:
+        """Release the archive, and wait for this even if cancelled."""
         releasing = asyncio.ensure_future(release())
         try:
             await asyncio.shield(releasing)
@@ -99,11 +99,12 @@ async def hold(context: VerificationContext, place: Path, root: Path, most_bytes
 
 @contextmanager
 def opened_source(place: Path, root: Path, *, most_bytes: int) -> Iterator[Path]:
-    """Yield a question's folder, or a folder with the contents of its archive, which is removed at the end.
+    """Yield a question's folder or, if it is an archive, a new folder with its contents, which is removed at the end.
+    All who use an archive at the same time share that folder.
 
-    All who use an archive at the same time share the folder. If everything in an archive is in a single folder, the
-    contents of that one are the workspace. Raises `WorkspaceError` if an archive cannot be unpacked, has more than
-    `most_bytes`, or contains links out of it or special files.
+    If everything in an archive is in a single folder, the contents of that one are the workspace. Raises
+    `WorkspaceError` if an archive cannot be unpacked, has more than `most_bytes`, or contains links out of it or
+    special files.
     """
     if place.is_dir():
         yield place
@@ -133,7 +134,9 @@ def opened_source(place: Path, root: Path, *, most_bytes: int) -> Iterator[Path]
 
 
 def _unpack(archive: Path, root: Path, most_bytes: int) -> CreatedFolder:
-    """Unpack an archive into a new folder next to it. Raises `WorkspaceError`."""
+    """Unpack an archive into a new folder next to it, and return the folder. If this fails, the folder is removed and
+    `WorkspaceError` raised.
+    """
     suffix = next((suffix for suffix in ARCHIVES if archive.name.endswith(suffix)), "")
     folder = create_folder(archive.parent / unique_name(archive.name.removesuffix(suffix), "run", None))
     named = f"the archive {printable_path(archive)}"
@@ -183,7 +186,9 @@ class _Bounded:
 
 
 def _extract(packed: tarfile.TarFile, stream: IO[bytes], folder: Path, most_bytes: int) -> None:
-    """Unpack an open archive into a folder. Raises `_Refused`, `tarfile.TarError` or `OSError`."""
+    """Unpack an open archive into a folder. Raises `_Refused` if an entry is unsafe or there are too many entries or
+    bytes, and `tarfile.TarError` or `OSError` if it is damaged. What was unpacked until then remains.
+    """
     if not hasattr(tarfile, "data_filter"):
         raise _Refused("needs Python 3.11.4 or later; unpack it yourself, or use a newer Python")
     size, links = 0, set[str]()

@@ -36,10 +36,8 @@ class WorkspaceError(KareninaError, ValueError):
 
 
 def resolve_root(root: Path | None) -> Path:
-    """Check the workspace root and return it.
-
-    Raises `WorkspaceError` if the root is None, is not a folder, or has a link in its path. Links were resolved when
-    the run started, so any link found now was created later, perhaps by an attacker.
+    """Return the workspace root unchanged, or raise `WorkspaceError` if it is None, is not a folder, or has a link in
+    its path. Links were resolved when the run started, so any link found now was created later, perhaps by an attacker.
     """
     if root is None:
         raise WorkspaceError(
@@ -62,10 +60,10 @@ def resolve_root(root: Path | None) -> Path:
 
 
 def resolve_source(root: Path, path: str) -> Path:
-    """Return the folder or tar archive at `path` below `root`, with links resolved.
+    """Return the folder or tar archive at `path` below `root`, with links resolved. Raises `WorkspaceError` if the path
+    is absolute, contains `..`, or leads to nothing of this kind below the root.
 
-    An archive may be named without its extension, unless there is a folder of this name. Raises `WorkspaceError` if the
-    path is absolute, contains `..`, or leads to nothing of this kind below the root.
+    An archive may be named without its extension, unless there is a folder of this name.
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -95,9 +93,8 @@ def resolve_source(root: Path, path: str) -> Path:
 
 
 def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None) -> str:
-    """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`.
-
-    If `base` was created by this function, its own base is used. Long bases are shortened.
+    """Return a name that no other run uses: `{base}_{kind}_{time}_pid{pid}[_rep{n}]_{random}`. If `base` was created by
+    this function, its own base is used. Long bases are shortened.
     """
     time = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     repetition = f"_rep{replicate}" if replicate is not None else ""
@@ -111,9 +108,8 @@ def is_created_name(name: str) -> bool:
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder. If `noted` is true and this process is killed, a later run removes the folder.
-
-    Raises `WorkspaceError` if the folder cannot be created.
+    """Create a folder, which must not exist. If `noted` is true and this process is killed, a later run removes the
+    folder. Raises `WorkspaceError` if the folder cannot be created.
     """
     try:
         folder = CreatedFolder.make(path)
@@ -125,9 +121,8 @@ def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
 
 
 def make_slug(text: str) -> str:
-    """Convert text to a folder name that consists of ASCII letters, digits, dots, dashes and underscores.
-
-    Long texts are shortened. If nothing remains, the name is `question`.
+    """Convert text to a folder name that consists of ASCII letters, digits, dots, dashes and underscores. Long texts
+    are shortened. If nothing remains, the name is `question`.
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:LONGEST_BASE] or "question"
 
@@ -151,11 +146,12 @@ OnSkipped = Callable[[Path, str], None]
 def copy_folder(
     source: Path, target: Path, root: Path, left_out: OnSkipped | None = None, *, most_bytes: int = MOST_BYTES
 ) -> None:
-    """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist.
+    """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist. Links are
+    replaced with copies of their targets. What cannot be copied is reported to `left_out` or, without it, raises
+    `WorkspaceError`.
 
-    Links are replaced with their targets. Broken links are copied unchanged. For each entry that cannot be copied,
-    `left_out` is called: unreadable files, special files, circular links, and links out of the root. Without
-    `left_out`, such entries raise `WorkspaceError`. Workspaces of earlier runs inside `source` are not copied.
+    These are unreadable files, special files, circular links, and links out of the root. Broken links are copied
+    unchanged. Workspaces of earlier runs inside `source` are not copied.
 
     Raises `WorkspaceError` if `source` is larger than `most_bytes`, has too many files and folders, or cannot be
     copied.
@@ -196,9 +192,8 @@ class _Copying:
         self._followed = 0
 
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the folder `source` into the folder `target`.
-
-        `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
+        """Copy the folder `source` into the folder `target`. `opened` is the file descriptor of `source`. `inside`
+        lists the original folders that contain it.
         """
         with os.scandir(opened) as entries:
             for entry in entries:
@@ -222,9 +217,8 @@ class _Copying:
             self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the target of a link. A broken link is copied unchanged.
-
-        Links out of the root, circular links, and links that exceed the limit are skipped.
+        """Copy the target of a link. A broken link is copied unchanged. Links out of the root, circular links, and
+        links that exceed the limit are skipped.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -278,9 +272,8 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
-        """Copy a file with its mode and times. Data appended during the copy is ignored.
-
-        Raises `WorkspaceError` if the size limit is exceeded.
+        """Copy a file with its permissions and times. Data appended during the copy is ignored. Raises `WorkspaceError`
+        if the size limit is exceeded.
         """
         with open_file_at(name, parent) as source, copied.open("xb") as target:
             status = os.fstat(source.fileno())

@@ -67,9 +67,8 @@ class ToolLoopExtra(ServerExtra):
 
 
 def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, Any]:
-    """Check the fields that a model's configuration adds to each request, and return them.
-
-    Raises `ValueError` if the adapter sets one of them itself (`own_fields`).
+    """Return the fields that a model's configuration adds to each request, unchanged. Raises `ValueError` if the
+    adapter sets one of them itself (`own_fields`).
     """
     for name in own_fields:
         if name in body:
@@ -80,10 +79,11 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
 ) -> SplitResult:
-    """Check a model's base URL, and return its parts.
+    """Split a model's base URL into its parts. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
+    or contains a password, a query or the path of a single API method. The message shows no secrets.
 
     `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has
-    a query string. Raises `AdapterConfigError` if it is not the URL of an HTTP server. The message shows no secrets.
+    a query string.
     """
     where = f"model {model.id!r}, endpoint_base_url"
     meant = complete_url(base_url)
@@ -113,11 +113,11 @@ def check_base_url(
 
 
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
-    """Return whether secrets from the user's environment may be sent to the server.
+    """Return whether secrets from the user's environment may be sent to the server: only to localhost, to the servers
+    in `own`, and without a base URL. Otherwise, someone else's benchmark could send them anywhere.
 
-    Without this check, someone else's benchmark could send them anywhere. They may be sent to localhost and the servers
-    in `own` (the base URL set in the environment and the provider's default). They may also be sent if there is no base
-    URL, because SDKs then use the provider's default.
+    `own` contains the base URL set in the environment and the provider's default, which SDKs use if there is no base
+    URL.
     """
     if base_url is None:
         return True
@@ -126,10 +126,10 @@ def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
 
 
 def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], variables: Iterable[str]) -> str | None:
-    """Return the model's own API key, or the first of the environment variables `variables` that is set.
+    """Return the model's own API key, or the first of the environment variables `variables` that is set and may be sent
+    to the server. Returns None if there is no such key, or if the model's own key is empty.
 
-    Returns None if there is no key, if the model's own key is empty, or if a key from the environment must not be sent
-    to the server. `own` is explained in `may_receive_secrets`.
+    `own` is explained in `may_receive_secrets`.
     """
     if model.endpoint_api_key is not None:
         return model.endpoint_api_key.get_secret_value() or None
@@ -139,9 +139,8 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Suggest a fix for the case that the server rejects the API key.
-
-    `key` is the result of `find_api_key` for the same `variables`. If it is None, `otherwise` is returned.
+    """Suggest a fix for the case that the server rejects the API key. `key` is the result of `find_api_key` for the
+    same `variables`. If it is None, `otherwise` is returned.
     """
     if key is None:
         return otherwise

@@ -96,25 +96,22 @@ _LOOKED_AT: Final = 5000
 
 
 def has_no_credit(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether a call failed because the account has no credit. If so, a retry cannot succeed.
-
-    This depends on the error codes, or on certain words at the start of the message.
+    """Return whether a call failed because the account has no credit. If so, a retry cannot succeed. This depends on
+    the error codes, or on certain words at the start of the message.
     """
     return bool(codes & _NO_CREDIT_CODES) or _NO_CREDIT_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
-    """Return whether the provider's content filter refused a call, based on known codes and phrases.
-
-    Messages that merely mention filters, policies or flags do not count.
+    """Return whether the provider's content filter refused a call, based on known codes and phrases. Messages that
+    merely mention filters, policies or flags do not count.
     """
     return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return a suggested fix based on the server's message or the error `codes`, or None if the cause is unclear.
-
-    It takes precedence over the suggestion for the status.
+    """Return a suggested fix based on the server's message or the error `codes`, or None if the cause is unclear. It
+    takes precedence over the suggestion for the status.
     """
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
@@ -123,11 +120,11 @@ def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str 
 
 
 def cure_for_files(status: int | None, message: str) -> str | None:
-    """Return a suggested fix if a server refused a request because of its attachments, or None.
+    """Return a suggested fix if a server refused a request because of its attachments, or None. Call this only if the
+    request has attachments, because other messages about files and content could look the same.
 
-    A retry would be refused, too, even if the status is that of a server error, as it is with llama.cpp and Ollama. The
-    request must have attachments, because other messages about files and content could look the same. `status` is None
-    if the server sent none.
+    A retry would be refused, too, even if the status is that of a server error, as it is with llama.cpp and Ollama.
+    `status` is None if the server sent none.
     """
     if status not in _REFUSING_STATUSES:
         return None
@@ -146,9 +143,8 @@ def cure_for_tls_error(message: str) -> str | None:
 
 
 def cure_for_path(base_url: str, usual: str = "/v1") -> str:
-    """Return a suggested fix if the server does not know the base URL's path. `usual` is the most common path.
-
-    The path itself is not shown, because it may be secret.
+    """Return a suggested fix if the server does not know the base URL's path. `usual` is the most common path. The path
+    itself is not shown, because it may be secret.
     """
     url = urlsplit(base_url)
     if url.path.strip("/"):
@@ -157,7 +153,9 @@ def cure_for_path(base_url: str, usual: str = "/v1") -> str:
 
 
 def find_page_text(message: str) -> str | None:
-    """Return the text of a web page quoted in `message`, or None."""
+    """Return the text of a web page quoted in `message` without its tags, or None. The web page must begin in the first
+    5000 characters.
+    """
     match = _QUOTED_PAGE.search(message[:_LOOKED_AT])
     if match is None:
         return None
@@ -166,9 +164,8 @@ def find_page_text(message: str) -> str | None:
 
 
 def read_page_text(body: str) -> str | None:
-    """Return the text of a web page without its tags, or None if `body` is not a web page.
-
-    Only the first 5000 characters are read.
+    """Return the text of a web page without its tags, or None if `body` is not a web page. Only the first 5000
+    characters are read.
     """
     if _PAGE.match(body) is None:
         return None

@@ -85,11 +85,12 @@ def status_error(
     prompt: Sequence[Message],
     cures: Mapping[int, str] = CURES,
 ) -> HTTPStatusError:
-    """Return the exception for a reply with `status`, including the server's message from `body`.
+    """Return the exception for a reply with `status`, with the server's message from `body` and, if known, a suggested
+    fix. `secrets` and passages of the `prompt` are masked.
 
-    The message refers to the model and its server as `where`. `headers` must ignore case. `secrets` and passages of the
-    `prompt` are masked. `cures` contains suggested fixes keyed by status, which are used unless the server's message
-    suggests something better. If the provider's filter refused the prompt, the category is `filtered`.
+    The message refers to the model and its server as `where`. `headers` must ignore case. `cures` contains suggested
+    fixes keyed by status, which are used unless the server's message suggests something better. If the provider's
+    filter refused the prompt, the category is `filtered`.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -114,12 +115,11 @@ def status_error(
 def error_in_reply(
     where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the exception for an `error` object in a reply with status 200.
+    """Return the exception for an `error` object in a reply with status 200, with which gateways forward a provider's
+    error. Its category follows from the object's `code` if that is an HTTP status, and is otherwise a server error.
 
-    Gateways use such objects to forward a provider's error. If the object's `code` is an HTTP status, it determines the
-    category. Otherwise, the category is a server error. A refusal by the provider's filter is always `filtered`, and
-    missing credit is always permanent. `usage` is the reply's usage. The other parameters are explained in
-    `status_error`.
+    A refusal by the provider's filter is always `filtered`, and missing credit is always permanent. `usage` is the
+    reply's usage. The other parameters are explained in `status_error`.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -179,9 +179,8 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return the name of the filter that refused the prompt, or None.
-
-    It is given in completions without choices, as `prompt_filter_results` by Azure and as `promptFeedback` by Google.
+    """Return the name of the filter that refused the prompt, or None. It is given in completions without choices, as
+    `prompt_filter_results` by Azure and as `promptFeedback` by Google.
     """
     if data.get("choices"):
         return None
@@ -198,9 +197,8 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning.
-
-    If the reply is a web page, see `web_page_error`. Anything else is a `BrokenReply`.
+    """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning. If the reply
+    is a web page, see `web_page_error`. Anything else is a `BrokenReply`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
     page = read_page_text(body)
@@ -218,10 +216,8 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the exception for a web page received in place of a reply.
-
-    `page` is the page's text, and `path` is a suggested fix for the URL. The error is permanent, because a retry would
-    return the same page.
+    """Return the exception for a web page received in place of a reply. `page` is the page's text, and `path` is a
+    suggested fix for the URL. The error is permanent, because a retry would return the same page.
     """
     shown = redact_text(page, secrets, prompt)
     detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
@@ -229,11 +225,11 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the exception for a server that could not be reached.
+    """Return the exception for a server that could not be reached. Its category is `connection`, or permanent for a TLS
+    error, because a retry would fail the same way.
 
     `what` describes what happened, and `shown` is the cause without secrets. `tls_error` is the message of a TLS error,
-    or None. The category is `connection`, except that TLS errors are permanent, because a retry would fail the same
-    way.
+    or None.
     """
     if tls_error is not None:
         cure = cure_for_tls_error(tls_error)
@@ -247,10 +243,10 @@ def connection_error(where: str, what: str, shown: str, *, tls_error: str | None
 
 
 def find_system_error(error: BaseException) -> OSError | None:
-    """Return the `OSError` that caused an SDK's exception, or None.
+    """Return the innermost known cause of an SDK's exception that is an `OSError`, or None. HTTP clients keep the
+    system's error only as a context.
 
-    HTTP clients keep the system's error only as a context. The search ends at the first `OSError`, because anything
-    after it belongs to the caller.
+    The search ends at the first `OSError` or its cause, because anything after it belongs to the caller.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, OSError):
@@ -259,9 +255,8 @@ def find_system_error(error: BaseException) -> OSError | None:
 
 
 def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = ()) -> str:
-    """Return up to 300 characters of a server's `text` on one line, with secrets and the prompt masked.
-
-    An ellipsis marks text that was cut off.
+    """Return up to 300 characters of a server's `text` on one line, with secrets and the prompt masked. An ellipsis
+    marks text that was cut off.
     """
     text = mask_secrets(text, secrets)[:_LOOKED_AT]  # not cut earlier, or part of a secret might remain
     text = " ".join(_mask_prompt(text, prompt).split())
@@ -269,9 +264,8 @@ def redact_text(text: str, secrets: Sequence[str], prompt: Sequence[Message] = (
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait according to `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None.
-
-    For times in the past, the result is 0. `headers` must ignore case.
+    """Return the seconds to wait according to `retry-after-ms` or `Retry-After` (seconds or an HTTP date), or None. For
+    times in the past, the result is 0. `headers` must ignore case.
     """
     for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0)):
         value = headers.get(name)
@@ -295,10 +289,8 @@ def _until(date: str) -> float:
 
 
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
-    """Return the server's message, and the error types and codes in the body.
-
-    Servers nest them in different ways. If the body is not JSON or has another structure, the message is the body, cut
-    to `_LONGEST_ERROR` characters.
+    """Return the server's message, and the error types and codes in the body, which servers nest in different ways. If
+    the body is not JSON or has another structure, the message is the body, cut to `_LONGEST_ERROR` characters.
     """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
@@ -326,7 +318,7 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _join_details(details: Sequence[Any]) -> str:
-    """Join the problems in a list, each with its location but without the quoted input."""
+    """Return the problems in a list as one text, each with its location but without the quoted input."""
     problems = []
     for detail in details:
         place = ".".join(map(str, detail.get("loc") or ())) if isinstance(detail, dict) else ""
@@ -336,9 +328,8 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Mask the prompt's short messages in `text`, and passages of at least `_WINDOW` characters from it.
-
-    Passages that were encoded as JSON are masked too.
+    """Return `text` with `[prompt]` in place of the prompt's short messages, and of passages of at least `_WINDOW`
+    characters from it, as plain text or JSON.
     """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:
@@ -361,10 +352,8 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
 
 
 def category_of_status(status: int) -> ErrorCategory:
-    """Return the category of an HTTP status of 400 or more.
-
-    408 and 504 are timeouts, and 429 is a rate limit. 409, 425 and other 5xx statuses are server errors. All other 4xx
-    statuses are permanent errors.
+    """Return the category of an HTTP status of 400 or more. 408 and 504 are timeouts, and 429 is a rate limit. 409, 425
+    and other 5xx statuses are server errors. All other 4xx statuses are permanent errors.
     """
     if status in (408, 504):
         return ErrorCategory.TIMEOUT

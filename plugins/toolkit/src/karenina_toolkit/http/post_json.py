@@ -67,7 +67,8 @@ async def post_json(
     path: str = "",
     key_header: str = "Authorization",
 ) -> T:
-    """Send `body` as JSON to the model's server. Return the result of calling `read` with the reply.
+    """Send `body` as JSON to the model's server, and return the result of calling `read` with the parsed reply. Raises
+    `PortError` if the call fails or the reply is unusable, also if `read` raises an error.
 
     - The URL is `endpoint_base_url` followed by `path`. Proxies are taken from the environment. Redirects are errors,
       because only the configured server may receive the prompt and the key.
@@ -76,8 +77,8 @@ async def post_json(
     - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout` seconds.
     - The connection is closed afterwards.
 
-    Raises `PortError` if the call fails, or if the reply is unusable, which `read` indicates by raising `LookupError`,
-    `TypeError`, `ValueError` or `AttributeError`. The message shows neither the key nor strings from `body`.
+    `read` indicates an unusable reply by raising `LookupError`, `TypeError`, `ValueError` or `AttributeError`. The
+    message shows neither the key nor strings from `body`.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -116,9 +117,8 @@ class Sender:
     secrets: Sequence[str]
 
     def open_session(self) -> ClientSession:
-        """Open a session that stores no cookies, does not decompress replies, and ignores `.netrc`.
-
-        Raises `PortError` if aiohttp is not installed.
+        """Open a session that stores no cookies, does not decompress replies, and ignores `.netrc`. Raises `PortError`
+        if aiohttp is not installed.
         """
         try:
             import aiohttp
@@ -135,9 +135,8 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send a request, and return the response with its body, whatever the status.
-
-        Raises `PortError` if there is no complete reply within the size and time limits.
+        """Send a request, and return the response with its body, whatever the status. Raises `PortError` if there is no
+        complete reply within the size and time limits.
         """
         import aiohttp
 

@@ -54,9 +54,8 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`. Anything after the end of the body is ignored.
-
-        Raises `BrokenReply` if the data cannot be decompressed.
+        """Yield the decompressed data of `raw`. Anything after the end of the body is ignored. Raises `BrokenReply` if
+        the data cannot be decompressed.
         """
         if not self._packed or not raw:
             yield raw
@@ -80,9 +79,8 @@ class Unpacker:
             raise BrokenReply(f"{self._where} sent a compressed reply that is incomplete")
 
     def _next_member(self) -> bytes:
-        """Start the next member of a gzip body, and return the rest of the input. Without a member, it is empty.
-
-        Raises `BrokenReply` if there are more than 1024 members.
+        """Start the next member of a gzip body, and return the rest of the input. Without a member, it is empty. Raises
+        `BrokenReply` if there are more than 1024 members.
         """
         rest = self._inflater.unused_data
         if not rest.startswith(b"\x1f\x8b"):
@@ -97,11 +95,11 @@ class Unpacker:
 async def bound_body(
     pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body of a reply. `where` is the server, and `encoding` is the `Content-Encoding`.
+    """Yield the decompressed body of a reply in pieces. Raises `ReplyTooLarge` if it has too many bytes or JSON values,
+    and `BrokenReply` if it is incomplete or cannot be decompressed.
 
-    Bytes and JSON values are limited, but not the time. With `by_event`, the limits apply to each event of a stream,
-    and the stream itself may be endless. Raises `ReplyTooLarge` if a limit is exceeded, and `BrokenReply` if the body
-    is incomplete or cannot be decompressed.
+    `where` is the server, and `encoding` is the `Content-Encoding`. The time is not limited. With `by_event`, the
+    limits apply to each event of a stream, and the stream itself may be endless.
     """
     unpacker = Unpacker(where, encoding)
     packed = size = marks = 0
@@ -181,7 +179,7 @@ def make_bounding_hook(
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
     async def bound(response: Any) -> None:
-        """Limit and decompress the stream of a response."""
+        """Replace the stream of `response` with one that is limited and decompressed."""
         _check_requested(response.extensions.get("network_stream"), where)
         encoding = response.headers.pop("content-encoding", "")
         events = by_event and response.headers.get("content-type", "").startswith("text/event-stream")
@@ -200,11 +198,11 @@ async def _copy(pieces: AsyncIterator[bytes], buffer: bytearray) -> AsyncIterato
 
 
 def _check_requested(stream: Any, where: str) -> None:
-    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, or None.
+    """Raise `BrokenReply` if the reply was sent before its request. `stream` is the client's connection, or None. The
+    first check of a connection always succeeds, and wraps its `read` and `write` to count reads.
 
     The client buffers data that follows an earlier reply. If nothing has been read since the request was written, the
-    reply must come from that buffer. To count reads, the first check wraps the connection's `read` and `write`. That
-    check always succeeds.
+    reply must come from that buffer.
     """
     if stream is None:
         return
@@ -251,11 +249,11 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Record how a stream ended. Raises `IncompleteStream` if the stream has no finish reason.
+    """Record how a stream ended, and raise `IncompleteStream` if it has no finish reason, unless the server never gives
+    one: after `_MOST_UNENDED` streams of a run without one, nothing is raised.
 
-    Such a stream was cut off, unless the server never gives finish reasons. The server is assumed not to give any after
-    `_MOST_UNENDED` streams without one in a run. Until then, the error is an `UnendedStream`. `server` is any key that
-    identifies the server, and `usage` is the stream's usage.
+    Until then, the error is an `UnendedStream`. `server` is any key that identifies the server, and `usage` is the
+    stream's usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

@@ -29,9 +29,8 @@ class ServedMedia:
 
 
 def ask_server(base_url: str, model_name: str) -> ServedMedia | None:
-    """Return what the server states about a model, or None if it states nothing, or cannot be reached.
-
-    No key is sent, and no proxy is used: servers behind a proxy are not asked.
+    """Return what the server states about a model, or None if it states nothing, or cannot be reached. No key is sent,
+    and no proxy is used: servers behind a proxy are not asked.
     """
     if find_proxy(urlsplit(base_url)) is not None:
         return None
@@ -52,9 +51,8 @@ def ask_server(base_url: str, model_name: str) -> ServedMedia | None:
 
 
 def _read(url: str, body: Mapping[str, str] | None) -> Mapping[str, Any]:
-    """Return the JSON object of a reply with status 200, or an empty one for any other reply.
-
-    Raises `OSError` if there is no reply.
+    """Return the JSON object of a reply with status 200, or an empty one for any other reply. Raises `OSError` if there
+    is no reply.
     """
     from http.client import HTTPException, HTTPMessage
     from typing import IO

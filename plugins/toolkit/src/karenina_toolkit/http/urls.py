@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from karenina_toolkit.lazy_patterns import lazy_pattern
+from karenina_toolkit.raising import raises
 
 MASK: Final = "***"
 """The text that replaces any part of a URL that may be secret."""
@@ -49,9 +50,8 @@ def is_loopback(host: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy that the environment sets for `url`, or None.
-
-    Localhost and the hosts in `no_proxy` have no proxy.
+    """Return the proxy that the environment sets for `url`, or None. Localhost and the hosts in `no_proxy` have no
+    proxy.
     """
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
@@ -60,10 +60,10 @@ def find_proxy(url: SplitResult) -> str | None:
 
 
 def find_proxy_secrets() -> list[str]:
-    """Return the secrets of the environment's proxies: their URLs and the credentials in them.
+    """Return the secrets of the environment's proxies that have credentials: their URLs and the user names and
+    passwords in them, as written, decoded, and as sent in a header.
 
-    Each credential is included as written in the URL, decoded, and as sent in a header. A user name is included too,
-    because it may be a token.
+    A user name is included too, because it may be a token.
     """
     from urllib.request import getproxies
 
@@ -76,14 +76,6 @@ def find_proxy_secrets() -> list[str]:
             sent = base64.b64encode((plain if colon else f"{plain}:").encode()).decode()
             secrets += [proxy, user, plain, sent, secret, unquote(secret)]
     return secrets
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def complete_url(text: str) -> str | None:
@@ -101,21 +93,21 @@ def complete_url(text: str) -> str | None:
         return None
     host, path = match["host"].strip("[]"), match["path"] or ""
     here = is_loopback(host)
-    named = here or _is_ip(host) or _DOMAIN.fullmatch(host) or begun[0]
+    is_address = not raises(ValueError, ip_address, host)
+    named = here or is_address or _DOMAIN.fullmatch(host) or begun[0]
     if not named and not match["port"] and not _VERSION.fullmatch(path.strip("/").split("/")[0]):
         return None
-    public = not here and not match["port"] and not _is_ip(host) and "." in host
+    public = not here and not match["port"] and not is_address and "." in host
     scheme = (begun["scheme"] or ("https" if public else "http")).lower()
     url = f"{scheme}://{text[begun.end() :]}"
     return url if url.lower() != text.lower() else None
 
 
 def redact_url(url: str) -> str:
-    """Return `url` with `***` in place of all parts that may be secret, so that it can be printed and stored.
+    """Return `url` with `***` in place of all parts that may be secret, so that it can be printed and stored. The
+    scheme, host and port are shown, and the path if it consists of common words such as `/openai/v1`.
 
-    The scheme, host and port are shown. The path is shown if it only consists of versions and words that are common for
-    model servers, such as `/v1` and `/openai/v1`. Everything else is masked. Text without a scheme or host is masked
-    completely.
+    Text without a scheme or host is masked completely.
     """
     try:
         parts = urlsplit(url)
@@ -133,9 +125,8 @@ def redact_url(url: str) -> str:
 
 
 def find_secret_parts(url: str | None) -> list[str]:
-    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked elsewhere.
-
-    The first part is the URL itself. If nothing is hidden or `url` is None, the list is empty.
+    """Return the parts of `url` that `redact_url` hides, longest first, so that they can be masked elsewhere. The first
+    part is the URL itself. If nothing is hidden or `url` is None, the list is empty.
     """
     if url is None or MASK not in redact_url(url):
         return []
@@ -151,7 +142,6 @@ def find_secret_parts(url: str | None) -> list[str]:
 
 def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
     """Return all strings that errors must not show: `values`, and the secret parts of the URL and of any proxies.
-
     Strings of three characters or fewer are omitted.
     """
     secrets = (*values, *find_secret_parts(base_url), *find_proxy_secrets())
@@ -159,10 +149,11 @@ def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Replace each secret in `text`, and each part of a secret with at least 8 characters, with `***`.
+    """Return `text` with `***` in place of each secret, and of each part of at least 8 characters of a secret. Whole
+    words that also occur in a secret stay, unless there are asterisks next to them.
 
-    This also handles servers that shorten keys or put asterisks in the middle. Whole words, such as `production` in
-    `production-4711`, are only masked if there are asterisks next to them.
+    This also handles servers that shorten keys or put asterisks in the middle. An example of a whole word is
+    `production` in `production-4711`.
     """
     longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     for secret in longest_first:
@@ -174,7 +165,7 @@ def mask_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def _mask_parts(text: str, secret: str) -> str:
-    """Mask every substring of `secret` with at least 8 characters that occurs in `text`, except for ordinary words."""
+    """Return `text` with every substring of `secret` with at least 8 characters masked, except for ordinary words."""
     starts = {secret[at : at + _SHORTEST] for at in range(len(secret) - _SHORTEST + 1)}
     pieces: list[str] = []
     shown = at = 0
@@ -193,7 +184,9 @@ def _mask_parts(text: str, secret: str) -> str:
 
 
 def _is_ordinary(text: str, at: int, end: int, secret: str) -> bool:
-    """Return whether `text[at:end]`, which is a part of `secret`, consists of a few whole words."""
+    """Return whether `text[at:end]`, which is a part of `secret`, consists of a few whole words without asterisks next
+    to them, so that it need not be masked.
+    """
     part = text[at:end]
     if len(part) > _LONGEST_WORDS or not _WORDS.fullmatch(part):
         return False

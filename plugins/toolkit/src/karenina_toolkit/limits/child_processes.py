@@ -51,16 +51,16 @@ class _Ended(Exception):
 
 
 def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonValue:
-    """Return the result of a function, called in a child process with limits of time and of memory (1 GB).
+    """Return the result of `function`, such as "karenina_math.comparing:compare", called in a child process with limits
+    of time and of memory (1 GB). Results are cached, and so are limits that were reached. Raises `LimitReached` and
+    `ChildError`.
 
-    `function` is a name such as "karenina_math.comparing:compare". The function must depend only on its arguments, and
-    return a JSON value. Equal calls run once: results, and limits that were reached, are cached. In the child process,
+    The function must depend only on its arguments, and return a JSON value. Equal calls run once. In the child process,
     Python code can neither use a network nor start programs nor write files, and environment variables are not
     inherited. On Linux, the process has a network of its own without devices, if the system allows it. A process that
     reaches a limit is killed and replaced.
 
     Any thread may call this; it blocks until the result is available. There is at most one child process for each core.
-    Raises `LimitReached` and `ChildError`.
     """
     return _pool.call(function, arguments, seconds)
 
@@ -90,7 +90,9 @@ class _Child:
             raise ChildError(f"a process for comparisons did not start ({_WORKER})") from error
 
     def ask(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """Send a job to the child process and return its reply. Raises `TimeoutError` and `_Ended`."""
+        """Send a job to the child process and return its reply. Raises `TimeoutError` if there is none in time, and
+        `_Ended` if the process ended. The process is not killed.
+        """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         try:
@@ -139,7 +141,9 @@ class _Pool:
     _results: OrderedDict[str, tuple[JsonValue, str | None]] = field(default_factory=OrderedDict)
 
     def call(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> JsonValue:
-        """Return the result of a call. See `call_limited`."""
+        """Return the result of a call from the cache or a child process. Raises `LimitReached` if it exceeded a limit,
+        which is cached too. See `call_limited`.
+        """
         key = json.dumps([function, seconds, arguments], sort_keys=True)
         with self._changed:
             known = self._results.get(key)
@@ -210,7 +214,6 @@ class _Pool:
 
     def _load(self, child: _Child, function: str) -> None:
         """Import the function's module in a child process. This also detects a process that is no longer running.
-
         Raises `_Ended` if the process has ended, and `ChildError` if the module cannot be imported.
         """
         try:
@@ -236,7 +239,7 @@ class _Pool:
             self._changed.notify()
 
     def close(self) -> None:
-        """Kill all child processes."""
+        """Kill all child processes, including busy ones, and wait until they have ended."""
         with self._changed:
             children = [*self._idle, *self._busy]
             self._idle.clear()

@@ -57,9 +57,8 @@ def serve() -> None:
 
 
 def _run(job: dict[str, Any], functions: dict[str, Callable[..., object]]) -> bytes:
-    """Return a job's result, the limit that it exceeded, or its error, encoded as JSON.
-
-    A job without arguments only imports the function.
+    """Return a job's result, the limit that it exceeded, or its error, encoded as JSON. A job without arguments only
+    imports the function.
     """
     name = job["function"]
     try:
@@ -77,7 +76,7 @@ def _run(job: dict[str, Any], functions: dict[str, Callable[..., object]]) -> by
 
 
 def _limit_resources(memory: int) -> None:
-    """Limit this process to `memory` bytes, and forbid it to write to files."""
+    """Limit this process to `memory` bytes where the system can, and forbid it to write to files."""
     for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)

@@ -42,10 +42,11 @@ _PORTS = ("llm", "parser", "agent")
 
 
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
-    """Check an installed package, and return it with the findings.
+    """Check an installed package, and return it with the findings, good and bad. Raises `PluginError` unless exactly
+    one distribution matches.
 
     `name` may be the name of a distribution, an import package or a plugin. The package's plugins are loaded and its
-    ports are created, but no model is called. Raises `PluginError` unless exactly one distribution matches.
+    ports are created, but no model is called.
     """
     package = find_package(name)
     plugins = active_plugins()
@@ -62,7 +63,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
-    """Check that the groups of the entry points exist, and that each entry point was loaded."""
+    """Yield findings about whether the groups of the entry points exist, and each entry point was loaded."""
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)
@@ -98,7 +99,7 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check the settings. If names conflict, nothing else is checked."""
+    """Yield findings about the settings. If names conflict, nothing else is checked."""
     try:
         all_settings()
     except ConfigError as error:
@@ -108,10 +109,9 @@ def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Findin
 
 
 def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
-    """Check each of a distribution's stages: the names that it declares, and its place in the plan.
-
-    Only plugins of this project and of the `required` distributions are considered, so that mistakes in other packages
-    have no effect.
+    """Yield findings about each of a distribution's stages: the names that it declares, and its place in the plan. Only
+    plugins of this project and of the `required` distributions are considered, so that mistakes in other packages have
+    no effect.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
     offered = tuple(stage for stage in registered_stages(plugins) if stage.distribution in counted)
@@ -132,7 +132,9 @@ def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]
 
 
 def _keys_of(registered: RegisteredStage) -> str:
-    """Return a description of the artifacts that a stage reads and writes, to add to a sentence."""
+    """Return a description of the artifacts that a stage reads and writes, to add to a sentence. It is empty if there
+    are none.
+    """
     optional = () if registered.stage.optional is ANY else registered.stage.optional
     reads = ", ".join(sorted(key.name for key in {*registered.stage.requires, *optional}))
     writes = ", ".join(sorted(key.name for key in {*registered.stage.produces, *registered.stage.revises}))
@@ -141,7 +143,6 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
     """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones.
-
     `offered` contains the stages that count as installed.
     """
     stage = registered.stage
@@ -190,6 +191,7 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
+    """Make a plan for a plain question with the stage, and return where it is, or why it cannot be placed."""
     name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
     mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"

@@ -56,9 +56,8 @@ class InstalledPackage:
 
     @property
     def roots(self) -> Mapping[str, list[Path]]:
-        """The packages and modules of the entry points, with their folders or files.
-
-        Packages and modules that cannot be found are omitted.
+        """The packages and modules of the entry points, with their folders or files. Packages and modules that cannot
+        be found are omitted.
         """
         roots: dict[str, list[Path]] = {}
         for module in (point.module for point in self.points):
@@ -68,7 +67,7 @@ class InstalledPackage:
         return roots
 
     def sources(self) -> Iterator[Path]:
-        """Yield the source files of the packages, without their tests."""
+        """Yield the source files of the packages, except those in folders named `tests`."""
         for place in (root for places in self.roots.values() for root in places):
             if place.is_file():
                 yield place
@@ -79,10 +78,10 @@ class InstalledPackage:
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Find an installed distribution by its own name, or by the name of one of its import packages or plugins.
+    """Return the installed distribution with the given name, or with an import package or plugin of this name. Raises
+    `PluginError` unless exactly one matches.
 
-    Distributions without Karenina plugins are only found by their own name. Raises `PluginError` unless exactly one
-    distribution matches.
+    Distributions without Karenina plugins are only found by their own name.
     """
     owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
     for group in installed().groups:
@@ -129,7 +128,7 @@ def unmet_requirements(
 
 
 def requirements(distribution: Distribution) -> Iterator[Requirement]:
-    """Yield the requirements of a distribution, including its extras."""
+    """Yield the requirements of a distribution, including its extras. Invalid ones are omitted."""
     for text in distribution.requires or ():
         try:
             yield Requirement(text)
@@ -145,7 +144,9 @@ def check_metadata(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
-    """Check the requirements and the Python version, and check that the requirement of the core has an upper bound."""
+    """Yield findings about the requirements, the Python version, and whether the requirement of the core has an upper
+    bound.
+    """
     here = package.distribution
     named = {canonical(required.name) for required in requirements(here)}
     found = {name: distribution for name in named for distribution in [*Distribution.discover(name=name)][:1]}
@@ -178,6 +179,9 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
+    """Yield a finding for each imported package that the distribution does not require, or requires only indirectly. If
+    there is no problem, the last finding is `ok`.
+    """
     needed = [
         requirement
         for requirement in requirements(package.distribution)
@@ -219,7 +223,7 @@ def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_types(package: InstalledPackage) -> Iterator[Finding]:
-    """Check that each package has a `py.typed` file."""
+    """Yield a problem for each package without a `py.typed` file, or that none is missing."""
     folders = {name: places for name, places in package.roots.items() if any(place.is_dir() for place in places)}
     missing = [name for name, places in folders.items() if not any((place / "py.typed").is_file() for place in places)]
     for name in missing:
@@ -234,7 +238,9 @@ def _check_types(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _imported(package: InstalledPackage) -> dict[str, str]:
-    """Return the other packages that are imported, each with the location of the first import."""
+    """Return the top-level packages outside the standard library and the package itself that its source imports, each
+    with the location of the first import. Files that cannot be parsed are omitted.
+    """
     own = {name.partition(".")[0] for name in package.roots}
     places: dict[str, str] = {}
     for file in package.sources():
@@ -249,9 +255,8 @@ def _imported(package: InstalledPackage) -> dict[str, str]:
 
 
 def _needed_imports(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the top-level names that the code has to import.
-
-    Imports under TYPE_CHECKING, and imports whose failure is caught, are not included.
+    """Yield the top-level names that the code has to import, with their lines. Imports under TYPE_CHECKING, and imports
+    whose failure is caught, are not included.
     """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -274,7 +279,9 @@ def _catches_imports(handler: ast.ExceptHandler) -> bool:
 
 
 def _needs_of(name: str) -> Iterator[Requirement]:
-    """Yield a distribution's requirements, without its extras. If it is not installed, nothing is yielded."""
+    """Yield the requirements of an installed distribution, without its extras and those for other environments. If it
+    is not installed, nothing is yielded.
+    """
     for distribution in Distribution.discover(name=name):
         for need in requirements(distribution):
             if need.marker is None or need.marker.evaluate({"extra": ""}):
@@ -303,9 +310,8 @@ def _is_found(name: str) -> bool:
 
 @cache
 def _packages() -> Mapping[str, list[Distribution]]:
-    """Return the distributions that contain each top-level package.
-
-    `packages_distributions` does the same in ten times the time, as it makes a path of each installed file.
+    """Return the distributions that contain each top-level package, as `packages_distributions` does in ten times the
+    time. Cached, so packages that are installed later are missing.
     """
     found: dict[str, list[Distribution]] = {}
     for distribution in distributions():
@@ -324,9 +330,8 @@ def _owners(name: str) -> set[str]:
 
 
 def _root_of(module: str) -> tuple[str, list[Path]]:
-    """Return the outermost package of a module, and its paths. If it cannot be found, there are no paths.
-
-    Namespace packages are skipped, although they are imported.
+    """Return the outermost package of a module, and its folders or file. If it cannot be found, there are none. The
+    search imports its parents, and skips namespace packages.
     """
     parts = module.split(".")
     for end in range(1, len(parts) + 1):

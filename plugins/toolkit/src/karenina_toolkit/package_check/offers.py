@@ -33,8 +33,7 @@ _METHODS: Final = {
 
 
 def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check each hook that a distribution's plugins implement. Hooks may be broken or deprecated.
-
+    """Yield findings about each hook that a distribution's plugins implement: whether it works and is not deprecated.
     Hooks without parameters are called.
     """
     for owner in plugins.specifications.owners:
@@ -81,7 +80,7 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check a distribution's settings models: their defaults and descriptions."""
+    """Yield findings about a distribution's settings models: their defaults and descriptions."""
     models: dict[type[BaseModel], bool] = {}
     for offer in plugins.offers(karenina_settings):
         if offer.distribution == distribution:
@@ -106,8 +105,7 @@ def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding]:
-    """Check a settings model: its defaults, its descriptions, and the values that a benchmark may set.
-
+    """Yield findings about a settings model: its defaults, its descriptions, and the values that a benchmark may set.
     With `are_settings`, every field must have a default.
     """
     values = {}
@@ -146,7 +144,9 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
 
 
 def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Check that each of a distribution's adapters provides what it declares. Ports are created but not called."""
+    """Yield findings about whether each of a distribution's adapters provides what it declares. Ports are created but
+    not called.
+    """
     for adapter in registered_adapters(plugins):
         if adapter.distribution == distribution:
             findings = [
@@ -160,7 +160,9 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Yield the problems with an adapter. If the adapter can be used here, its ports are checked too."""
+    """Yield the problems with an adapter's declarations and, if it can be used here, with its ports, which are created
+    for an imaginary model.
+    """
     if not spec.description.strip():
         yield "problem", "the adapter has no description for `karenina plugins` to print; write description=..."
     if not spec.ports:
@@ -195,9 +197,8 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for an imaginary model, and check their methods.
-
-    If the adapter rejects this model both with and without an endpoint, only a warning is yielded.
+    """Create an adapter's ports for an imaginary model, and yield the problems with their methods. If the adapter
+    rejects this model both with and without an endpoint, only a warning is yielded.
     """
     served = ModelConfig(
         id="check",

@@ -70,10 +70,8 @@ class ReplyBounds:
 
 
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """Parse JSON with `loads`.
-
-    Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has more than `MOST_VALUES`
-    values.
+    """Parse JSON with `loads`. Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has
+    more than `MOST_VALUES` values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
         raise ValueError(f"the JSON has more than {MOST_VALUES} values")
@@ -109,7 +107,7 @@ def _inside(value: Any) -> Any:
 
 
 def find_port_error(error: BaseException | None) -> PortError | None:
-    """Return the `PortError` that `error` is or wraps, or None."""
+    """Return the `PortError` that `error` is or that led to it, or None. At most 20 causes are followed."""
     seen = 0
     while error is not None and seen < 20:
         if isinstance(error, PortError):
@@ -119,9 +117,8 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 
 def read_token_count(value: object) -> int:
-    """Convert a value to a token count, rounding it down and limiting it to `MOST_TOKENS`.
-
-    Numbers in strings are accepted. Negative numbers and anything that is not a number become 0.
+    """Convert a value to a token count, rounding it down and limiting it to `MOST_TOKENS`. Numbers in strings are
+    accepted. Negative numbers and anything that is not a number become 0.
     """
     if isinstance(value, str):
         value = _read_number(value)
@@ -151,7 +148,9 @@ def check_tool_call_count(where: str, calls: Sized) -> None:
 
 
 def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
-    """Return the reply with its counts and strings corrected, so that it can be stored safely."""
+    """Return the reply with invalid counts and characters corrected, so that it can be stored. If nothing changes, the
+    same object is returned.
+    """
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
     if (
@@ -170,7 +169,9 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
-    """Return the reply with its counts and strings corrected, so that it can be stored safely."""
+    """Return the reply with invalid counts and characters corrected, so that it can be stored. If nothing changes, the
+    same object is returned.
+    """
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model and reply.server_reason is None:
         return reply
@@ -178,10 +179,8 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Return the turn with its counts and strings corrected, so that it can be stored safely.
-
-    Raises `BrokenReply` if ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` if there are
-    too many tool calls.
+    """Return the turn with invalid counts and characters corrected, so that it can be stored. Raises `BrokenReply` if
+    ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` for too many tool calls.
     """
     message = _message(where, turn.message)
     return replace(
@@ -195,9 +194,8 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with its counts and strings corrected, so that it can be stored safely.
-
-    Raises the same exceptions as `sanitize_turn`.
+    """Return the reply with invalid counts and characters corrected, so that it can be stored. Raises the same
+    exceptions as `sanitize_turn`.
     """
     return replace(
         reply,
@@ -208,9 +206,8 @@ def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
 
 
 def sanitize_usage(usage: Usage) -> Usage:
-    """Limit each count to between 0 and `MOST_TOKENS`. If no count changes, return the same object.
-
-    Reasoning tokens are part of the output tokens and cannot exceed them.
+    """Return the usage with each count limited to between 0 and `MOST_TOKENS`, and reasoning tokens to the output
+    tokens that they are part of. If nothing changes, the same object is returned.
     """
     counts = (
         usage.input_tokens,
@@ -259,7 +256,7 @@ def _check_id(where: str, id: str | None) -> None:
 
 
 def _values(where: str, values: Any) -> Any:
-    """Return the JSON values with their strings corrected. Raises `BrokenReply` if they are nested too deeply."""
+    """Return the JSON values with lone surrogates replaced. Raises `BrokenReply` if they are nested too deeply."""
     try:
         check_depth(values)
     except ValueError as error:

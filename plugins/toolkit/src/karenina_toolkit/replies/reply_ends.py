@@ -107,12 +107,12 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
-    """Return the meaning of a server's finish reason. For "failed" and "other", also return the reason itself.
+    """Return the meaning of a server's finish reason, such as "length", and the reason itself if that is "failed" or
+    "other". Unknown and missing reasons are "other".
 
     Case, separators and the name of an enumeration, as in `FinishReason.MAX_TOKENS`, are ignored. If a reason has
     several parts, such as `content_filter: RECITATION`, the last known part is used. If it starts with an error, the
-    first known part is used. For an object, its `type` is used. Unknown and missing reasons are "other". For a missing
-    one, the returned text is `NO_REASON`.
+    first known part is used. For an object, its `type` is used. For a missing reason, the returned text is `NO_REASON`.
     """
     if isinstance(given, str):
         meaning = _MEANINGS.get(given)
@@ -138,11 +138,11 @@ def _spell(reason: str) -> str:
 
 
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the end of a chat completion choice. The result has the same form as that of `read_end`.
+    """Return the meaning of a chat completion choice's finish reason, as `read_end` does. The provider's own reason,
+    which gateways add, is used if it is not a normal end, or if the gateway's reason is unknown.
 
     If OpenAI has no equivalent for a provider's reason, gateways write `stop` and add the provider's own reason
-    (`native_finish_reason` for OpenRouter, and the same key in `provider_specific_fields` for LiteLLM). The provider's
-    reason is used if it is not a normal end, or if the gateway's reason is unknown.
+    (`native_finish_reason` for OpenRouter, and the same key in `provider_specific_fields` for LiteLLM).
     """
     end = read_end(choice.get("finish_reason"))
     if end[0] not in ("stop", "other"):
@@ -158,9 +158,8 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
 
 
 def more_serious(before: object, after: object) -> object:
-    """Return the more serious of two finish reasons in a stream, or the later one if they are equal.
-
-    A stream that was filtered, was cut off or failed keeps that reason, even if a normal end follows.
+    """Return the more serious of two finish reasons in a stream, or the later one if they are equal. A stream that was
+    filtered, was cut off or failed keeps that reason, even if a normal end follows.
     """
     if not before or not after:
         return after or before

@@ -49,9 +49,8 @@ _LATEX: Final = lazy_pattern(r"\\[A-Za-z]|\$(?:[^$\d\s]|[\t\n\r](?=[a-z]))[^$]*\
 
 
 def restore_backslashes(value: Any) -> Any:
-    r"""Restore lost backslashes in the strings of a JSON value, except in the keys of objects.
-
-    Judges forget to escape the backslashes of LaTeX commands and Windows paths, and JSON reads `\theta` as a tab.
+    r"""Return a JSON value with the backslashes restored that a judge forgot to escape in LaTeX commands and Windows
+    paths, so that JSON read `\theta` as a tab. Keys of objects are not changed.
     """
     if isinstance(value, str):
         if _LOST.search(value) is None:
@@ -69,7 +68,9 @@ def restore_backslashes(value: Any) -> Any:
 
 
 def _is_sure(match: re.Match[str]) -> bool:
-    """Return whether `match` is certainly a command."""
+    """Return whether a control character and the letters after it are certainly a LaTeX command that lost its
+    backslash.
+    """
     rest, after = match["rest"], _after(match)
     if rest is None:
         return after.isascii() and after.isalpha()
@@ -84,7 +85,9 @@ def _is_sure(match: re.Match[str]) -> bool:
 
 
 def _is_likely(match: re.Match[str], latex: bool) -> bool:
-    """Return whether `match` is probably a command. `latex` states whether the text contains other LaTeX."""
+    """Return whether a control character and the letters after it are probably a LaTeX command that lost its backslash.
+    `latex` states whether the text contains other LaTeX.
+    """
     text, rest, after = match.string, match["rest"], _after(match)
     if rest is None:
         return latex
@@ -99,15 +102,14 @@ def _is_likely(match: re.Match[str], latex: bool) -> bool:
 
 
 def _is_before_mathematics(match: re.Match[str]) -> bool:
-    """Return whether a possible command is followed by mathematics, such as a brace, operator or single letter.
-
-    The command consists of the match and the lookahead group `rest`, which must not be None.
+    """Return whether a possible command is followed by mathematics, such as a brace, operator or single letter. The
+    command consists of the match and the lookahead group `rest`, which must not be None.
     """
     return _MATHEMATICS.match(match.string, match.end() + len(match["rest"])) is not None
 
 
 def _restore_path(match: re.Match[str]) -> str:
-    """Restore the backslashes of a Windows path, unless it may just be text with line breaks or tabs."""
+    """Return a Windows path with its backslashes restored, unless it may just be text with line breaks or tabs."""
     path = match[0]
     if set(path) & set("\\\b\f\r") or {"\n", "\t"} <= set(path) or _FILE.fullmatch(path):
         return re.sub(r"[\b\f\n\r\t]", lambda mark: "\\" + _LETTERS[mark[0]], path)
@@ -115,9 +117,8 @@ def _restore_path(match: re.Match[str]) -> str:
 
 
 def _after(match: re.Match[str]) -> str:
-    """Return the character after a possible command, or an empty string at the end of the text.
-
-    The command consists of the match and the lookahead group `rest`, which may be None.
+    """Return the character after a possible command, or an empty string at the end of the text. The command consists of
+    the match and the lookahead group `rest`, which may be None.
     """
     end = match.end() + len(match["rest"] or "")
     return match.string[end : end + 1]
@@ -185,9 +186,8 @@ class LenientReader:
         return entries, at + 1
 
     def _next_entry(self, text: str, at: int, end: str) -> int:
-        """Return the index of the next entry or of the closing bracket `end`.
-
-        Entries are separated by a comma or line break. Raises `ValueError` if there is neither a separator nor `end`.
+        """Return the index of the next entry or of the closing bracket `end`. Entries are separated by a comma or line
+        break. Raises `ValueError` if there is neither a separator nor `end`.
         """
         after = _after_space(text, at)
         if text.startswith(",", after):
@@ -198,9 +198,8 @@ class LenientReader:
         return after
 
     def _key(self, text: str, at: int) -> tuple[str, int]:
-        """Read the key at index `at`, with or without quotes. Return it with the index of its end.
-
-        Raises `ValueError` if there is no key.
+        """Read the key at index `at`, with or without quotes. Return it with the index of its end. Raises `ValueError`
+        if there is no key.
         """
         if text[at : at + 1] in _STRINGS:
             return _read_string(text, at)
@@ -234,9 +233,8 @@ def _after_space(text: str, at: int) -> int:
 
 
 def _read_string(text: str, at: int) -> tuple[str, int]:
-    """Read the string at index `at`, in any kind of quotes. Return it with the index of its end.
-
-    Raises `ValueError` if the string does not end or contains an invalid escape.
+    """Read the string at index `at`, in any kind of quotes. Return it with the index of its end. Raises `ValueError` if
+    the string does not end or contains an invalid escape.
     """
     match = _STRINGS[text[at]].match(text, at)
     if match is None:
@@ -249,7 +247,7 @@ def _read_string(text: str, at: int) -> tuple[str, int]:
 
 
 def _in_double_quotes(match: re.Match[str]) -> str:
-    """Convert a quote or escaped character to the form required in double quotes."""
+    """Convert a quote or escape sequence from a string in other quotes to the form required in double quotes."""
     escaped = match[1]
     if escaped is None:
         return r"\""
@@ -280,9 +278,8 @@ class WrittenFloat(float):
 
 
 def read_float(text: str) -> float:
-    """Parse a JSON number. Return a `WrittenFloat` if a plain float would be printed differently.
-
-    Raises `ValueError` if the exponent is out of range for Decimal.
+    """Parse a JSON number. Return a `WrittenFloat` if a plain float would be printed differently. Raises `ValueError`
+    if the exponent is out of range for Decimal.
     """
     number = float(text)
     if repr(number) == text:
@@ -295,10 +292,8 @@ def read_float(text: str) -> float:
 
 
 def restore_digits(given: object, read: object) -> object:
-    """Restore digits that pydantic lost when it converted `given` to `read`.
-
-    In a float field, an integer beyond 2**53 stays an int. A Decimal is created from the original text. Lists, tuples
-    and dictionaries are searched, but nested models are not.
+    """Return `read`, which pydantic converted from `given`, with the digits restored that this lost. In a float field,
+    an integer beyond 2**53 stays an int. A Decimal is created from the original text. Nested models are not searched.
     """
     if isinstance(read, float):
         return given if type(given) is int and given != read and _rounds_to(given, read) else read

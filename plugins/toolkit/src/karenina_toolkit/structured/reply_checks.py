@@ -54,11 +54,11 @@ def text_reply(reply: Turn) -> LLMReply:
 
 
 def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) -> ParserReply:
-    """Convert a turn that was requested in `mode` to the reply of a parser port.
+    """Convert a turn that was requested in `mode` to the reply of a parser port: the turn's text or, if there is none
+    or the mode is "tool", the arguments of its tool call.
 
-    The reply's text is the text of the turn. If the turn has none, or the mode is "tool", the arguments of the tool
-    call are used. If there are several calls, their arguments are joined, which is not valid JSON. If `arguments` is
-    given, it is used instead of the calls' arguments.
+    If there are several calls, their arguments are joined, which is not valid JSON. If `arguments` is given, it is used
+    instead of the calls' arguments.
     """
     text = reply.message.content
     if mode == "tool" or not text.strip():
@@ -71,11 +71,12 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
-    """Send a request with `ask`, and return the reply if it is usable. `where` is the model and its server.
+    """Send a request with `ask`, and return the reply if it is usable. A refusal by the provider's filter becomes an
+    empty reply with the finish reason `content_filter`. Raises `PortError` if the request fails or the reply is
+    rejected.
 
-    If the provider's filter refuses the request, an empty reply with the finish reason `content_filter` is returned,
-    except for the `kind` "agent". Raises `PortError` if the request fails or the reply is rejected. `max_tokens` is
-    explained in `check_reply`.
+    For the `kind` "agent", a refusal is raised, too. `where` is the model and its server. `max_tokens` is explained in
+    `check_reply`.
     """
     try:
         reply = await ask()
@@ -85,9 +86,8 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
-    """Return an empty reply for a request that the provider's filter refused.
-
-    Its finish reason is `content_filter`. If `error` has another cause, or if `kind` is "agent", `error` is raised.
+    """Return an empty reply with the finish reason `content_filter` if the provider's filter refused the request. If
+    `error` has another cause, or if `kind` is "agent", `error` is raised.
     """
     if error.category is not ErrorCategory.FILTERED or kind == "agent":
         raise error
@@ -99,14 +99,12 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 
 
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
-    """Sanitize a reply, and return it if it is usable. `where` is the model and its server.
+    """Sanitize a reply, and return it if it is usable. Raises `PortError` if it failed or cannot be read, and
+    `EmptyReply` if it is empty but was neither cut off nor filtered. The replies of agents are only sanitized.
 
-    A judge's reasoning is not stored. However, if the text is empty and the reasoning contains a single JSON object,
-    the reasoning becomes the text. A reply without text counts as cut off if its reasoning used up `max_tokens`, even
-    if the server reports another reason. The replies of agents are only sanitized.
-
-    Raises `PortError` if the reply failed or cannot be read, and `EmptyReply` if it is empty but was neither cut off
-    nor filtered.
+    `where` is the model and its server. A judge's reasoning is not stored. However, if the text is empty and the
+    reasoning contains a single JSON object, the reasoning becomes the text. A reply without text counts as cut off if
+    its reasoning used up `max_tokens`, even if the server reports another reason.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -158,9 +156,8 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Explain why a reply is empty. `called` states whether it ended with a tool call.
-
-    The first of these that applies is given as the reason: the call, the `reasoning`, the `notes`, or the server.
+    """Explain why a reply is empty. `called` states whether it ended with a tool call. The first of these that applies
+    is given as the reason: the call, the `reasoning`, the `notes`, or the server.
     """
     if called:
         why = "the reply calls a tool that was not offered"

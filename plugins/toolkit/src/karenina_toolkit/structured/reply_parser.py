@@ -31,15 +31,17 @@ _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """Read the only JSON object in `text`. Return it with a flag that is true if it had to be extracted or repaired.
+    """Read the only JSON object in `text`, even amid prose or slightly malformed. Return it with a flag that is true if
+    it had to be extracted or repaired. Raises `ValueError` if there is no object, if there are several different ones,
+    or if it is incomplete.
 
     The following are removed: a code fence, prose before and after the object (even with braces), reasoning
     (`split_reasoning`), a list or string around the object, and repetitions of the object. The object may be almost
     JSON (`LenientReader`). Lost backslashes are restored (`restore_backslashes`), and unpaired surrogates become
     U+FFFD. Set `whole` for a reply that was cut off, so that nothing is repaired.
 
-    Raises `ValueError` if there is no object or there are several, if the object is malformed or incomplete, if a key
-    has two different values, or if it contains `NaN` or `Infinity`, which do not exist in JSON.
+    Also raises `ValueError` if a key has two different values, or if the object contains `NaN` or `Infinity`, which do
+    not exist in JSON.
     """
     value, mended = _read(text, whole=whole)
     if "\\" in text:
@@ -48,7 +50,9 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
-    """Read the object in `text` without restoring backslashes. See `read_object`."""
+    """Return the object in `text`, without restoring backslashes, with a flag that is true if it had to be extracted or
+    repaired. Raises `ValueError` if there is none. See `read_object`.
+    """
     stripped = text.strip()
     if not stripped:
         raise ValueError("the reply is empty")
@@ -73,10 +77,11 @@ def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
 
 
 def is_complete(text: str) -> bool:
-    """Return whether a judge's reply contains a complete JSON object.
+    """Return whether a judge's reply contains a complete JSON object. Text that ends in `}` with balanced braces does,
+    without being parsed.
 
-    It does if it ends in `}` and its braces are balanced. In that case, it is not parsed. A complete reply with wrong
-    contents would only be repeated by the judge. An incomplete one was cut off or never started.
+    A complete reply with wrong contents would only be repeated by the judge. An incomplete one was cut off or never
+    started.
     """
     if text.endswith("}") and text.count("{") == text.count("}"):
         return True
@@ -117,10 +122,8 @@ def _inside(text: str) -> dict[str, Any]:
 
 
 def _start_in(text: str) -> re.Pattern[str]:
-    """Return a pattern that matches the beginnings of objects in `text`.
-
-    It matches objects with unquoted keys if there is none with quoted keys, or if one with unquoted keys contains the
-    first object with quoted keys.
+    """Return the pattern that matches the beginnings of objects in `text`: objects with quoted keys, or with unquoted
+    keys if there are no others or one contains the first object with quoted keys.
     """
     quoted, bare = _OBJECT_START.search(text), _BARE_START.search(text)
     if quoted is None:
@@ -136,9 +139,8 @@ def _start_in(text: str) -> re.Pattern[str]:
 
 
 def _without_thoughts(text: str) -> str:
-    """Remove the reasoning from a reply. It ends at markers at the beginning, or at the last marker outside any object.
-
-    Markers in the strings of an object are ignored, because a judge may quote an answer.
+    """Return the reply without the reasoning at its beginning. Markers of reasoning in the strings of an object are
+    ignored, because a judge may quote an answer.
     """
     last_object = text.rfind("{")
     at = 0
@@ -159,10 +161,7 @@ def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
 
 
 def _last_end(text: str) -> int:
-    """Return the end of reasoning that has no opening marker, or 0.
-
-    The end is the last closing marker outside any object.
-    """
+    """Return the index after the last closing marker of reasoning outside any object, or 0 if there is none."""
     ends = [mark.span() for mark in MARK.finditer(text) if mark["close"]]
     if text.startswith("analysis"):
         ends = sorted((*ends, *(mark.span() for mark in _PLAIN_FINAL.finditer(text))))
@@ -199,9 +198,8 @@ def _check_outside(parts: list[str]) -> None:
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
-    """Read the object at index `at`, leniently if it is not JSON. Return it with the index of its end.
-
-    Raises `ValueError` if the object is incomplete or malformed.
+    """Read the object at index `at`, leniently if it is not JSON. Return it with the index of its end. Raises
+    `ValueError` if the object is incomplete or malformed.
     """
     try:
         return _with_clear_errors(lambda: _DECODER.raw_decode(text, at))
@@ -215,7 +213,9 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int]:
 
 
 def _with_clear_errors(read: Callable[[], T]) -> T:
-    """Return the result of `read`. If it fails because of deep nesting or huge numbers, raise a clear `ValueError`."""
+    """Return the result of `read`. Deep nesting and huge numbers raise a `ValueError` that names this cause. Other
+    errors propagate.
+    """
     try:
         return read()
     except json.JSONDecodeError:

@@ -26,12 +26,12 @@ def is_official(url: SplitResult) -> bool:
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """Convert `schema` to strict form if possible. Return the schema, and whether it is strict.
+    """Convert `schema` to the form that strict mode requires, and return it with True. If it has an optional key or an
+    open map, which cannot be strict, return it with False. Do not modify the result, because other calls may share it.
 
     Strict mode requires all keys and forbids any others. It supports `anyOf` but not `oneOf`, forbids keywords next to
-    a `$ref`, and has no defaults. A schema with an optional key or an open map cannot be strict. OpenAI's own service
-    (`official`) also forbids limits on string length. They are kept for other servers, because they keep the replies of
-    small models short. Do not modify the result, because other calls may share it.
+    a `$ref`, and has no defaults. OpenAI's own service (`official`) also forbids limits on string length. They are kept
+    for other servers, because they keep the replies of small models short.
     """
     try:
         text = to_json(schema)
@@ -47,9 +47,8 @@ def _cached_form(text: bytes, official: bool) -> tuple[dict[str, Any], bool]:
 
 
 def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, Any], bool]:
-    """Return the strict form of `schema` and True, or a copy and False if it cannot be strict.
-
-    `official` is explained in `strict_schema`.
+    """Return the strict form of `schema` and True, or a copy and False if it cannot be strict. `official` is explained
+    in `strict_schema`.
     """
     if not _can_be_strict(schema):
         return dict(schema), False
@@ -57,17 +56,15 @@ def _strict_form(schema: Mapping[str, Any], official: bool) -> tuple[dict[str, A
 
 
 def schema_name(schema: Mapping[str, Any]) -> str:
-    """Return a name for the schema that servers accept: its title, cut to 64 characters, or `answer`.
-
-    Anything but ASCII letters, digits, `_` and `-` is replaced with `_`.
+    """Return a name for the schema that servers accept: its title, cut to 64 characters, or `answer`. Anything but
+    ASCII letters, digits, `_` and `-` is replaced with `_`.
     """
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
 
 
 def _can_be_strict(schema: Any) -> bool:
-    """Return whether `schema` can be expressed in strict mode.
-
-    All keys must be required. There must be no open maps and no `allOf` with several schemas.
+    """Return whether `schema` can be expressed in strict mode. All keys must be required. There must be no open maps
+    and no `allOf` with several schemas.
     """
     if not isinstance(schema, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return True
@@ -131,9 +128,8 @@ _DEEPEST: Final = 4
 
 
 def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None = None) -> str:
-    """Describe the fields of an object's JSON Schema, one per line, with description, type and hint.
-
-    The lines follow the heading `Fields:`. `hints` contains hints keyed by field name.
+    """Return the heading `Fields:` and a line for each field of an object's JSON Schema with its description, type and
+    hint. `hints` contains hints keyed by field name.
     """
     lines = []
     for name, part in schema.get("properties", {}).items():

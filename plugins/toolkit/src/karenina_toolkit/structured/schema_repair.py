@@ -59,7 +59,8 @@ _EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent 
 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
-    """Repair `data` to match its schema. Return it with a flag that is true if anything changed. No value is lost.
+    """Return `data` with those values converted that have an unambiguous meaning in its schema, and a flag that is true
+    if anything changed. No value is lost, and mismatches may remain (see `find_mismatches`).
 
     - A boolean is converted from "true", "yes", "y", "1" and 1, or from "false", "no", "n", "0" and 0.
     - A number is converted from a string that is a JSON number, unless an enum contains the string itself.
@@ -69,27 +70,25 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     - An enum value is found for a string that differs in case, spaces or look-alike characters.
     - An object is unwrapped if it is the value of a single unknown key, as in `{"Answer": {...}}`.
 
-    Nothing else is changed. Use `find_mismatches` to find the remaining problems. Raises `SchemaTooComplex` after
-    `MOST_STEPS` comparisons.
+    Nothing else is changed. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return a sentence for each part of `data` that does not match `schema`.
-
-    Null always matches, and extra keys are ignored. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    """Return a sentence for each part of `data` that does not match `schema`. Null always matches, and extra keys are
+    ignored. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Repair `data`. Return it, whether anything changed, and the remaining mismatches.
+    """Repair `data`, and return it, whether anything changed, and a sentence for each remaining mismatch. Data that
+    already matches is only changed if it is wrapped in a single unknown key.
 
-    Data that already matches is only changed if it is wrapped in a single unknown key. Raises `SchemaTooComplex` after
-    `MOST_STEPS` comparisons.
+    Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     schema = _Root.of(schema)
     original = dict(data)
@@ -130,7 +129,7 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
-    """Repair `value` if the repair is unambiguous."""
+    """Return `value` with each part converted that has an unambiguous meaning in `schema`, and otherwise unchanged."""
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -145,7 +144,7 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
-    """Repair a value for a schema that has neither options nor an enum."""
+    """Return the repaired value for a schema that has neither options nor an enum."""
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")
@@ -172,7 +171,9 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
-    """Convert `value` to a list with repaired entries, unless it may mean several entries or none."""
+    """Return `value` as a list with repaired entries. If it is no list and may mean several entries or none, or if the
+    entries would not match, return it unchanged.
+    """
     items = schema.get("items")
     if isinstance(value, str):
         held = _parse_list(value) or _split_list(value)
@@ -190,7 +191,9 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
-    """Repair `value` for one of several schemas, unless it already matches or the possible repairs differ."""
+    """Return `value` repaired for one of several schemas. It stays as it is if it already matches one, if no repair
+    helps, or if the possible repairs differ.
+    """
     if any(not _fails(value, option, root) for option in options):
         return value
     repairs: list[Any] = []
@@ -243,7 +246,6 @@ def _fails(value: object, schema: Schema, root: _Root) -> bool:
 
 def _resolve(schema: Schema, root: Schema) -> Schema:
     """Return the schema that `schema` refers to. A single `allOf`, as written by pydantic, also counts as a reference.
-
     After 20 consecutive references, the result is an empty schema, which allows everything.
     """
     if "$ref" not in schema and "allOf" not in schema:
@@ -305,9 +307,8 @@ def _boolean(value: Any) -> Any:
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
-    """Convert `word` to a number. If this is not possible, return `value`.
-
-    Huge exponents cannot be converted. If `kind` is "integer", fractions cannot be converted either.
+    """Return the number that `word` states, or `value` unchanged if there is none, the exponent is huge, or it is a
+    fraction and `kind` is "integer".
     """
     if not _NUMBER.fullmatch(word):
         return value
@@ -320,6 +321,7 @@ def _number(word: str, kind: str, value: str) -> int | float | str:
 
 
 def _parse_list(text: str) -> list[Any] | None:
+    """Return the list in a JSON text, or None if it is anything else."""
     if not text.lstrip().startswith("["):
         return None
     try:
@@ -330,9 +332,8 @@ def _parse_list(text: str) -> list[Any] | None:
 
 
 def _split_list(text: str) -> list[Any] | None:
-    """Split a string at semicolons or line breaks, and remove bullets.
-
-    Returns None if there are no separators or if an entry is empty.
+    """Split a string at semicolons or, if there are none, line breaks, and remove bullets. Returns None if there are no
+    separators or if an entry is empty.
     """
     parts = [_BULLET.sub("", part).strip() for part in re.split(r";" if ";" in text else r"\n", text.strip())]
     return parts if len(parts) > 1 and all(parts) else None
@@ -345,9 +346,8 @@ def _wants_objects(schema: Schema, root: Schema) -> bool:
 
 
 def _has_type(value: object, kind: str) -> bool:
-    """Return whether a value has the JSON Schema type `kind`. 1.0 is an integer, and true is not a number.
-
-    Unknown types match every value.
+    """Return whether a value has the JSON Schema type `kind`. 1.0 is an integer, and true is not a number. Unknown
+    types match every value.
     """
     if isinstance(value, bool):
         return kind == "boolean"
@@ -397,9 +397,8 @@ _ARTICLES = {
 
 
 def object_schema(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON Schema of an object that has exactly these keys.
-
-    A judge fills in the keys in the given order, so put its reasoning before its decision.
+    """Return the JSON Schema of an object that has exactly these keys. A judge fills in the keys in the given order, so
+    put its reasoning before its decision.
     """
     return {
         "type": "object",

@@ -84,12 +84,12 @@ async def ask(
     *,
     attachments: tuple[Attachment, ...] = (),
 ) -> StructuredResult[T]:
-    """Ask a judge to fill in `schema`, and return the validated reply.
+    """Ask a judge to fill in `schema`, a second time if the reply is not accepted, and return the validated reply.
+    Raises `PortError` if a call fails, and `StructuredError` if no reply is accepted.
 
     `user` is the user message in the prompt for `task`, and has the `attachments`. `validate` converts the object, as
-    in `call_structured`. `model` defaults to the item's judge. Raises `PortError` if a call fails, and
-    `StructuredError` if no reply is accepted. If the last reply was incomplete, the item counts as failed, and a
-    resumed run runs it again.
+    in `call_structured`. `model` defaults to the item's judge. If the last reply was incomplete, the item counts as
+    failed, and a resumed run runs it again.
     """
     form = _Form(context.prompt(task, user, model, attachments=attachments), schema, validate)
     parser = context.parser(model)
@@ -114,19 +114,17 @@ async def call_structured(
     info: CallInfo = NO_INFO,
     who: str = _JUDGE,
 ) -> StructuredResult[T]:
-    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`.
+    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`. A reply that is not is
+    sent back with the reason, at most `reasks` times. Raises `StructuredError` if no reply is accepted, and `PortError`
+    if a call fails.
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
-
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whether or not
-    `validate` has a default for it.
-
+       `validate` has a default for it.
     3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` to reject the object.
 
-    An error is sent to the judge in another request, at most `reasks` times, unless the provider's filter stopped the
-    reply. Only two kinds of messages are sent: those written by pydantic itself, and those of an `InvalidReply`. Error
-    messages refer to the model as `who`. Raises `StructuredError` if no reply is accepted, and `PortError` if a call
-    fails.
+    The judge is not asked again if the provider's filter stopped the reply. Only two kinds of messages are sent to it:
+    those written by pydantic itself, and those of an `InvalidReply`. Error messages refer to the model as `who`.
     """
     form = _Form(messages, schema, validate, reasks, who)
     while True:
@@ -155,9 +153,8 @@ class _Form(Generic[T]):
         self._usage = NO_USAGE
 
     def read(self, reply: ParserReply) -> StructuredResult[T] | None:
-        """Return the result, or None if the judge should be asked again with the updated `messages`.
-
-        Raises `StructuredError` after the last attempt, or if the reply was filtered.
+        """Return the result, or None if the judge should be asked again with the updated `messages`. Raises
+        `StructuredError` after the last attempt, or if the reply was filtered.
         """
         self._tries += 1
         self._usage += reply.usage
@@ -184,9 +181,8 @@ class _Form(Generic[T]):
 
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Read and repair the object in a reply. Return it with a flag that is true if it was extracted or repaired.
-
-    Raises `InvalidReply` if there is no object that matches the schema.
+    """Return the object in a reply, repaired to match the schema, with a flag that is true if it was extracted or
+    repaired. Raises `InvalidReply` if there is no object that matches the schema.
     """
     try:
         parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")
@@ -209,9 +205,8 @@ def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dic
 
 
 def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the arguments of a tool call that a judge wrote as text, or None.
-
-    The result is always None if the schema has a field called `name`.
+    """Return the arguments of a tool call that a judge wrote as text, or None. The result is always None if the schema
+    has a field called `name`.
     """
     call = parsed.get("function", parsed)
     if not isinstance(call, dict) or "name" not in call or "name" in schema.get("properties", {}):
@@ -226,9 +221,8 @@ def _call_arguments(parsed: Mapping[str, Any], schema: Mapping[str, Any]) -> dic
 
 
 def _explain(error: ValueError, reply: ParserReply, who: str) -> tuple[str, str]:
-    """Return two explanations of an error: one for the judge, and one for the user.
-
-    The one for the judge does not contain text written by template code. `who` names the model that replied.
+    """Return two explanations of an error: one for the judge, and one for the user. The one for the judge does not
+    contain text written by template code. `who` names the model that replied.
     """
     if isinstance(error, ValidationError):
         for_judge, full = _join_errors(error, everything=False), _join_errors(error, everything=True)
@@ -245,7 +239,7 @@ def _explain(error: ValueError, reply: ParserReply, who: str) -> tuple[str, str]
 
 
 def _join_errors(error: ValidationError, *, everything: bool) -> str:
-    """Join pydantic's errors. Messages from template code are omitted unless `everything` is set."""
+    """Return pydantic's errors as one text. Messages from template code are replaced unless `everything` is set."""
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         place = ".".join(str(part) for part in problem["loc"]) or "the reply"

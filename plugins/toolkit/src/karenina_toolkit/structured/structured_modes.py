@@ -56,10 +56,8 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return whether the server rejected the mode or the schema, or None for other errors.
-
-    The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported. After other
-    errors, no other mode is tried.
+    """Return whether the server rejected the mode or the schema, or None for other errors, after which no other mode is
+    tried. The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported.
     """
     topic = _TOPICS.get(mode)
     message = error.server_text
@@ -100,15 +98,14 @@ async def with_best_mode(
     schema: Mapping[str, Any],
     ask: Callable[[StructuredMode], Awaitable[T]],
 ) -> tuple[T, StructuredMode]:
-    """Call `ask` in the first of the `modes` that the server supports. Return its result and the mode.
+    """Call `ask` in the first of the `modes` that the server supports, and return its result and the mode. Raises a
+    request's `PortError` if the error does not concern the mode, or if there are no modes left.
 
     `server` identifies the server and model. Rejections are remembered for as long as the event loop runs, which is one
     run. Concurrent calls wait a short time for the first one, so that they do not try a mode that will fail.
 
     If a server rejects only this schema, or has accepted the mode with another schema, the rejection only applies to
     this schema. If a call fails permanently in all remaining modes, its rejections are forgotten.
-
-    Raises a request's `PortError` if the error does not concern the mode, or if there are no modes left.
     """
     memory = _modes_of(server)
     shape = _SchemaKey(schema)
@@ -135,9 +132,8 @@ async def with_best_mode(
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
-    """Append the schema to the system message, for the mode `prompt`.
-
-    If the first message is not a system message, one is added.
+    """Return the messages with the schema at the end of the system message, for the mode `prompt`. If the first message
+    is not a system message, one is added.
     """
     order = (
         "Reply with one JSON object that fits this JSON Schema, and with nothing else:\n"
@@ -171,9 +167,8 @@ class _ModeTest:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> bool:
-        """Wait until the test ends. Return False if `give_up_at` or `patience` is reached first.
-
-        `patience` is a point in event loop time, not a number of seconds.
+        """Wait until the test ends. Return False if `give_up_at` or `patience` is reached first. `patience` is a point
+        in event loop time, not a number of seconds.
         """
         try:
             async with asyncio.timeout_at(min(self.give_up_at, patience)):
@@ -197,9 +192,8 @@ class _ServerModes:
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
-        """Remember a rejection, and return a function that forgets it.
-
-        If the server has accepted the mode before, the rejection only applies to the schema `shape`.
+        """Remember a rejection, and return a function that forgets it. If the server has accepted the mode before, the
+        rejection only applies to the schema `shape`.
         """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)

@@ -29,19 +29,16 @@ _IGNORED_KEYS = ("type", "cache_control")
 
 
 def describe_block(kind: str, block: Mapping[str, Any]) -> str:
-    """Describe a block on one line: `[kind]`, followed by its contents as JSON.
-
-    `type`, `cache_control` and empty values are omitted. Encoded bytes, such as pictures, are replaced with their
-    length.
+    """Describe a block on one line: `[kind]`, followed by its contents as JSON. `type`, `cache_control` and empty
+    values are omitted. Encoded bytes, such as pictures, are replaced with their length.
     """
     held = {key: value for key, value in block.items() if key not in _IGNORED_KEYS and value not in (None, "", [], {})}
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"
 
 
 def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """Return the list under `key`. If it is missing, return an empty one.
-
-    Raises `TraceFormatError` if the value is not a list.
+    """Return the list under `key`. If it is missing, return an empty one. Raises `TraceFormatError` if the value is not
+    a list.
     """
     value = data.get(key)
     if not value:
@@ -52,9 +49,8 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key` as a string, or None if it is missing.
-
-    Raises `TraceFormatError` if the value is neither a string nor an integer.
+    """Return the id or name under `key` as a string, or None if it is missing. Raises `TraceFormatError` if the value
+    is neither a string nor an integer.
     """
     value = data.get(key)
     if value is None or value == "":
@@ -70,7 +66,7 @@ def as_json(value: Any) -> str:
 
 
 def _shorten(value: Any) -> Any:
-    """Replace encoded bytes in a JSON value with their length."""
+    """Return a copy of a JSON value with encoded bytes replaced by their length."""
     if isinstance(value, str):
         return f"({len(value)} encoded characters)" if _ENCODED.fullmatch(value) else value
     if isinstance(value, Mapping):
@@ -81,9 +77,8 @@ def _shorten(value: Any) -> Any:
 
 
 def join_texts(role: Role, parts: Iterable[str | Message]) -> Iterator[Message]:
-    """Yield messages with the given role, joining consecutive strings with line breaks.
-
-    Parts that are already messages are yielded unchanged. If there are no parts, a single empty message is yielded.
+    """Yield messages with the given role, joining consecutive strings with line breaks. Parts that are already messages
+    are yielded unchanged. If there are no parts, a single empty message is yielded.
     """
     texts: list[str] = []
     is_empty = True
@@ -149,7 +144,9 @@ class TurnBuilder:
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """Yield the message of the turn, if a turn was started, and reset the builder."""
+        """Yield the message of the turn, if a turn was started, and reset the builder. Consume this even without
+        interest in the message, because a generator resets nothing before.
+        """
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)
             calls = tuple(self._calls)

@@ -16,10 +16,10 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 
 
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
-    """Convert recorded traffic to a trace. `exchanges` are objects with a `request` and its `response`.
+    """Convert recorded traffic to a single trace. Raises `TraceFormatError` if there are no exchanges, if one cannot be
+    read, or if they belong to several conversations (use `convert_conversations`).
 
-    Raises `TraceFormatError` if there are no exchanges, if one cannot be read, or if they belong to several
-    conversations. In the last case, use `convert_conversations`.
+    `exchanges` are objects with a `request` and its `response`.
     """
     conversations = _conversations(exchanges)
     if len(conversations) > 1:
@@ -33,7 +33,8 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
 
 
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
-    """Convert recorded traffic to traces, in the order in which the conversations begin.
+    """Convert recorded traffic to traces, one for each conversation, in the order in which they begin. Raises
+    `TraceFormatError` if an exchange cannot be read or a response contains several replies.
 
     An exchange continues a conversation in two cases:
 
@@ -43,8 +44,6 @@ def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
 
     Otherwise, it begins a new conversation, even if only the instructions differ. If a response has no message (an
     error, a token count, a blocked prompt), the conversation ends with the request, unless the request is repeated.
-
-    Raises `TraceFormatError` if an exchange cannot be read or a response contains several replies.
     """
     return [conversation.messages for conversation in _conversations(exchanges)]
 
@@ -97,9 +96,8 @@ def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
-    """Parse an exchange as far as possible without the earlier ones.
-
-    Raises `TraceFormatError` if the exchange has no request or response, or if their formats differ.
+    """Parse an exchange as far as possible without the earlier ones. Raises `TraceFormatError` if the exchange has no
+    request or response, or if their formats differ.
     """
     request = exchange.get("request") if isinstance(exchange, Mapping) else None
     response = exchange.get("response") if isinstance(exchange, Mapping) else None
@@ -123,8 +121,7 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return the entries of a response, and their format. If it gives a reason for having no message, there are none.
-
+    """Return the entries of a response, and their format. A response with a reason for having no message has none.
     Raises `TraceFormatError` if the format is unknown.
     """
     opened = open_reply(response)
@@ -143,7 +140,9 @@ def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
 
 
 def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation | None:
-    """If a request repeats the last conversation, add it there and return the conversation, otherwise None."""
+    """Return the last conversation if the request repeats it, with its entries replaced by the request's, which may
+    continue it. Otherwise, return None and change nothing.
+    """
     if not conversations:
         return None
     last = conversations[-1]
@@ -157,9 +156,8 @@ def _continue_repeated(conversations: Sequence[_Conversation], parsed: _ParsedEx
 
 
 def _continue_referenced(conversations: Sequence[_Conversation], parsed: _ParsedExchange) -> _Conversation:
-    """Add a request to the conversation whose last response it refers to, and return that conversation.
-
-    Raises `TraceFormatError` if there is no such conversation.
+    """Add a request to the conversation whose last response it refers to, and return that conversation. Raises
+    `TraceFormatError` if there is no such conversation.
     """
     for conversation in conversations:
         if conversation.response_ids[-1] == parsed.previous_id:
@@ -173,7 +171,7 @@ def _continue_referenced(conversations: Sequence[_Conversation], parsed: _Parsed
 
 
 def _restore_thoughts(messages: Sequence[Message], earlier: Sequence[Message]) -> list[Message]:
-    """Restore the reasoning from `earlier` messages that was not repeated."""
+    """Return the messages with the reasoning of the `earlier` ones at the same positions, where it was not repeated."""
     restored = list(messages)
     for place, message in enumerate(earlier):
         if message.reasoning and not restored[place].reasoning:

@@ -77,15 +77,16 @@ def has_content(text: str) -> bool:
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
-    """Split `text` into the reasoning at its start (or None) and the answer.
+    """Split `text` into the reasoning at its start, such as between `<think>` and `</think>`, and the answer. If there
+    is none, or nothing follows it, the reasoning is None and the whole text is the answer.
 
     - If the text starts with an opening marker, the reasoning ends at the first closing marker that is neither in a
       code fence nor quoted. If other pairs of markers follow directly, they are part of the reasoning too.
     - If there is no opening marker, because the server may have put it into the prompt, the reasoning ends at the last
       closing marker that is not just mentioned in a sentence.
 
-    Markers anywhere else belong to the answer. If nothing follows the reasoning, the whole text is the answer. With
-    `cut_off`, the whole text is then reasoning, and the answer is empty.
+    Markers anywhere else belong to the answer. With `cut_off`, if nothing follows the reasoning, the whole text is
+    reasoning, and the answer is empty.
     """
     if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
         return None, text
@@ -101,8 +102,7 @@ def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, st
 
 
 def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> list[Message]:
-    """Move the reasoning in assistant messages from `content` to `reasoning`.
-
+    """Return the trace with the reasoning at the start of each assistant message moved from `content` to `reasoning`.
     `cut_off` states whether the last message was cut off. A message with tool calls may consist only of reasoning.
     """
     last = len(trace) - 1
@@ -115,9 +115,8 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
-    """Move the reasoning in a message from `content` to the end of `reasoning`.
-
-    `cut_off` is explained in `split_reasoning`.
+    """Return the message with the reasoning at its start moved from `content` to the end of `reasoning`. `cut_off` is
+    explained in `split_reasoning`.
     """
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:
@@ -140,9 +139,8 @@ def _split_channels(text: str) -> tuple[str, str] | None:
 
 
 def _split_at_marks(text: str, *, cut_off: bool) -> tuple[str, str] | None:
-    """Split text at markers such as `<think>` into reasoning and answer. Return None if there is no reasoning.
-
-    If the text was `cut_off` in its reasoning, the answer is empty.
+    """Split text at markers such as `<think>` into reasoning and answer. Return None if there is no reasoning. If the
+    text was `cut_off` in its reasoning, the answer is empty.
     """
     every = list(MARK.finditer(text))
     begins = bool(every) and bool(every[0]["open"]) and not text[: every[0].start()].strip()
@@ -197,10 +195,8 @@ def _is_inside_line(text: str, start: int, after: int) -> bool:
 
 
 def _is_mentioned(text: str, opening: re.Match[str], closing: re.Match[str]) -> bool:
-    """Return whether a sentence only mentions a pair of markers.
-
-    In that case, there is almost nothing between them, or the first one is followed by a verb or comma, and the
-    sentence continues after the second one.
+    """Return whether a sentence only mentions a pair of markers. In that case, there is almost nothing between them, or
+    the first one is followed by a verb or comma, and the sentence continues after the second one.
     """
     if not opening["open"]:
         return False

@@ -21,10 +21,8 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return how the last reply in a recording ended. The result has the same form as that of `read_end`.
-
-    If the recording does not say, the result is ("stop", None). A refusal counts as "content_filter", as it does for a
-    live model.
+    """Return how the last reply in a recording ended, as `read_end` does. If the recording does not say, that is
+    ("stop", None). A refusal counts as "content_filter", as it does for a live model.
     """
     end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):
@@ -58,10 +56,11 @@ def is_limit_reached(recording: object) -> bool:
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Add the finish reason in `row` to the recording, which is part of `row`, and what else states how it ended.
+    """Return the recording with the finish reason that `row` states next to it, which requires converting a string to
+    an assistant message, and a list of messages to an object. Without such a reason, it is returned unchanged.
 
-    To store the reason, a string is converted to an assistant message, and a list of messages to an object. A reason in
-    the recording itself takes precedence. An object with `replicates` is not changed.
+    What else states how the conversation ended is added, too. A reason in the recording itself takes precedence. An
+    object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
     if (about := find_conversation(row)) is not None:
@@ -111,9 +110,8 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
-    """Yield an entry of the model and the objects in it that may contain a finish reason.
-
-    For other entries, nothing is yielded.
+    """Yield an entry of the model and the objects in it that may contain a finish reason. For other entries, nothing is
+    yielded.
     """
     if not isinstance(entry, Mapping) or entry.get("role", entry.get("type")) in _OTHERS:
         return

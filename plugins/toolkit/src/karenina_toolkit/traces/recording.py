@@ -68,15 +68,15 @@ class Envelope:
 
 
 def convert_recording(recording: Recording) -> list[Message]:
-    """Convert a recording in any known format to a trace.
+    """Convert a recording in any known format to a trace, detecting the format. Raises `TraceFormatError` if an entry
+    cannot be read, if formats are mixed, or if `recording` is not a recording.
 
     A recording is a list of messages, items or events in one of `FORMATS`, or an object that contains one
     (`ENVELOPES`), such as a request, a response, or the result or state of a framework. `Message` objects are returned
     unchanged. An empty list results in an empty trace.
 
     Nothing is lost silently: pictures and unknown blocks are described in text. Item ids, signatures, citations, log
-    probabilities and token counts are omitted. Raises `TraceFormatError` if an entry cannot be read, if formats are
-    mixed, or if `recording` is not a recording.
+    probabilities and token counts are omitted.
     """
     opened = open_recording(recording)
     if opened.format is None and all(isinstance(entry, Message) for entry in opened.entries):
@@ -85,9 +85,8 @@ def convert_recording(recording: Recording) -> list[Message]:
 
 
 def open_recording(recording: object) -> OpenedRecording:
-    """Return the entries of a recording without its envelope.
-
-    Raises `TraceFormatError` if the envelope is unknown, or if the recording is neither an object nor a list.
+    """Return the entries of a recording, taken out of the object around them (`ENVELOPES`) if there is one. Raises
+    `TraceFormatError` if that object is unknown, or if the recording is neither an object nor a list.
     """
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)
@@ -101,9 +100,8 @@ def open_recording(recording: object) -> OpenedRecording:
 
 
 def find_envelope(recording: Entry) -> Envelope | None:
-    """Return the envelope of a recording, or None if it is unknown.
-
-    Raises `TraceFormatError` if there are several candidates.
+    """Return the kind of object that a recording is, such as a response with choices, or None if it is unknown. Raises
+    `TraceFormatError` if it may be several kinds.
     """
     fitting = [envelope for envelope in ENVELOPES if envelope.marks(recording)]
     if not fitting and _is_single(recording):
@@ -117,9 +115,8 @@ def find_envelope(recording: Entry) -> Envelope | None:
 
 
 def is_conversation(document: object) -> bool:
-    """Return whether the keys of `document` show that it is a conversation rather than a list of outputs.
-
-    It must have a known envelope and an entry written by a model.
+    """Return whether the keys of `document` show that it is a conversation rather than a list of outputs. It must have
+    a known envelope and an entry written by a model.
     """
     try:
         opened = open_recording(document)
@@ -146,7 +143,8 @@ def _role_of(entry: Entry) -> object:
 
 
 def parse_json_conversation(text: str) -> Any:
-    """Parse text that is a complete conversation with a message from a model. Return None for anything else.
+    """Parse JSON text that is a complete conversation with a message from a model. Return None for any other text, even
+    if it is JSON.
 
     A JSON answer may also have keys such as `type` and `role`, but it contains no text from a model.
     """
@@ -170,9 +168,8 @@ def _has_model(document: Any) -> bool:
 
 
 def parse_conversation(text: str) -> list[Message] | None:
-    """Parse a complete conversation, in JSON or with headings or roles. Return None for anything else.
-
-    Raises `TraceFormatError` if the conversation cannot be read.
+    """Parse a complete conversation, in JSON or with headings or roles. Return None for anything else. Raises
+    `TraceFormatError` if the conversation cannot be read.
     """
     document = parse_json_conversation(text)
     if document is not None:
@@ -248,9 +245,8 @@ def _open_contents(document: Entry) -> OpenedRecording:
 
 
 def open_reply(response: Entry) -> OpenedRecording | None:
-    """Return the reply in the choices or candidates of a response, or None if it has neither.
-
-    Raises `TraceFormatError` if there are several replies.
+    """Return the reply in the choices or candidates of a response, or None if it has neither. Raises `TraceFormatError`
+    if there are several replies.
     """
     for key, inner, format in (("choices", "message", OPENAI), ("candidates", "content", GOOGLE)):
         several = get_entries(response, key)

@@ -36,11 +36,10 @@ _KINDS: Final = {
 
 
 def read_usage(data: Any) -> Usage:
-    """Convert the `usage` of a chat completion. Missing counts are 0.
+    """Convert the `usage` of a chat completion, however the server names the counts. Missing counts are 0, and
+    contradictory ones are raised so that input includes cached tokens, and output reasoning.
 
-    Some servers only include reasoning in the total, so the output is at least the total minus the input. If there are
-    more cached tokens than input tokens, they are added to the input. If there are more reasoning tokens than output
-    tokens, they are added to the output.
+    Some servers only include reasoning in the total, so the output is at least the total minus the input.
     """
     if not isinstance(data, Mapping):
         return Usage(calls=1)
@@ -79,10 +78,10 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
 
 
 def larger_usage(before: Any, after: Any) -> Any:
-    """Merge two `usage` objects of a stream, taking the larger value of each count.
-
-    Counts grow during a stream, but the last object may lack some of them or contain zeros. Either object may be
+    """Return the merger of two `usage` objects of a stream, with the larger value of each count. Either object may be
     missing, and neither is modified.
+
+    Counts grow during a stream, but the last object may lack some of them or contain zeros.
     """
     if not isinstance(before, Mapping):
         return after or before

@@ -36,10 +36,10 @@ _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
-    """Return a trace as text, with a heading such as `[2] assistant` for each message.
+    """Return a trace as text, with a heading such as `[2] assistant` for each message and `| ` before each line of
+    content, so that it cannot be mistaken for a heading. Reasoning is omitted unless `reasoning` is set.
 
-    Every line of content begins with `| `, so that it cannot be mistaken for a heading. Tool calls have their own
-    headings. Reasoning is omitted unless `reasoning` is set. Raises `TraceFormatError` if a recording cannot be read.
+    Tool calls have their own headings. Raises `TraceFormatError` if a recording cannot be read.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
@@ -82,17 +82,16 @@ class TraceVerdict:
 
 
 def final_ai_message(trace: Recording) -> str | None:
-    """Return the answer: the last message, if it is an assistant message that has text and no tool calls.
+    """Return the answer: the text of the last message, or None if that is not an assistant message that has text and no
+    tool calls. Earlier messages are never used.
 
-    If it is anything else, return None. Earlier messages are never used. Raises `TraceFormatError` if a recording
-    cannot be read.
+    Raises `TraceFormatError` if a recording cannot be read.
     """
     return _verdict(convert_recording(trace)).final
 
 
 def validate_trace(trace: Recording) -> TraceVerdict:
-    """Check that a trace can be read and ends in an answer (see `final_ai_message`).
-
+    """Return whether a trace can be read and ends in an answer (see `final_ai_message`), with the answer or the error.
     Never raises `TraceFormatError`.
     """
     try:
@@ -128,10 +127,11 @@ class AgentMetrics(TypedDict):
 
 
 def measure_trace(trace: Recording) -> AgentMetrics:
-    """Count assistant turns, tool calls, and tool results that are errors or look like errors.
+    """Return counts of assistant turns, tool calls, and tool results that are errors or look like errors. Raises
+    `TraceFormatError` if a recording cannot be read.
 
     A result looks like an error if it starts like an error message, if it is a JSON object with an error, or if it is
-    short and says that something failed. Raises `TraceFormatError` if a recording cannot be read.
+    short and says that something failed.
     """
     messages = convert_recording(trace)
     assistant_messages = [message for message in messages if message.role == "assistant"]

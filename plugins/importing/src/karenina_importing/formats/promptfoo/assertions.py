@@ -141,9 +141,9 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def read_part(transform: Any) -> str | None:
-    """Return the part of a response's JSON that a transform reads, such as `.city`.
+    """Return the part of a response's JSON that a transform reads, such as `.city`, or "" for the whole.
 
-    An empty string stands for the whole response. Returns None if the transform does anything else.
+    Returns None if the transform does anything else.
     """
     if not transform:
         return ""
@@ -152,7 +152,7 @@ def read_part(transform: Any) -> str | None:
 
 
 def _flat(assertions: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the assertions, including those in assertion sets."""
+    """Yield the assertions, with those in assertion sets in place of the set. Anything but mappings is skipped."""
     for assertion in assertions if isinstance(assertions, list) else ():
         if isinstance(assertion, Mapping) and assertion.get("type") == "assert-set":
             yield from (other for other in as_list(assertion.get("assert")) if isinstance(other, Mapping))
@@ -273,10 +273,9 @@ class _Converter:
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
-        """Make the field for JavaScript code that only searches the response for text.
+        """Return the field for JavaScript code that only searches the response for text, or None for any other code.
 
-        If `negated` is set, the field requires the opposite. Returns None for any other code, or if the test changes
-        responses.
+        If `negated` is set, the field requires the opposite. Also returns None if the test changes responses.
         """
         if self.transform or not isinstance(code, str):
             return None
@@ -417,7 +416,7 @@ def _reserved_names() -> frozenset[str]:
 
 
 def _unique(name: str, taken: Mapping[str, Any]) -> str:
-    """Return `name`, with a number appended if it is taken."""
+    """Return `name` or, if it is taken, the first of `name_2`, `name_3` and so on that is not."""
     number = 2
     unique = name
     while unique in taken:

@@ -64,9 +64,9 @@ def is_configuration(value: Any) -> bool:
 
 
 def is_test(value: Any) -> bool:
-    """Return whether a value is a test with variables.
+    """Return whether a value is a promptfoo test: it has variables, and either assertions or no other keys.
 
-    It must have a list of assertions, or no keys other than `vars`, `description`, `metadata` and `options`.
+    Keys that do not matter are `description`, `metadata` and `options`.
     """
     return (
         isinstance(value, Mapping)

@@ -62,7 +62,7 @@ class Folder:
         return paths
 
     def text(self, path: Path) -> str:
-        """Read the text of a file. Raises `NotRead` if this fails."""
+        """Return the text of a file below the folder. It is only read once. Raises `NotRead` if this fails."""
         if path not in self._texts:
             try:
                 with open_only_below(self.path):
@@ -72,7 +72,7 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Read a YAML or JSON file. Only YAML has line numbers.
+        """Return a YAML or JSON file below the folder, which is only read once. Only YAML has line numbers.
 
         Raises `BenchmarkFileError` if this fails.
         """
@@ -82,10 +82,9 @@ class Folder:
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Return the content of the file that matches `name`.
+        """Return the content of the file that matches `name`, parsed if it is YAML or JSON; of several files, a list.
 
-        This is the value of YAML or JSON, and otherwise the stripped text. If several files match, the result is a
-        list. Raises `NotRead` if there is none, or if one cannot be read or is not a text file.
+        Raises `NotRead` if there is none, or if one cannot be read or is not a text file.
         """
         contents = []
         for path in self.find(name):

@@ -96,9 +96,9 @@ class _Output:
     trimmed: bool = False
 
     def fit(self, text: str) -> str:
-        """Return `text` unchanged if this output can contain it.
+        """Return `text` unchanged, or raise `NotTranslated` if this output can never contain it, or if it is empty.
 
-        Raises `NotTranslated` if the output can never contain `text`, or if `text` is empty.
+        A text with capital letters, for example, is never in an output in lower case.
         """
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
@@ -193,10 +193,7 @@ class _Reader:
             self.at = blank.end()
 
     def _take(self, token: str | re.Pattern[str]) -> re.Match[str] | None:
-        """Match `token` at the current position, or return None.
-
-        If it matches, it is skipped together with any blanks after it.
-        """
+        """Return the match of `token` at the current position, and skip it and blanks after it, or return None."""
         pattern = re.compile(re.escape(token)) if isinstance(token, str) else token
         match = pattern.match(self.code, self.at)
         if match is not None:
@@ -274,10 +271,7 @@ class _Reader:
         return condition
 
     def _look_up(self, values: Mapping[str, T]) -> T:
-        """Read a constant and return its value.
-
-        Raises `NotTranslated` if `values` does not contain it.
-        """
+        """Read the name of a constant and return its value. Raises `NotTranslated` if it is not in `values`."""
         name = self._need(_NAME)[0]
         if name not in values:
             raise NotTranslated(self.code)
@@ -299,9 +293,9 @@ class _Reader:
                 return output
 
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
-        """Read a condition that holds if a regular expression is found.
+        """Return the condition that a regular expression is found in the response, or raise `NotTranslated`.
 
-        Raises `NotTranslated` if a method changes the output first.
+        It is raised if a method changes the output first, or if the expression cannot be translated.
         """
         if output != _Output():
             raise NotTranslated(self.code)

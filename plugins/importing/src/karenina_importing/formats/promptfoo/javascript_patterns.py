@@ -65,10 +65,9 @@ def escape(text: str, *, any_case: bool = False) -> str:
 
 
 def _literal(character: str, *, any_case: bool) -> str:
-    """Make the pattern for a character.
+    """Return the pattern for a character. With `any_case`, it contains both cases if IGNORECASE would miss one.
 
-    If `any_case` is set, the pattern contains both cases if IGNORECASE with ASCII would not match the other one. Raises
-    `NotTranslated` like `escape`.
+    Raises `NotTranslated` like `escape`.
     """
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:

@@ -96,9 +96,9 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return the keys of a test and its options that are not read.
+    """Return descriptions of the keys of a test and its options that are not read, and of keys with a wrong type.
 
-    This includes known keys that should contain an object but do not.
+    If `test` is not an object, there are none.
     """
     if not isinstance(test, Mapping):
         return []

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karenina_importing.formats.promptfoo.templates import show
+from karenina_toolkit.raising import raises
 
 _JUDGED: Final = "The answer that the response gives, as a name, a number or a few words"
 _MEANT: Final = "What the response says in answer to the question, in its own words"
@@ -113,17 +114,14 @@ def _length(value: Any, unit: str) -> dict[str, Any] | None:
 
 
 def _compiles(pattern: str) -> bool:
+    """Return whether a regular expression can be compiled for `regex`."""
     from karenina_toolkit.patterns import check_pattern
 
-    try:
-        check_pattern(pattern)
-    except ValueError:
-        return False
-    return True
+    return not raises(ValueError, check_pattern, pattern)
 
 
 def _split(text: str) -> list[str]:
-    """Split a string at commas. Values may be quoted."""
+    """Split a string at commas outside of quotes. Invalid quotes are kept, and then every comma splits."""
     try:
         return [part.strip() for part in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:
@@ -136,9 +134,9 @@ def texts_of(value: Any) -> list[str]:
 
 
 def number(value: Any, default: float) -> float:
-    """Convert a number, or a string that contains one, to a float.
+    """Convert a number, or a string that contains one, to a float, or return `default` for anything else.
 
-    Returns `default` if `value` is a boolean or not a finite number.
+    Booleans, infinity and NaN are not numbers here.
     """
     try:
         parsed = default if isinstance(value, bool) else float(value)

@@ -53,9 +53,10 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Fill in each `{{ ... }}` in a string.
+    """Return a string with each `{{ ... }}` replaced by its value.
 
-    Raises `NotFilled` if one of them cannot be filled in, or if the string becomes too long.
+    A missing variable becomes "" and is added to `missing`. Raises `NotFilled` if one of them cannot be filled in, or
+    if the string becomes too long.
     """
     parts: list[str] = []
     end = size = 0

@@ -196,7 +196,7 @@ def _is_number(text: str | None) -> bool:
 
 
 def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, Any]]:
-    """Yield all combinations of the items in variables that are lists. If `whole` is set, lists are kept.
+    """Yield all combinations of the items in variables that are lists, or with `whole` only the variables as they are.
 
     Raises `NotRead` if there are too many combinations.
     """

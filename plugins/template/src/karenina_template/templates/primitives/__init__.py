@@ -141,9 +141,8 @@ def known_primitives() -> Mapping[str, type[Primitive]]:
 
 
 def primitives_by_field_type() -> dict[str, str]:
-    """Return the names of the registered primitives that have a `field_type`, keyed by this type.
-
-    The keys of third-party primitives include the package, such as `my_package.colour`.
+    """Return the names of the registered primitives that have a `field_type`, keyed by this type. The keys of
+    third-party primitives include the package, such as `my_package.colour`.
     """
     return {
         namespace_of(primitive) + primitive.field_type: name
@@ -153,7 +152,9 @@ def primitives_by_field_type() -> dict[str, str]:
 
 
 def missing_pack(name: str) -> str | None:
-    """Return the plugin to install for a primitive or field type that is not registered, or None if it is unknown."""
+    """Return which plugin to install for a primitive or field type of this project that is not registered, as the end
+    of an error message. Returns None for registered and unknown names.
+    """
     from karenina_core.config.setting_owners import not_loaded  # not needed to load templates
 
     catalog = read_catalog()
@@ -164,9 +165,8 @@ def missing_pack(name: str) -> str | None:
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """Create a primitive from `data` in the format of `Primitive.to_json`.
-
-    Raises `ValueError` if the data is invalid, and `UnknownPrimitive` if the type is unknown.
+    """Create a primitive from `data` in the format of `Primitive.to_json`. Raises `ValueError` if the data is invalid,
+    and `UnknownPrimitive` if the type is unknown.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
         raise ValueError(f'a primitive must be {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004

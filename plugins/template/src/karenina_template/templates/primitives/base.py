@@ -68,33 +68,31 @@ class Primitive(BaseModel):
     """The `type` used in files for text fields that this primitive compares, such as "quantity", or None."""
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether `extracted` passes for the ground truth `expected`. None never passes.
+        """Return whether `extracted` passes for the ground truth `expected`, or `Undecided` if this is unclear, for
+        example if a date can be read in two ways. None never passes. Raises `ValueError` if `expected` is not a valid
+        ground truth.
 
-        Return `Undecided` if this is unclear, for example if a date can be read in two ways. The item is then not
-        judged, and counts as wrong in the lower pass rate. Raises `ValueError` if `expected` is not a valid ground
-        truth, and `TypeError` if the primitive reads the raw response.
+        An undecided item is not judged, and counts as wrong in the lower pass rate. Raises `TypeError` if the primitive
+        reads the raw response.
         """
         raise TypeError(f"{type(self).__name__} does not compare values; it reads the response")
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
-        """Return the result of `check` for a value that a judge extracted from the raw `response`.
-
-        Verification calls this method. The default implementation ignores the response. `response` is empty if the
-        value comes from somewhere else.
+        """Return the result of `check` for a value that a judge extracted from the raw `response`, which the default
+        implementation ignores. Verification calls this method. `response` is empty if the value comes from somewhere
+        else.
         """
         return self.check(extracted, expected)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit for `extracted` from 0 to 1. By default, it is 1 for a pass and 0 for a failure.
-
-        This is not called if `check` returns `Undecided`.
+        """Return the credit for `extracted` from 0 to 1. By default, it is 1 for a pass and 0 for a failure. This is
+        not called if `check` returns `Undecided`.
         """
         return 1.0 if self.check(extracted, expected) is True else 0.0
 
     def check_trace(self, text: str) -> bool | Undecided:
-        """Return whether the raw response passes, or `Undecided` if this is unclear.
-
-        Raises `TypeError` if the primitive does not read the raw response.
+        """Return whether the raw response passes, or `Undecided` if this is unclear. Raises `TypeError` if the
+        primitive does not read the raw response.
         """
         raise TypeError(f"{type(self).__name__} compares values; it does not read the response")
 
@@ -110,17 +108,17 @@ class Primitive(BaseModel):
         """
 
     def accept(self, expected: object) -> object:
-        """Return a value that passes for `expected`, which is `expected` itself by default.
-
-        Override this if the ground truth itself does not pass, such as an excluded bound. `karenina check` uses it.
+        """Return a value that passes for `expected`, which is `expected` itself by default. Override this if the ground
+        truth itself does not pass, such as an excluded bound. `karenina check` uses it.
         """
         return expected
 
     def mutate(self, expected: object) -> object:
-        """Return a wrong value of the same kind as `expected`, or None (the default) if there is none.
+        """Return a wrong value of the same kind as `expected`, or None (the default) if there is none, for `karenina
+        check`, which reports templates that accept it. Must not raise an exception for a valid ground truth.
 
-        The value must be outside every tolerance. `karenina check` reports templates that accept it. If this returns
-        None, the field is listed as one that cannot be checked. Must not raise an exception for a valid ground truth.
+        The value must be outside every tolerance. If this returns None, the field is listed as one that cannot be
+        checked.
         """
         return None
 
@@ -160,9 +158,8 @@ class ReadingPrimitive(Primitive, defer_build=True):
     )
 
     def check_extracted(self, extracted: object, expected: object, response: str) -> bool | Undecided:
-        """Return the result of `check`, or False if `unreadable` is "wrong" and the value cannot be read.
-
-        The value must occur in `response` to count as wrong.
+        """Return the result of `check`, but False instead of `Unreadable` if `unreadable` is "wrong" and the value
+        occurs in `response`.
         """
         result = self.check(extracted, expected)
         if isinstance(result, Unreadable) and self.unreadable == "wrong" and stands_in(extracted, response):

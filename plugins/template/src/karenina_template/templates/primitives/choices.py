@@ -82,7 +82,9 @@ class Choice(ReadingPrimitive, defer_build=True):
         return f"{other}. {self.options[other]}"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the value names only the correct option, or `Unreadable` if it names none."""
+        """Return whether the value names the correct option and no other. `Unreadable` means that it names none, and
+        `Undecided` that other words may change which one.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -98,7 +100,9 @@ class Choice(ReadingPrimitive, defer_build=True):
         return named == {truth} if named else Unreadable(f"{text[:60]!r} names none of the options")
 
     def _truth(self, expected: object) -> str:
-        """Return the label of the correct option. Raises `ValueError` if there is no such option."""
+        """Return the label of the correct option, which `expected` gives by label or text. Raises `ValueError` if it
+        does not name exactly one.
+        """
         text = without_markup(text_of(expected) or "")
         reader = self._reader()
         labels = reader.by_label(text) or reader.by_text(text)

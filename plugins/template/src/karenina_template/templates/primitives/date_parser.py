@@ -132,11 +132,11 @@ def read_date(value: object, format: str | None = None) -> Moment | None:
 
 
 def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
-    """Return all readings of `value` as a complete date, which can be none, one or two.
+    """Return all readings of `value` as a complete date: none if it is not one, and two if day and month may be
+    exchanged, as in "01/02/2024", where the first reading takes the month first.
 
     `value` may be a date, a datetime, or a string of at most 80 characters. Set `format`, with the codes of
-    `datetime.strptime`, to accept only this format. Numbers are not dates. A string such as "01/02/2024" has two
-    readings, and in the first of them the month comes first.
+    `datetime.strptime`, to accept only this format. Numbers are not dates.
     """
     value = plain(value)
     if isinstance(value, datetime):
@@ -195,9 +195,8 @@ def find_dates(text: str) -> list[date]:
 
 
 def _read(text: str) -> tuple[Moment, ...]:
-    """Return the readings of `text` as a date, with or without a time.
-
-    Raises `ValueError` if the date or time does not exist.
+    """Return the readings of the whole of `text` as a date, with or without a time, or none if it is not one. Raises
+    `ValueError` if the date or time does not exist.
     """
     for shape in _SHAPES:
         match = shape.match(text)
@@ -214,7 +213,7 @@ def _read(text: str) -> tuple[Moment, ...]:
 
 
 def _whole_dates(match: re.Match[str]) -> list[datetime]:
-    """Return the readings of a match as complete dates. Raises `ValueError` if the date does not exist."""
+    """Return the one or two dates that a match can mean, or raise `ValueError` if the date does not exist."""
     parts = match.groupdict()
     year = int(parts["year"])
     if "month" in parts:
@@ -236,9 +235,8 @@ def _month(name: str) -> int:
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
-    """Return `day` with the time in the match. Digits beyond microseconds are dropped.
-
-    Raises `ValueError` if the time does not exist.
+    """Return `day` with the time in the match. Digits beyond microseconds are dropped. Raises `ValueError` if the time
+    does not exist.
     """
     hour = int(time["hour"])
     if time["half"]:

@@ -26,9 +26,8 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 
 
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
-    """Return whether a date passes, or `Undecided` if only one of its two readings does.
-
-    Without readings, the result is False. `extracted` is the date as written, for the reason.
+    """Return whether a date passes, `Undecided` if only one of its two readings does, or False if it has none.
+    `extracted` is the date as written, for the reason.
     """
     verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:
@@ -54,7 +53,7 @@ _ISO: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:$|[T ])")
 
 
 def _check_format(format: str | None) -> str | None:
-    """Raise `ValueError` if `format` does not contain year, month and day."""
+    """Return `format` unchanged, or raise `ValueError` if it does not contain year, month and day."""
     sample = date(2013, 11, 27)
     if format is not None:
         parsed = read_date(sample.strftime(format), format)
@@ -92,7 +91,9 @@ class DateMatch(_DatePrimitive):
         return another_day(self._truth(expected).at.date())
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the dates are the same, or `Undecided` if this depends on how they are read."""
+        """Return whether the dates are the same calendar day. `Undecided` means that this depends on how they are read,
+        that the value names another weekday, or that it may be the date in a form that is not read.
+        """
         right = self._truth(expected).at.date()
         readings = read_dates(extracted, self.format)
         others = [] if self.format is not None else [reading.at.date() for reading in read_dates(expected)[1:]]
@@ -108,6 +109,9 @@ class DateMatch(_DatePrimitive):
         return verdict
 
     def _truth(self, expected: object) -> Moment:
+        """Return the ground truth as a date, in `format` or ISO 8601. Raises `ValueError` if it is not one, or is
+        ambiguous.
+        """
         if self.format is None or _ISO.match(str(expected)):
             return read_date(expected, self.format) or super()._truth(expected)
         truth = read_date(expected, self.format)
@@ -156,7 +160,7 @@ class DateTolerance(_DatePrimitive):
 
 
 def _date_text(bound: object) -> str | None:
-    """Return a bound as a string, or None. Raises `ValueError` if it is not a complete date."""
+    """Return a bound as a string, or None if it is None. Raises `ValueError` if it is not a complete date."""
     if bound is None:
         return None
     text = bound.isoformat() if isinstance(bound, date) else bound
@@ -196,7 +200,7 @@ class DateRange(Primitive, defer_build=True):
         return self
 
     def mutate(self, expected: object) -> object:
-        """Return a day outside the range, or None if there is none."""
+        """Return a day two days outside a bound of the range, or None if there is none."""
         low, high = read_date(self.min), read_date(self.max)
         for bound, days in ((high, 2), (low, -2)):
             day = None if bound is None else another_day(bound.at, days)
@@ -218,10 +222,8 @@ class DateRange(Primitive, defer_build=True):
 
 
 def _not_after(earlier: Moment, later: Moment, bound: Moment | None = None) -> bool:
-    """Return whether `earlier` is not after `later`.
-
-    Only the dates are compared if `bound` has no time of day. Without `bound`, this applies if either moment has none.
-    Times with and without a time zone cannot be compared, so the result is False.
+    """Return whether `earlier` is not after `later`, comparing only the dates if `bound` (without one, either moment)
+    has no time of day. Times with and without a time zone cannot be compared, so the result is False.
     """
     dates_only = not bound.has_time if bound else not (earlier.has_time and later.has_time)
     if dates_only:

@@ -105,7 +105,9 @@ class SetContainment(Primitive, defer_build=True):
         return [*items, foreign] if self.mode in ("exact", "subset") else [foreign]
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the sets have the relation required by `mode`."""
+        """Return whether the value's items, normalized and as a set, have the relation to the ground truth's that
+        `mode` requires. A value that is no collection fails.
+        """
         truth, items = self._truth(expected), items_of(extracted)
         if items is None:
             return False
@@ -121,10 +123,8 @@ class SetContainment(Primitive, defer_build=True):
                 return len(keys & truth) >= (self.min_overlap or 1)
 
     def _truth(self, expected: object) -> frozenset[Hashable]:
-        """Return the keys of the ground truth's items.
-
-        Raises `ValueError` if the ground truth is not a collection, contains None or NaN, or has too few items for the
-        mode.
+        """Return the keys of the ground truth's items. Raises `ValueError` if the ground truth is not a collection,
+        contains None or NaN, or has too few items for the mode.
         """
         items = items_of(expected)
         if items is None:
@@ -168,9 +168,8 @@ class OrderedMatch(Primitive, defer_build=True):
         return items is not None and self._texts(items) == truth
 
     def _truth(self, expected: object) -> list[str | None]:
-        """Return the ground truth's items as strings.
-
-        Raises `ValueError` if the ground truth is not a list of strings, numbers or dates.
+        """Return the ground truth's items as strings. Raises `ValueError` if the ground truth is not a list of strings,
+        numbers or dates.
         """
         items = items_of(expected, ordered=True)
         if items is None or None in (truth := self._texts(items)):

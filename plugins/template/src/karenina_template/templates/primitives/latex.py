@@ -26,7 +26,9 @@ _COMMAND: Final = re.compile(r"\\([A-Za-z]+)\s?")
 
 
 def plain_text(text: str) -> str:
-    """Return `text` with its LaTeX converted to plain text. Text without a backslash or a pair of $ is unchanged."""
+    r"""Return `text` with its LaTeX converted to plain text, such as `\frac{1}{2}` to 1/2. Text without LaTeX is nearly
+    unchanged: `{,}` becomes a comma.
+    """
     text = _MATH.sub(lambda match: match[1] if _is_mathematics(match[1]) else match[0], text)
     if "\\" not in text:
         return _RAISED.sub(r"^\1", text.replace("{,}", ","))

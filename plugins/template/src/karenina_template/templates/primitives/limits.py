@@ -95,9 +95,8 @@ def find_count(text: str) -> tuple[str, int]:
 
 
 def find_change(text: str, *, decrease: bool = False) -> str:
-    """Return the word that makes a quantity a change or a difference, as in *5 mg less*, or an empty string.
-
-    With `decrease`, only words that can make it negative are searched.
+    """Return the word that makes a quantity a change or a difference, such as *less* in *5 mg less*, or an empty
+    string. With `decrease`, only words that can make it negative are searched.
     """
     found = (_DECREASE if decrease else _CHANGE).search(_claim(text))
     return "" if found is None else found[0]
@@ -122,9 +121,8 @@ def without_refused(text: str) -> str:
 
 
 def find_limit_or_rejection(text: str, quantities: Sequence[Quantity]) -> str:
-    """Return the words that make the quantities of `text` limits or reject them, or an empty string.
-
-    Quantities that the parser has already read as limits, which have a `sign`, are not searched.
+    """Return the words that make the quantities of `text` limits or reject them, or an empty string. Quantities that
+    the parser has already read as limits, which have a `sign`, are not searched.
     """
     claim = _claim(text)
     found = _REJECTED.search(claim)

@@ -16,9 +16,8 @@ _folder: Final[ContextVar[Path | None]] = ContextVar("karenina_template_files", 
 
 @contextmanager
 def files_in(folder: Path | None) -> Iterator[None]:
-    """Inside the `with` block, resolve the relative paths in primitives against `folder`.
-
-    If it is None, they are resolved against the working directory.
+    """Resolve the relative paths in primitives against `folder` inside the `with` block, or against the working
+    directory if it is None. Nested blocks restore the outer folder.
     """
     before = _folder.set(folder)
     try:

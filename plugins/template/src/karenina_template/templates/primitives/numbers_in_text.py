@@ -57,9 +57,8 @@ class _Word:
         return self.written
 
     def nt_separated(self, previous: _Word) -> bool:
-        """Return whether the word and `previous` are separated by more than a single space.
-
-        Next to a hyphen, any space separates them.
+        """Return whether the word and `previous` are separated by more than a single space. Next to a hyphen, any space
+        separates them.
         """
         return self.space not in (("",) if "-" in (self.written, previous.written) else ("", " "))
 
@@ -81,10 +80,10 @@ class _Part:
 
 
 def read_numbers(text: str) -> Numbers | None:
-    """Return the numbers in `text`, or None if any of them is written in an unsupported form.
+    """Return the numbers in `text`, in digits and in English words, or None if any of them is written in an unsupported
+    form, such as fractions in words, dozens, trillions, and ranges in words (*three to four million*).
 
     Years are read in pairs (*nineteen forty*, 1940), and digits together with the word after them (*3 thousand*, 3000).
-    Unsupported forms are fractions in words, dozens, trillions, and words in a list or range (*three to four million*).
     Number words in other languages are ignored.
     """
     if _UNREAD.search(text):

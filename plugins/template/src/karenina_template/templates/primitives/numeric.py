@@ -36,7 +36,7 @@ _USUAL: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[Inexact])
 
 
 def product(one: Decimal, other: Decimal) -> Decimal:
-    """Return the exact product of two numbers."""
+    """Return the product of two numbers without rounding, however many digits this takes."""
     try:
         return _USUAL.multiply(one, other)
     except Inexact:
@@ -64,7 +64,7 @@ def at_most(one: Decimal, other: Decimal, limit: Decimal) -> bool:
 
 
 def sign_of_sum(*terms: Decimal) -> int:
-    """Return the sign (-1, 0 or 1) of the exact sum of up to three numbers."""
+    """Return the sign (-1, 0 or 1) of the exact sum of up to three numbers, which may be too long to compute."""
     left = _by_size(terms)
     while len(left) > 1:
         first, second, *rest = left
@@ -121,17 +121,15 @@ class NumericPrimitive(Primitive, defer_build=True):
 
 
 def within(number: Decimal, truth: Decimal, tolerance: float, mode: Mode) -> bool:
-    """Return whether `number` is at most `tolerance` away from `truth`.
-
-    If `mode` is "relative", `tolerance` is a fraction of `truth`.
+    """Return whether `number` is at most `tolerance` away from `truth`. If `mode` is "relative", `tolerance` is a
+    fraction of `truth`.
     """
     return at_most(number, truth, product(exact(tolerance), unit(mode, truth)))
 
 
 def unit(mode: Mode, reference: Decimal) -> Decimal:
-    """Return the unit of a tolerance, which is 1, or the absolute value of `reference` if `mode` is "relative".
-
-    A unit of 0 allows no difference.
+    """Return the unit of a tolerance, which is 1, or the absolute value of `reference` if `mode` is "relative". A unit
+    of 0 allows no difference.
     """
     return reference.copy_abs() if mode == "relative" else Decimal(1)
 
@@ -270,9 +268,8 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
 
 
 def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
-    """Return the credit for a number that is `excess` beyond the limit for full credit.
-
-    The credit falls from 1 to 0 over `width`, linearly or with the square of the distance ("quadratic").
+    """Return the credit for a number that is `excess` beyond the limit for full credit: 1 up to the limit, falling to 0
+    over `width`, linearly or with the square of the distance ("quadratic").
     """
     if excess <= 0:
         return 1.0

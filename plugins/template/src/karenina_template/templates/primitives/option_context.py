@@ -69,7 +69,6 @@ def is_formula(option: str) -> bool:
 
 def is_part_of_formula(text: str, start: int, end: int) -> bool:
     """Return whether the number or symbol between two positions of `text` is part of another number or formula.
-
     Examples are *5 mg* in *2.5 mg*, *> 5 mg* and *5 mg/kg*, and *x* in *1/x*. The text is in lower case.
     """
     option = text[start:end]
@@ -97,10 +96,8 @@ def is_rejected_after(text: str, end: int) -> bool:
 
 
 def is_only_framed(text: str, start: int, end: int) -> bool:
-    """Return whether the words around an option only present it: *the city of Lima, the capital of Peru*.
-
-    Any other word may change what it means: *portal hypertension*, *before 1914*, *Lima beans*. The text is in lower
-    case.
+    """Return whether the words around an option only present it, as in *the city of Lima, the capital of Peru*. Any
+    other word may change what it means, as in *portal hypertension* or *Lima beans*. The text is in lower case.
     """
     if _FRAME_BEFORE.fullmatch(text, 0, start) is None and start:
         return False

@@ -114,7 +114,8 @@ class OptionReader:
         self._longest_first = sorted(plain.items(), key=lambda item: len(item[1]), reverse=True)
 
     def read(self, text: str, levels: int = 4) -> Named:
-        """Return the labels of the options that `text` names. Readings of the whole text are tried before its parts.
+        """Return the labels of the options that `text` names, `Mentioned` if words around them may change what they
+        mean, or `Undecided` with a reason. Readings of the whole text are tried before its parts.
 
         `levels` limits how many times words around an option are removed.
         """
@@ -139,7 +140,9 @@ class OptionReader:
         return bool(words[0]) and words[0] <= words[1]
 
     def _parts_of(self, label: str, text: str) -> frozenset[str]:
-        """Return the options that an option combines, such as *Both A and B* or *All of the above*."""
+        """Return the labels of the options that an option combines, as *Both A and B* or *All of the above* does, or an
+        empty set if it combines none.
+        """
         labels = list(self.options)
         if _ALL_ABOVE.fullmatch(text.strip(_ENDS)):
             return frozenset(labels[: labels.index(label)])
@@ -147,9 +150,9 @@ class OptionReader:
         return frozenset().union(*parts) if all(parts) and not _ALTERNATIVES.search(text) else _NONE
 
     def _combine(self, named: frozenset[str], text: str, *, is_list: bool = False) -> frozenset[str]:
-        """Return the option that combines the named ones, if there is one and they are not alternatives.
-
-        It may be named itself beside its parts, as in *D (A, B and C)*, but not in a list.
+        """Return the option that combines the named ones, as *Both A and B* does, if there is one and they are not
+        alternatives, and otherwise the named ones. It may be named itself beside its parts, as in *D (A, B and C)*, but
+        not in a list.
         """
         if len(named) > 1 and not _ALTERNATIVES.search(text):
             for label, parts in self._combined.items():
@@ -164,9 +167,8 @@ class OptionReader:
         return frozenset(exact or [label for label in self.options if label.casefold() == bare.casefold()])
 
     def by_text(self, text: str) -> frozenset[str]:
-        """Return the labels of the options whose text is `text`.
-
-        The strictest comparison that finds an option is used.
+        """Return the labels of the options whose text is `text`, by the strictest comparison that finds any: several
+        ignore case, accents, articles and style.
         """
         for form, options in self._forms:
             wanted = form(text)
@@ -184,7 +186,9 @@ class OptionReader:
         return labels | texts
 
     def _ordinal(self, text: str) -> Named:
-        """Return the option for an ordinal such as *the second*."""
+        """Return the option for an ordinal such as *the second*, or no option for other text. The result is `Undecided`
+        if a number may also be another option's text.
+        """
         match = _ORDINAL.fullmatch(text.strip(_ENDS).casefold())
         labels = list(self.options)
         if match is None or (match["noun"] and any(match[0] in option.casefold() for option in self.options.values())):
@@ -318,10 +322,8 @@ class OptionReader:
         return places
 
     def _mentions(self, text: str) -> frozenset[str] | Undecided:
-        """Return the options whose texts occur in `text`.
-
-        The result is empty if `text` rejects any of these options. It is undecided if one of them is part of another
-        number or formula, as *5 mg* is in *2.5 mg*.
+        """Return the options whose texts occur in `text`, or none if `text` rejects any of them. `Undecided` means that
+        one is part of another number or formula, as *5 mg* is in *2.5 mg*.
         """
         plain = left = _without_accents(text)
         places = self._places(text)
@@ -335,9 +337,8 @@ class OptionReader:
         return frozenset(label for label, _, _ in places)
 
     def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
-        """Split `text` into a set with the label at its start, the separator, and the rest.
-
-        The set is empty if there is no label.
+        """Split `text` into a set with the label at its start, the separator, and the rest. The set is empty if there
+        is no label.
         """
         match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
         if match is None:
@@ -350,7 +351,7 @@ class OptionReader:
 
 
 def without_markup(text: str) -> str:
-    """Fold the text, and remove LaTeX commands, tags and Markdown's bold."""
+    """Return the folded text without LaTeX commands, tags and Markdown's bold."""
     text = fold(_STRUCK.sub(" ", unescape(text)))
     for _ in range(4):
         text = _WRAPPED.sub(r" \1 ", text)
@@ -358,7 +359,7 @@ def without_markup(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """Fold the text, and remove spaces and punctuation around it."""
+    """Return the folded text without spaces and punctuation around it."""
     folded = " ".join(fold(text).split())
     bare = folded.strip(_ENDS)
     is_decimal = bare[:1].isdigit() and folded.lstrip(_ENDS.replace(".", "")).startswith(f".{bare[0]}")

@@ -106,7 +106,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return str(above_by(max(self._truth(expected).numbers), Decimal(1)))
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether number and unit are the same, or `Undecided` in the cases that the class describes."""
+        """Return whether number and unit are the same, `False` if they are clearly not, and `Undecided` with the reason
+        in the many cases that the class describes, such as other units, ranges and words that may change the number.
+        """
         truth, written = self._truth(expected), text_of(extracted)
         if written is None:
             return False
@@ -177,7 +179,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return ""
 
     def _contradiction(self, text: str, truth: Quantity) -> str:
-        """Return another quantity in brackets, such as *0.5 g* of *5 mg (0.5 g)* or *5 mL*, or an empty text."""
+        """Return another quantity in brackets that contradicts the ground truth, such as *0.5 g* in *5 mg (0.5 g)* or
+        *5 mL*, or an empty string.
+        """
         for inner in _BRACKETS.findall(text):
             for other in find_quantities(inner, self.decimal):
                 unit = find_unit(other.unit)
@@ -190,9 +194,8 @@ class NumberWithUnit(Primitive, defer_build=True):
         return ""
 
     def _truth(self, expected: object) -> Quantity:
-        """Return the ground truth as a quantity, with `unit` if it has none of its own.
-
-        Raises `ValueError` if the ground truth is not a number.
+        """Return the ground truth as a quantity, with `unit` if it has none of its own. Raises `ValueError` if the
+        ground truth is not a number.
         """
         text = text_of(expected)
         truth = None if text is None else read_quantity(plain_text(text), self.decimal)
@@ -201,9 +204,8 @@ class NumberWithUnit(Primitive, defer_build=True):
         return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
-        """Return whether `value` equals the ground truth, or `Undecided` with the reason.
-
-        If the ground truth has no unit, a percentage also equals the fraction that it represents.
+        """Return whether `value` equals the ground truth, or `Undecided` with the reason. If the ground truth has no
+        unit, a percentage also equals the fraction that it represents.
         """
         if not value.numbers:
             return Undecided("the value cannot be read as a number")
@@ -231,10 +233,8 @@ class _OtherUnit:
 
 
 def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
-    """Return whether two units are the same. A `value` without a unit ("") is assumed to have the ground truth's unit.
-
-    `Undecided` means that the field is undecided if the numbers are equal. `_OtherUnit` means that it is undecided in
-    any case.
+    """Return whether two units are the same. A `value` without a unit ("") has the ground truth's. `Undecided` means
+    that the field is undecided if the numbers are equal, and `_OtherUnit` that it is undecided in any case.
     """
     if not value:
         return True
@@ -297,9 +297,8 @@ def _is_pound(value: str, unit: str, truth: str, truth_unit: str) -> bool:
 
 
 def _noun(word: str) -> str:
-    """Return `word` in lower case and without a plural s, as far as this does not change its meaning.
-
-    Words of up to three letters may be symbols. They keep the s, and the case of a first letter that may be a prefix.
+    """Return `word` in lower case and without a plural s, as far as this does not change its meaning. Words of up to
+    three letters may be symbols. They keep the s, and the case of a first letter that may be a prefix.
     """
     folded = fold(word)
     if len(folded) > 3:
@@ -310,9 +309,8 @@ def _noun(word: str) -> str:
 
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
-    """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored.
-
-    The result is undecided if a number is within the other's range or limit, or if only another reading is equal.
+    """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored. The result is undecided
+    if a number is within the other's range or limit, or if only another reading is equal.
     """
     number, right = value.numbers[0], truth.numbers[0]
     if value.high or truth.high:

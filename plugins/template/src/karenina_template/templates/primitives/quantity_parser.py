@@ -136,9 +136,9 @@ def is_known_unit(text: str) -> bool:
 
 
 def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> Quantity | None:
-    """Return the quantity if `text` consists of exactly one, or None.
+    """Return the quantity if `text` consists of exactly one number or range with its unit, or None. Up to four words
+    after the number are its unit, whether or not the unit is known.
 
-    A range counts as one quantity. Up to four words after the number are its unit, whether or not the unit is known.
     `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first. `is_unit` determines which units of
     other forms, such as *J/(kg K)*, are known.
     """
@@ -176,12 +176,13 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> list[Quantity]:
-    """Return the quantities in `text` in order. `decimal` and `is_unit` work as in `read_quantity`.
+    """Return the quantities in `text` in order. Digits that cannot be read as a number give a quantity with empty
+    `numbers`. Text in brackets is ignored if there are digits elsewhere, and English number words are read if there are
+    none at all.
 
-    If the whole text is one quantity, it is read like in `read_quantity`. Otherwise, words after a number are only its
-    unit if the unit is known. Digits that cannot be read give a quantity with empty `numbers`. Text in brackets is
-    ignored if there are digits elsewhere. If the text has no digits, English number words are read. Several numbers in
-    words have no units.
+    `decimal` and `is_unit` work as in `read_quantity`. If the whole text is one quantity, it is read like in
+    `read_quantity`. Otherwise, words after a number are only its unit if the unit is known. Several numbers in words
+    have no units.
     """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
@@ -218,9 +219,8 @@ def split_pair(text: str) -> list[str]:
 
 
 def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
-    """Return the quantities in a string without digits, in English words: *forty-two grams*, *nineteen oh four*.
-
-    Only a single quantity can have a unit. The list is empty if the words cannot be read.
+    """Return the quantities in a string without digits, in English words: *forty-two grams*, *nineteen oh four*. Only a
+    single quantity can have a unit. The list is empty if the words cannot be read.
     """
     from text_to_num import alpha2digit
 
@@ -269,9 +269,8 @@ def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
 
 
 def _begin(text: str, digit: int, least: int) -> int:
-    """Return the position where a number starts, including its currency and sign.
-
-    `digit` is the position of its first digit. The result is at least `least`.
+    """Return the position where a number starts, including its currency and sign. `digit` is the position of its first
+    digit. The result is at least `least`.
     """
     head = _HEAD.search(text, least, digit)
     return digit - len(head[0].lstrip()) if head is not None else digit
@@ -291,9 +290,8 @@ def _plain(text: str) -> str:
 
 
 def _opening(text: str) -> tuple[str, int]:
-    """Return the comparison sign at the start of `text`, which may be "", and the position of the number.
-
-    A word such as *about* is skipped.
+    """Return the comparison sign at the start of `text`, which may be "", and the position of the number. A word such
+    as *about* is skipped.
     """
     at = 0
     if (about := _ABOUT.match(text)) is not None:
@@ -333,9 +331,8 @@ def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
 
 
 def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None]:
-    """Return the possible readings of a number, with the most likely one first.
-
-    The list is empty if the text is not a number. A number that is too large or too small becomes None.
+    """Return the possible readings of a number, with the most likely one first. The list is empty if the text is not a
+    number. A number that is too large or too small becomes None.
     """
     if match["ten"] is not None:
         return [_shifted(Decimal(1), int(match["ten"]))]
@@ -349,9 +346,8 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Convert digits with separators to their possible readings, each with a decimal point.
-
-    The list is empty if the digits are not a number.
+    """Convert digits with separators to their possible readings, each with a decimal point. The list is empty if the
+    digits are not a number.
     """
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
@@ -388,10 +384,8 @@ def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
 
 
 def _may_be_unit(rest: str, unit: str) -> bool:
-    """Return whether `unit` can be a unit. It may be empty.
-
-    A unit has up to four words without punctuation or digits, except for exponents. `rest` is the text after the
-    number, and `unit` is the same text without surrounding spaces.
+    """Return whether `unit` can be a unit. It may be empty. A unit has up to four words without punctuation or digits,
+    except for exponents. `rest` is the text after the number, and `unit` is the same text without surrounding spaces.
     """
     if len(unit.split()) > 4 or re.search(r"[,;:?!=<>()]", unit) or rest.startswith((".", "-", "/", "'")):
         return False

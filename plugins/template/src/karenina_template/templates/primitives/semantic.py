@@ -43,11 +43,11 @@ class SimilarityUnavailable(RuntimeError):
 
 
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
-    """Register the function that compares strings by meaning.
+    """Register the function that compares strings by meaning, for the whole process. Raises `ValueError` if another one
+    is registered; call `withdraw_similarity` first to replace it.
 
     `ready` is called before runs whose templates need it. It must raise `RuntimeError` if `provider` cannot work.
-    Registering the same provider again only replaces `ready`. Raises `ValueError` if there is another provider. Call
-    `withdraw_similarity` first to replace it.
+    Registering the same provider again only replaces `ready`.
     """
     if _providers and _providers[0] != provider:
         raise ValueError(
@@ -64,9 +64,8 @@ def withdraw_similarity() -> None:
 
 
 def similarity(one: str, another: str, model: str | None = None) -> float:
-    """Return the similarity of two strings according to an embedding model. None means the default model.
-
-    Raises `SimilarityUnavailable` if no plugin can compare strings.
+    """Return the similarity of two strings according to an embedding model. None means the default model. Raises
+    `SimilarityUnavailable` if no plugin can compare strings.
     """
     if not _providers:
         raise SimilarityUnavailable
@@ -111,9 +110,8 @@ class SemanticMatch(Primitive, defer_build=True):
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the strings are similar enough.
-
-        Raises `SimilarityUnavailable` if no plugin can compare strings.
+        """Return whether the strings are similar enough. Raises `SimilarityUnavailable` if no plugin can compare
+        strings.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():

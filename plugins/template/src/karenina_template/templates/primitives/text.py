@@ -34,9 +34,8 @@ _MOST_OPENINGS: Final = 1000
 
 
 def _other_words(primitive: Primitive, expected: object) -> object:
-    """Return words that do not pass, if possible. If the ground truth is a list, returns a list.
-
-    Returns None if the ground truth is neither a string nor a list nor None.
+    """Return words that do not pass, if possible. If the ground truth is a list, returns a list. Returns None if the
+    ground truth is neither a string nor a list nor None.
     """
     value = plain(expected)
     if value is not None and not isinstance(value, str | list):
@@ -62,7 +61,7 @@ class ExactMatch(Primitive, defer_build=True):
         self._normalized_truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return different words, or a different number or date."""
+        """Return different words that do not pass, or a different number or date."""
         other = another(expected)
         if isinstance(other, str) and self.check(other, expected):
             return next((words for words in OTHER_WORDS if not self.check(words, expected)), other)
@@ -74,9 +73,8 @@ class ExactMatch(Primitive, defer_build=True):
         return text is not None and normalize(text, self.normalize) == truth
 
     def _normalized_truth(self, expected: object) -> str:
-        """Return the normalized ground truth.
-
-        Raises `ValueError` if it cannot be converted to a string, or if normalization makes it empty.
+        """Return the normalized ground truth. Raises `ValueError` if it cannot be converted to a string, or if
+        normalization makes it empty.
         """
         truth = text_of(expected)
         if truth is None:
@@ -106,7 +104,7 @@ class _Contains(Primitive, defer_build=True):
         return self
 
     def _occurring(self, extracted: object) -> list[bool]:
-        """Return whether each substring occurs in the value or in one of its items."""
+        """Return, for each of the substrings, whether it occurs in the value or in one of its items."""
         items = items_of(extracted)
         texts = [text_of(item) for item in ([extracted] if items is None else items)]
         normalized = [normalize(text, self.normalize) for text in texts if text is not None]
@@ -122,7 +120,6 @@ class ContainsAny(_Contains):
 
     def mutate(self, expected: object) -> object:
         """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
-
         Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
@@ -140,7 +137,6 @@ class ContainsAll(_Contains):
 
     def mutate(self, expected: object) -> object:
         """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
-
         Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
@@ -170,7 +166,6 @@ class RegexMatch(Primitive, defer_build=True):
 
     def mutate(self, expected: object) -> object:
         """Return unrelated words, which any useful condition rejects. If the ground truth is a list, returns a list.
-
         Returns None for ground truths of other types, such as numbers.
         """
         return _other_words(self, expected)
@@ -237,7 +232,9 @@ class TraceContains(TracePrimitive, defer_build=True):
     case_sensitive: bool = True
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the substring occurs."""
+        """Return whether the response contains the substring, also within a word. Case is ignored unless
+        `case_sensitive` is set.
+        """
         if not self.case_sensitive:
             text, substring = text.casefold(), self.substring.casefold()
         else:

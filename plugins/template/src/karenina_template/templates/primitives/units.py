@@ -171,9 +171,8 @@ for _spelling, _unit in _UNITS.items():
 
 
 def find_unit(text: str) -> str | None:
-    """Return the known unit that `text` names, or None: "µg" for *micrograms*, and "mg/dl" for *mg per dL*.
-
-    Case only matters between units such as mW and MW.
+    """Return the known unit that the whole of `text` names, in one spelling for each: "µg" for *micrograms*, and
+    "mg/dl" for *mg per dL*. Returns None if it is unknown. Case only matters between units such as mW and MW.
     """
     written = " ".join(
         fold(text).translate(_PLAIN).replace("℃", "°C").replace("℉", "°F").replace("^", "").split()
@@ -189,9 +188,8 @@ def find_unit(text: str) -> str | None:
 
 
 def _one_unit(written: str) -> str | None:
-    """Return the unit for a spelling, or None if it is unknown. It may have a plural s and an exponent.
-
-    Case is ignored if only one unit matches and the case can be a matter of style.
+    """Return the unit for a spelling, or None if it is unknown. It may have a plural s and an exponent. Case is ignored
+    if only one unit matches and the case can be a matter of style.
     """
     for name in (written, written[:-1] if written.endswith("s") and len(written) > 3 else written):
         if name in _UNITS:
@@ -207,9 +205,8 @@ def _one_unit(written: str) -> str | None:
 
 
 def _differ_only_in_style(written: str, spelling: str) -> bool:
-    """Return whether the case of `written` can be a matter of style, as in *KG*, but not in *kG*, *S* for s, or *ML*.
-
-    M and P are other prefixes than m and p.
+    """Return whether the case of `written` can be a matter of style, as in *KG*, but not in *kG*, *S* for s, or *ML*. M
+    and P are other prefixes than m and p.
     """
     if len(written) > 4 or len(written) == 1:
         return len(written) > 1
@@ -233,10 +230,11 @@ def is_money(text: str) -> bool:
 
 
 def unit_of_amount(currency: str, words: str) -> str:
-    """Return the unit of an amount of money with the words after it: *$/month* for a *$* followed by *a month*.
+    """Return the unit of an amount of money with the words after it: *$/month* for a *$* followed by *a month*. Words
+    that only say what the amount is (*$5 in total*) are dropped, and all others kept, because they may change the
+    amount: *$ less*.
 
-    Words that say what the amount is (*$5 in total*) do not belong to it. All others do, because they may change the
-    amount: *$ less*, *$ gazillion*. A code is more precise than a sign before it: *CAD* for *$5 CAD*.
+    A code is more precise than a sign before it: *CAD* for *$5 CAD*.
     """
     words = words.strip(" .-")
     if (rate := _RATE.match(words)) is not None:

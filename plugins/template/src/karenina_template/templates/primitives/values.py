@@ -16,6 +16,7 @@ from typing import Annotated, Final
 from pydantic import AllowInfNan, BaseModel, Strict
 
 from karenina_toolkit.folding import fold
+from karenina_toolkit.raising import raises
 
 Number = Annotated[int, Strict()] | Annotated[float, Strict(), AllowInfNan(False)]
 """A finite number as a parameter. Bools and strings are not accepted."""
@@ -42,7 +43,6 @@ def plain(value: object) -> object:
 
 def text_of(value: object) -> str | None:
     """Return a single value as a string. Numbers and bools look as in Python, and dates and times as in ISO 8601.
-
     Returns None for None, NaN, infinities, collections and other objects.
     """
     if type(value) is str:
@@ -64,13 +64,12 @@ def text_of(value: object) -> str | None:
 
 
 def number_of(value: object) -> Decimal | None:
-    """Return `value` as a finite number, exactly as written, or None if it is not a number.
+    """Return `value` as a finite number, exactly as written, or None if it is not a number. Of strings, only plain ones
+    in ASCII digits are numbers: "5", "-2.50" and "1e-3", but not "1,200", "5 mg" or "nan". Neither are bools.
 
     0.1 is one tenth, whether it is a float or a string, because a float stands for the shortest decimal that converts
-    to it. Numbers with more than 10**15 digits before or after the decimal point are not supported.
-
-    A string must be a plain number in ASCII digits after folding, possibly with whitespace around it: "5", "-2.50",
-    "1e-3". Bools, "1,200", "3.5 %", "5 mg", "1_000", "nan" and "inf" are not numbers.
+    to it. Numbers with more than 10**15 digits before or after the decimal point are not supported. Strings are folded,
+    and may have whitespace around the number.
     """
     value = plain(value)
     try:
@@ -94,10 +93,8 @@ def number_of(value: object) -> Decimal | None:
 
 
 def stands_in(value: object, response: str) -> bool:
-    """Return whether `value`, as text, occurs in `response` as whole words.
-
-    For example, *iron* does not occur in *environment*. Case, spaces, Markdown's emphasis, and punctuation around the
-    value are ignored.
+    """Return whether `value`, as text, occurs in `response` as whole words. For example, *iron* does not occur in
+    *environment*. Case, spaces, Markdown's emphasis, and punctuation around the value are ignored.
     """
     words = _spaced(text_of(value) or "").strip(" .,;:!?\"'")
     return bool(words) and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", _spaced(response)) is not None
@@ -114,9 +111,8 @@ def exact(number: float) -> Decimal:
 
 
 def another(value: object) -> object:
-    """Return a different value of the same kind: the other bool, a higher number, the next day, or other words.
-
-    A collection becomes a list with one more item. Returns None for other types.
+    """Return a different value of the same kind: the other bool, a higher number, the next day, or other words. A
+    collection becomes a list with one more item. Returns None for other types.
     """
     value = plain(value)
     match value:
@@ -159,7 +155,7 @@ def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
 
 
 def another_day(value: date, days: int = 1) -> date | None:
-    """Return the date or time `days` later. If that is out of range, returns `days` earlier, or None."""
+    """Return the date or time `days` later, or earlier if that is out of range, or None if both are."""
     for step in (timedelta(days), timedelta(-days)):
         try:
             return value + step
@@ -169,9 +165,8 @@ def another_day(value: date, days: int = 1) -> date | None:
 
 
 def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
-    """Return the items of a list, tuple or set as a list. Returns None for anything else.
-
-    Sets are not accepted if `ordered` is set.
+    """Return the items of a list, tuple or set as a list. Returns None for anything else. Sets are not accepted if
+    `ordered` is set.
     """
     value = plain(value)
     if isinstance(value, list | tuple) or (isinstance(value, set | frozenset) and not ordered):
@@ -180,12 +175,11 @@ def items_of(value: object, *, ordered: bool = False) -> list[object] | None:
 
 
 def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
-    """Return a hashable key for `value`. Equal values have equal keys.
+    """Return a hashable key for `value`, so that equal values have equal keys: numbers by value (1 and 1.0), strings if
+    `text` makes them equal (by default, if they look the same), sets and dicts in any order.
 
-    Strings are equal if `text` converts them to the same string. By default, they are equal if they look the same.
-    Numbers are equal if they have the same value (1 and 1.0). A bool only equals a bool, and a string never equals a
-    number. A date equals its ISO string, and a list equals a tuple. Sets and dicts have no order. NaN and values that
-    are nested too deeply equal nothing.
+    A bool only equals a bool, and a string never equals a number. A date equals its ISO string, and a list equals a
+    tuple. NaN and values that are nested too deeply equal nothing.
     """
     try:
         return _key(value, text)
@@ -194,10 +188,7 @@ def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
 
 
 def _key(value: object, text: Callable[[str], str]) -> Hashable:
-    """Return a hashable key for a value. See `key_of`.
-
-    Raises `RecursionError` if the value is nested too deeply.
-    """
+    """Return a hashable key for a value. See `key_of`. Raises `RecursionError` if the value is nested too deeply."""
     value = plain(value)
     match value:
         case None | bool():
@@ -216,15 +207,7 @@ def _key(value: object, text: Callable[[str], str]) -> Hashable:
         case Mapping():
             return ("dict", frozenset((_key(key, fold), _key(item, text)) for key, item in value.items()))
         case _:
-            return ("other", type(value), value if _hashable(value) else object())
-
-
-def _hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+            return ("other", type(value), object() if raises(TypeError, hash, value) else value)
 
 
 def _odd_number(value: float | Decimal) -> Hashable:

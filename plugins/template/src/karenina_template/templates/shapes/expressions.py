@@ -89,10 +89,8 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """Return the meaning of a name or dotted name, such as "ExactMatch" or "date".
-
-        Returns None if the name is unknown, if it is a class in the source, or if the node is another kind of
-        expression.
+        """Return the name by which templates call what a name or dotted name means, such as "ExactMatch" for an
+        imported alias, or None if it is unknown, a class in the source, or another kind of expression.
         """
         if isinstance(node, ast.Name):
             if node.id in self.classes:
@@ -148,9 +146,10 @@ def shorten_source(node: ast.AST) -> str:
 
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
-    """Return the value of an expression. A member of an enum in the source becomes its value.
+    """Return the value of an expression that consists of literals, containers and known constructors, such as
+    primitives, which are called. Raises `UntrustedTemplate` for any other code, and `TemplateError` for mistakes.
 
-    Raises `UntrustedTemplate` for code, and `TemplateError` for mistakes.
+    A member of an enum in the source becomes its value.
     """
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):
@@ -195,9 +194,8 @@ def read_arguments(node: ast.Call, scope: Scope) -> tuple[list[ast.expr], dict[s
 
 
 def _read_call(node: ast.Call, scope: Scope) -> object:
-    """Call a known constructor and return the object.
-
-    Raises `TemplateError` for invalid arguments and unknown primitives, and `UntrustedTemplate` for all other calls.
+    """Call a known constructor and return the object. Raises `TemplateError` for invalid arguments and unknown
+    primitives, and `UntrustedTemplate` for all other calls.
     """
     name, constructor = scope.meaning(node.func), find_constructor(node, scope)
     if name is None or constructor is None:
@@ -220,7 +218,9 @@ def find_constructor(node: ast.Call, scope: Scope) -> Callable[..., object] | No
 
 
 def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
-    """Return the error for a call to an unknown primitive, or for code if the name has another meaning."""
+    """Return the error for a call to something other than a known constructor: an unknown primitive if the name means
+    nothing else, and otherwise untrusted code.
+    """
     function = node.func
     if isinstance(function, ast.Name) and not (
         function.id in scope.classes
@@ -241,7 +241,9 @@ def _unknown_call(node: ast.Call, scope: Scope) -> TemplateError:
 
 
 def _bad_parameter(name: str, error: ValidationError, constructor: object) -> str:
-    """Explain why a constructor rejected its arguments, suggesting names for unknown parameters."""
+    """Return why a constructor rejected its arguments, for an error message, suggesting names for unknown
+    parameters.
+    """
     problems: list[str] = []
     missing: list[str] = []
     fields = getattr(constructor, "model_fields", {})

@@ -31,11 +31,10 @@ _BOUNDS: Final[Mapping[type, str]] = {Ge: "ge", Le: "le", Gt: "gt", Lt: "lt", Mu
 
 
 def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
-    """Return whether `bounds` allow at most one value.
+    """Return whether `bounds` (minimum, maximum, exclusive minimum, exclusive maximum, each of which may be None) allow
+    at most one value. Returns False if they cannot be compared.
 
-    `bounds` are the minimum, the maximum, the exclusive minimum and the exclusive maximum, each of which may be None.
-    If `step` is set, values must be multiples of it, for example 1 for whole numbers. Returns False if the bounds
-    cannot be compared.
+    If `step` is set, values must be multiples of it, for example 1 for whole numbers.
     """
     low, high, above, below = bounds
     lows = [bound for bound in (low, above) if bound is not None]
@@ -85,7 +84,9 @@ class Opener:
         self._open_now: set[Any] = set()
 
     def changed(self, fields: Mapping[str, FieldInfo]) -> list[str]:
-        """Return the names of the fields whose types change when they are opened."""
+        """Return the names of the fields whose types have constraints that are not shown to a judge, so that opening
+        them changes their types.
+        """
         return [
             name
             for name, info in fields.items()
@@ -93,9 +94,10 @@ class Opener:
         ]
 
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
-        """Open the type of an annotation.
+        """Return the type without the constraints that are not shown to a judge, so that it accepts what a judge may
+        write: a literal or enum with a single option, for example, also accepts any other value of its type.
 
-        If the author chose to show its constraints (`shown`), only models within the type are opened. Set `is_option`
+        If the author chose to show its constraints (`shown`), only models within the type are changed. Set `is_option`
         for a type in a union, because the literals of a union are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
@@ -126,7 +128,8 @@ class Opener:
         shown: bool = False,
         is_option: bool = False,
     ) -> Any | None:
-        """Open `base` with the constraints in `metadata`, or return None if nothing changes.
+        """Return `base` with those constraints in `metadata` that are shown to a judge, itself opened (see `open`), or
+        None if nothing changes.
 
         `extra` is the field's `json_schema_extra`, in which the author can choose to show the constraints. For `shown`
         and `is_option`, see `open`.
@@ -150,9 +153,8 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
-        """Open a union. If none of its types changes, it is returned unchanged.
-
-        For `shown` and `is_option`, see `open`.
+        """Return a union with its types opened (see `open`). If all its literals together leave one option, the union
+        also accepts any other value of their types. Otherwise, if none of its types changes, it is returned unchanged.
         """
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
@@ -169,7 +171,9 @@ class Opener:
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Open an alias created by a `type` statement. If nothing changes, it is returned unchanged."""
+        """Return the type of an alias created by a `type` statement, opened (see `open`), or the alias itself if
+        nothing changes or it contains itself.
+        """
         if alias in self._open_now:
             return alias
         self._open_now.add(alias)
@@ -178,9 +182,8 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Open the fields of a model except `tags`. If none of their types changes, the model is returned unchanged.
-
-        A model that contains itself is not opened.
+        """Return a subclass of a model in which the types of the fields except `tags` are opened (see `open`), or the
+        model itself if none of them changes. Inside itself, a model is not opened.
         """
         if cls in self._open_now:
             return cls
@@ -207,9 +210,8 @@ def _or_any(annotation: Any) -> Any:
 
 
 def _options(annotation: Any) -> Iterator[object]:
-    """Yield the values that an annotation lists in literals and enums, also within unions.
-
-    Within a union, aliases and enums with a single option are skipped, because they are opened separately.
+    """Yield the values that an annotation lists in literals and enums, also within unions. Within a union, aliases and
+    enums with a single option are skipped, because they are opened separately.
     """
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Literal:

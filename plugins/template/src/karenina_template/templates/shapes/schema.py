@@ -46,7 +46,9 @@ class _NoWarnings(GenerateJsonSchema):
 
 
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
-    """Return the schema of `cls` for a judge, without the fields in `without`, and the omitted constraints.
+    """Return the schema of `cls` for a judge, without the fields in `without` and without constraints that can give a
+    ground truth away, and descriptions of these constraints by field. Raises `TemplateError` for an annotation that
+    JSON Schema does not support.
 
     The schema contains keywords that constrain values, and the descriptions of fields. It has no titles, defaults,
     examples or docstrings. All properties are required and may be null, and no others are allowed. Fields for reasoning
@@ -57,8 +59,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
     These are patterns and `multiple_of`, bounds, literals and enums that allow only a single value, and a literal in a
     union with other types. Names of fields and classes are kept, but `self_check` warns if they contain a ground truth.
 
-    Raises `TemplateError` for an annotation that JSON Schema does not support, and for a `VerifiedField` in a nested
-    model, because it would not be verified.
+    Also raises `TemplateError` for a `VerifiedField` in a nested model, because it would not be verified.
     """
     try:
         raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # not the override, which removes the verification data that is needed here
@@ -105,9 +106,8 @@ def schema_of_part(schema: Json, fields: Collection[str]) -> Json:
 
 
 def judge_part(adapter: TypeAdapter[Any]) -> tuple[Json, tuple[str, ...]]:
-    """Return the part of `judge_schema` for a field of the adapter's type, and the omitted constraints.
-
-    The type must not contain models or enums. Raises `PydanticInvalidForJsonSchema` if JSON Schema does not support it.
+    """Return the part of `judge_schema` for a field of the adapter's type, and the omitted constraints. The type must
+    not contain models or enums. Raises `PydanticInvalidForJsonSchema` if JSON Schema does not support it.
     """
     cleaning = _Cleaning()
     part = _nullable(cleaning.clean(adapter.json_schema(by_alias=False, schema_generator=_NoWarnings), ""))
@@ -120,7 +120,7 @@ def is_reasoning(name: str) -> bool:
 
 
 def with_description(part: Json, text: str) -> Json:
-    """Add a description to `part`, at the position where pydantic would put it among the sorted keys."""
+    """Return a copy of `part` with a description, at the position where pydantic would put it among the sorted keys."""
     before = {key: value for key, value in part.items() if key < "description"}
     after = {key: value for key, value in part.items() if key > "description"}
     return {**before, "description": text, **after}
@@ -150,7 +150,8 @@ class _Cleaning:
         return cleaned
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
-        """Return a cleaned part. `place` consists of its definition ("" for the root) and its property.
+        """Return a part of a schema without what a judge does not see, and describe omitted constraints in `unshown`.
+        `place` consists of the part's definition ("" for the root) and its property.
 
         `single` is the description that `unshown` gets for a single option in the part. If it is None, the option is
         kept.
@@ -197,9 +198,8 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Remove constraints from `part` that can give a ground truth away, and describe them in `unshown`.
-
-        `part` may be modified in place. For `place` and `single`, see `_clean`.
+        """Return `part` without constraints that can give a ground truth away, and add descriptions of them to
+        `unshown`. `part` may be modified in place. For `place` and `single`, see `_clean`.
         """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):
@@ -236,9 +236,8 @@ def _of_kind(options: Iterable[object], keywords: Json) -> Json:
 
 
 def _places(name: str, part: Json, definitions: Mapping[str, Json]) -> Iterator[tuple[str, str]]:
-    """Yield the places of a field and of the definitions it uses, as pairs of definition and property.
-
-    One element of each pair is an empty string.
+    """Yield the places of a field and of the definitions it uses, as pairs of definition and property. One element of
+    each pair is an empty string.
     """
     yield "", name
     yield from ((definition, "") for definition in _reachable(part, definitions))

@@ -67,17 +67,15 @@ def get_shape(key: Hashable, build: Callable[[], Shape]) -> Shape:
 
 
 def shape_of_declaration(declaration: Declaration) -> Shape:
-    """Return the shape of a declared template. Templates with equal keys share one shape.
-
-    Raises `TemplateError` if the class or schema cannot be built.
+    """Return the shape of a declared template. Templates with equal keys share one shape. Raises `TemplateError` if the
+    class or schema cannot be built.
     """
     return get_shape(("declared", declaration.shape()), lambda: _build(declaration))
 
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
-    """Return the shape of a class. The shape's `answer_class` is a subclass whose fields may be None.
-
-    Raises `TemplateError` if the class is invalid.
+    """Return the shape of a class, which is built once and stored on the class. The shape's `answer_class` is a
+    subclass whose fields may be None. Raises `TemplateError` if the class is invalid.
     """
     own = cls.__dict__.get("__shape__")
     if isinstance(own, Shape):
@@ -97,7 +95,9 @@ def shape_of_class(cls: type[BaseAnswer]) -> Shape:
 
 
 def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseAnswer]:
-    """Return a subclass of `cls` whose fields may be None. If an `opener` is given, the types are opened."""
+    """Return a subclass of `cls` whose fields may be None. If an `opener` is given, the types lose the constraints that
+    are not shown to a judge.
+    """
     fields: dict[str, Any] = {}
     for name, info in cls.model_fields.items():
         if name in OWN_FIELDS and not info.is_required():
@@ -126,6 +126,9 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 
 def _build(declaration: Declaration) -> Shape:
+    """Build the shape of a declared template: its answer class, the judge's schema, and what converts ground truths.
+    Nothing is executed.
+    """
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields
     plain = {name: field_shape for name, item in fields.items() if (field_shape := _plain_of_field(item)) is not None}
@@ -160,10 +163,8 @@ class _Plain:
 
 
 def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
-    """Return the adapter and schema for a field, or None if they cannot be shared.
-
-    They cannot be shared if the field has constraints or uses classes from its source, or if JSON Schema does not
-    support its type.
+    """Return the adapter and schema for a field, or None if they cannot be shared. They cannot be shared if the field
+    has constraints or uses classes from its source, or if JSON Schema does not support its type.
     """
     return None if item.constraints or item.annotation.classes() else _plain(item.annotation)
 
@@ -183,10 +184,10 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
-    """Build the class of a declared model.
+    """Build the class of a declared model, and add the classes of the source that it needs to `built`.
 
-    All fields of the answer may be None. If an `opener` is given, their types are opened. `built` maps names to the
-    other classes of the source. Missing classes are built and added to it.
+    All fields of the answer may be None. If an `opener` is given, their types lose the constraints that are not shown
+    to a judge.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}
@@ -209,7 +210,7 @@ def _model(
 
 
 def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
-    """Return the class or enum called `name` in the source, and store it in `built`."""
+    """Return the class or enum called `name` in the source, building it and storing it in `built` on the first call."""
     if name not in built:
         declared = declaration.classes[name]
         if isinstance(declared, ModelDeclaration):

@@ -52,7 +52,7 @@ class _PatternMismatchError(ValueError):
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
     """Return the template for `source`, which has the given `split`, or None if no pattern applies."""
-    pattern = _find_pattern(split)
+    pattern = find_pattern(split)
     if pattern is None:
         return None
     try:
@@ -63,11 +63,12 @@ def find_template(split: LiteralSplit, source: str) -> Template | None:
 
 def find_shape(split: LiteralSplit) -> Shape | None:
     """Return the shape of a template with the given `split`, or None if there is no pattern for it."""
-    pattern = _find_pattern(split)
+    pattern = find_pattern(split)
     return pattern.shape if pattern is not None else None
 
 
-def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
+def find_pattern(split: LiteralSplit) -> ParsedPattern | None:
+    """Return the pattern of a source with the given `split`, or None if there is none."""
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -84,9 +85,8 @@ def _find_pattern(split: LiteralSplit) -> ParsedPattern | None:
 def add_template(
     split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> None:
-    """Remember how `template` was parsed, unless this is the first source of its kind.
-
-    If no pattern can be made, this is remembered as well.
+    """Remember how `template` was parsed, so that `find_template` can make templates for sources that differ only in
+    some literals, unless this is the first source of its kind. If that is impossible, this is remembered as well.
     """
     with _lock:
         fixed = _fixed.get(split.rest, ())
@@ -135,6 +135,8 @@ class _Argument:
 
     def value(self, values: Values) -> object:
         """Return the argument's value for the given values of the literals."""
+        if not self.constants and self.last is not None:
+            return self.last[1]
         current = [_join_constant(places, values) for places in self.constants]
         if self.last is not None and _are_identical(self.last[0], current):
             return self.last[1]
@@ -159,7 +161,6 @@ def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _Litera
 
 def _make_reader(node: ast.expr, scope: Scope, constants: Mapping[int, tuple[int, ...]]) -> Callable[[Values], object]:
     """Return a function that reads an expression like `read_value`, but with other values for its `constants`.
-
     Constants and calls are read without the syntax tree, which is much faster.
     """
     if id(node) in constants:
@@ -213,6 +214,13 @@ class ParsedPattern:
         values: list[Any] = list(literals)
         for place, prefix in self.free:
             values[place] = literal_value(literals[place], prefix)
+        return self.fill(values, source)
+
+    def fill(self, values: Values, source: str) -> Template:
+        """Make a template for a source whose literals have the given values, where they are `free`.
+
+        Raises `ValueError` if the pattern does not apply.
+        """
         rules: dict[str, FieldRule] = {}
         descriptions: dict[str, str] = {}
         for name, described, arguments, options in self.fields:
@@ -255,9 +263,8 @@ def _are_identical(some: Values, others: Values) -> bool:
 def _make_pattern(
     literals: Sequence[str], source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> tuple[ParsedPattern, tuple[int, ...]]:
-    """Make a pattern, and return it with the indexes of the literals that must be the same.
-
-    Raises `ValueError` if this is not possible.
+    """Make a pattern, and return it with the indexes of the literals that must be the same. Raises `ValueError` if this
+    is not possible.
     """
     places = _LiteralIndex(literals, source)
     scope, answer = declaration.scope, declaration.answer
@@ -324,9 +331,8 @@ class _LiteralIndex:
             self._offsets.append(self._offsets[-1] + len(line) + 1)
 
     def constants(self, node: ast.expr) -> Iterator[tuple[ast.Constant, tuple[int, ...]]]:
-        """Yield the strings and numbers in an expression with the indexes of their literals.
-
-        Raises `ValueError` if the literals have other values.
+        """Yield the strings and numbers in an expression with the indexes of their literals. Raises `ValueError` if the
+        literals have other values.
         """
         for part in ast.walk(node):
             if isinstance(part, ast.Constant) and type(part.value) in (str, int, float):

@@ -52,9 +52,8 @@ class LiteralSplit:
 
 
 def split_literals(source: str) -> LiteralSplit | None:
-    """Return `source` split into its literals and the rest.
-
-    Returns None if the source is too long, or may contain literals such as f-strings and bytes.
+    """Return `source` split into its literals, which include comments, and the rest, or None if the source is too long,
+    or may contain literals such as f-strings and bytes.
     """
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None
@@ -88,9 +87,8 @@ def is_comment(literal: str) -> bool:
 
 
 def literal_value(literal: str, prefix: str = "") -> str | int | float:
-    """Return the value of a literal with its `prefix`.
-
-    Raises `ValueError` if the literal is not a valid string or number.
+    """Return the value of a literal with its `prefix`. Raises `ValueError` if the literal is not a valid string or
+    number.
     """
     quote = literal[0]
     if quote in "'\"" and "\\" not in literal:

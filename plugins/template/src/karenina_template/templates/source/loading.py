@@ -38,14 +38,14 @@ _MODULES: Final = (typing, datetime, enum, decimal, pydantic)
 
 
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
-    """Load the template in `source`.
+    """Load the template in `source`. Code in it is executed only if `trust` covers it; otherwise `UntrustedTemplate` is
+    raised before any of it runs.
 
     A source that contains only declarations (a docstring, imports of known names, classes with annotated fields) is
-    never executed, because the template can be built from them. Anything else is code, which is executed only if
-    `trust` covers it. Error messages use `name` for the template.
+    never executed, because the template can be built from them. Anything else is code. Error messages use `name` for
+    the template.
 
-    Raises `UntrustedTemplate` for code that is not trusted, before any of it runs. Raises `TemplateError`, with the
-    line if known, if the template is invalid.
+    Raises `TemplateError`, with the line if known, if the template is invalid.
     """
     split = split_literals(source)
     template = find_template(split, source) if split is not None else None
@@ -55,9 +55,8 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Load a template like `load_template`, but without looking in the source cache.
-
-    Pass the result of `split_literals` as `split` to add the template to the cache.
+    """Load a template like `load_template`, but without looking in the source cache. The template is added to the cache
+    only if the result of `split_literals` is passed as `split`, and never if it contains code.
     """
     try:
         tree = parse_source(source)
@@ -124,11 +123,11 @@ def _make_namespace() -> dict[str, object]:
 
 
 def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
-    """Execute the trusted source `tree`, and return its answer class and shape.
+    """Execute the trusted source `tree` in this process, and return its answer class and shape. It is executed only
+    once, unless its shape has been dropped from the cache.
 
-    It is executed only once, unless its shape has been dropped from the cache. It runs in its own module, which already
-    contains `names`, so it needs no imports. Raises `TemplateError`, with the line, if the source raises an exception
-    or has no class `Answer`.
+    It runs in its own module, which already contains `names`, so it needs no imports. Raises `TemplateError`, with the
+    line, if the source raises an exception or has no class `Answer`.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]
@@ -137,9 +136,8 @@ def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object
 
 
 def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shape:
-    """Execute a source in its own module, and return the shape of its answer class.
-
-    Raises `TemplateError`, with the line if known, if the source raises an exception or has no class `Answer`.
+    """Execute a source in its own module, and return the shape of its answer class. Raises `TemplateError`, with the
+    line if known, if the source raises an exception or has no class `Answer`.
     """
     module = ModuleType(f"karenina_template_{digest[:16]}")
     space: dict[str, Any] = module.__dict__
@@ -163,8 +161,7 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 
 
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
-    """Remove imports of known names from `karenina*`, and put these names in `space` instead.
-
+    """Return the source without its imports of known names from `karenina*`, and put these names in `space` instead.
     Templates written for other versions of this project may import them from modules that do not exist here.
     """
     remaining: list[ast.stmt] = []
@@ -203,7 +200,8 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return all errors in a source, sorted by line. `first` is the error that loading it raised.
+    """Return all errors in a source that could not be loaded, sorted by line. `first` is the error that loading it
+    raised.
 
     Each field is loaded separately to find more errors. Nothing is executed. If `first` says that the source is not
     trusted, it is only included if there are no other errors.
@@ -228,7 +226,7 @@ def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
 
 
 def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
-    """Empty the lines of `nodes` in the source, so that all other lines keep their numbers."""
+    """Return the source with the lines of `nodes` emptied, so that all other lines keep their numbers."""
     lines = source.split("\n")
     for node in nodes:
         for place in range(node.lineno - 1, node.end_lineno or node.lineno):
@@ -237,9 +235,8 @@ def _without(source: str, nodes: Iterable[ast.stmt]) -> str:
 
 
 def template_of_class(answer: type[BaseAnswer]) -> Template:
-    """Return the template for a class, which is trusted because it is the caller's own code.
-
-    Raises `TemplateError` if the class is not a valid template.
+    """Return the template for a class, which is trusted because it is the caller's own code. Raises `TemplateError` if
+    the class is not a valid template.
     """
     candidate: object = answer
     if not (isinstance(candidate, type) and issubclass(candidate, BaseAnswer)) or candidate is BaseAnswer:
@@ -249,7 +246,7 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
-    """Return the source of a class, renamed to `Answer`, or None if it would not define the same template.
+    """Return the source of a class, renamed to `Answer`, or None if it would not define the same template, or may not.
 
     This is the case if the source cannot be read, if it uses the class's own name or names defined elsewhere, or if the
     file has several classes with this name, so that `key` or the schema differ. A source that contains code is not
@@ -275,7 +272,7 @@ def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | N
 
 
 def _rename_to_answer(source: str, name: str) -> str | None:
-    """Rename the class `name` to `Answer`. Returns None if the class refers to itself by name."""
+    """Return the source with the class `name` renamed to `Answer`, or None if the class refers to itself by name."""
     if name == "Answer":
         return source
     try:
@@ -291,7 +288,9 @@ def _rename_to_answer(source: str, name: str) -> str | None:
 
 
 def _import_primitives(source: str, module: str) -> str:
-    """Add imports for the third-party primitives from `module` that the source uses."""
+    """Return the source with imports of the third-party primitives that it uses. They are looked up in the imported
+    `module`.
+    """
     around = vars(sys.modules[module])
     finder = _Names()
     with CLASS_BUILD_LOCK:
@@ -317,9 +316,8 @@ def _methods_are_in(answer: type[BaseAnswer], lines: range) -> bool:
 
 
 def _is_standalone(source: str) -> bool:
-    """Return whether a source only uses names that it defines or that need no import.
-
-    Names used inside functions are not checked.
+    """Return whether a source only uses names that it defines or that need no import. Names used inside functions are
+    not checked.
     """
     with CLASS_BUILD_LOCK:
         tree = ast.parse(source)

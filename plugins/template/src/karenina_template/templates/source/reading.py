@@ -62,10 +62,11 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Read the declarations in a source. `digest` is its SHA-256 hash, which is used in trust errors.
+    """Read the declarations in a source without executing it. Raises `UntrustedTemplate` for code, and `TemplateError`
+    for invalid declarations.
 
-    Raises `UntrustedTemplate` for code, which is anything except docstrings, imports of known names, and classes with
-    annotated fields or enum members. Raises `TemplateError` for invalid declarations.
+    Code is anything except docstrings, imports of known names, and classes with annotated fields or enum members.
+    `digest` is the SHA-256 hash of the source, which is used in trust errors.
     """
     scope = Scope(digest)
     for statement in tree.body:
@@ -104,9 +105,8 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
 
 
 def _check_statement(statement: ast.stmt, scope: Scope) -> None:
-    """Record the names that a statement imports, or check the class that it defines.
-
-    Raises `UntrustedTemplate` for imports of unknown names, and for all other statements except docstrings.
+    """Add the names that an import statement defines to `scope`, or check the class that the statement defines. Raises
+    `UntrustedTemplate` for imports of unknown names, and for all other statements except docstrings.
     """
     match statement:
         case ast.ImportFrom(module=module, names=names, level=0) if module is not None:
@@ -162,9 +162,8 @@ def _check_class(node: ast.ClassDef, scope: Scope) -> None:
 
 
 def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]) -> set[str]:
-    """Return the base of a class, or both bases of an enum with a mixed-in type.
-
-    Raises `UntrustedTemplate` if there is no base, if there are too many, or if templates must not use the base.
+    """Return the base of a class, or both bases of an enum with a mixed-in type. Raises `UntrustedTemplate` if there is
+    no base, if there are too many, or if templates must not use the base.
     """
     names: list[str] = []
     for base in node.bases:
@@ -226,9 +225,8 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Read a class, including inherited fields and strategies.
-
-    Raises `TemplateError` if the class is invalid, and `UntrustedTemplate` for code.
+    """Read a class, including inherited fields and strategies. Raises `TemplateError` if the class is invalid, and
+    `UntrustedTemplate` for code.
     """
     (base,) = bases
     if base in ("str", "int"):
@@ -276,9 +274,8 @@ class _Strategy:
 
 
 def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
-    """Read the strategy in a class `VerificationStrategy`.
-
-    Raises `TemplateError` if there is none, and `UntrustedTemplate` if the class contains other statements.
+    """Read the strategy in a class `VerificationStrategy`. Raises `TemplateError` if there is none, and
+    `UntrustedTemplate` if the class contains other statements.
     """
     strategy: _Strategy | None = None
     for statement in node.body:
@@ -339,9 +336,8 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and plugin options.
-
-    Raises `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
+    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and plugin options. Raises
+    `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
     positional, named = read_arguments(node, scope)
     if len(positional) > len(VERIFIED):
@@ -358,11 +354,11 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`.
+    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`. Parameters
+    that have no effect on a template, such as `alias`, are dropped.
 
-    Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for a
-    `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain
-    code.
+    `verified` is true for a `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate`
+    if a parameter may contain code.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
@@ -389,9 +385,8 @@ def _options(
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
-    """Read a field declared with pydantic's `Field`.
-
-    Raises `TemplateError` if its arguments are invalid, and `UntrustedTemplate` if they are code.
+    """Read a field declared with pydantic's `Field`. Raises `TemplateError` if its arguments are invalid, and
+    `UntrustedTemplate` if they are code.
     """
     positional, named = read_arguments(node, scope)
     if len(positional) > 1 or (positional and "default" in named):
@@ -443,10 +438,9 @@ def _check_nested_models(
     scope: Scope,
     done: set[str],
 ) -> None:
-    """Check a model and the models nested in it.
-
-    `above` contains the models that enclose it, and `done` the models that have already been checked. Raises
-    `TemplateError` for a `VerifiedField` in a nested model, and `UntrustedTemplate` for a model that contains itself.
+    """Raise `TemplateError` for a `VerifiedField` in a model nested in `model`, and `UntrustedTemplate` for a model
+    that contains itself. `above` are the models that enclose it. Nested models are added to `done`, and not checked
+    again.
     """
     for item in model.fields.values():
         if above and item.rule is not None:

@@ -22,13 +22,13 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Convert `entries` to messages, with one message for each assistant turn.
+    """Convert entries in the format of Anthropic's Messages API to messages, one for each assistant turn. Raises
+    `TraceFormatError` if an entry is not in this format.
 
     Consecutive assistant entries are merged, because some agents write an entry for each block. Tool results become
     tool messages. If the server itself ran tools within a turn, their results split the turn. Pictures and documents
     are described with `describe_block`, and other assistant blocks are described in `notes`. Citations and signatures
-    are omitted. If some entries were left out, pass the original `numbers` of the others for error messages. Raises
-    `TraceFormatError` if an entry is not in this format.
+    are omitted. If some entries were left out, pass the original `numbers` of the others for error messages.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -43,9 +43,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add the blocks of an assistant entry to the turn. A tool result ends the turn.
-
-    Text only continues on the same line after text from the same entry.
+    """Add the blocks of an assistant entry to the turn, and yield the messages that are complete: a tool result ends
+    the turn. Text only continues on the same line after text from the same entry.
     """
     if not blocks:
         turn.begin()
@@ -73,9 +72,8 @@ def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, st
 
 
 def _read_user_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert a user entry to messages: the tool results, and the text between them.
-
-    Raises `TraceFormatError` for an unknown role.
+    """Convert a user entry to messages: the tool results, and the text between them. Raises `TraceFormatError` for an
+    unknown role.
     """
     role = entry["role"]
     blocks = _blocks_of(entry)
@@ -94,10 +92,8 @@ def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
-    """Convert a tool result to a tool message.
-
-    It is an error if its type ends in `error` or if it has a nonzero return code. Raises `TraceFormatError` if the
-    block does not name the call.
+    """Convert a tool result to a tool message. It is an error if its type ends in `error` or if it has a nonzero return
+    code. Raises `TraceFormatError` if the block does not name the call.
     """
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):
@@ -146,9 +142,8 @@ def _text(block: Entry) -> str:
 
 
 def _blocks_of(entry: Entry) -> list[Entry]:
-    """Return the blocks of an entry. If it has no content, the list is empty.
-
-    Raises `TraceFormatError` if the content is neither text nor a list, or if a block has no type.
+    """Return the blocks of an entry. If it has no content, the list is empty. Raises `TraceFormatError` if the content
+    is neither text nor a list, or if a block has no type.
     """
     content = entry.get("content")
     blocks = _blocks(content)
@@ -176,9 +171,8 @@ def _is_distinctive(block: Entry) -> bool:
 
 
 def read_usage(counted: Any) -> Usage:
-    """Convert the `usage` of a reply. Missing counts are 0.
-
-    The API counts tokens read from or written to its cache separately. Here, they are part of the input tokens.
+    """Convert the `usage` of a reply. Missing counts are 0. The API counts tokens read from or written to its cache
+    separately. Here, they are part of the input tokens.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)

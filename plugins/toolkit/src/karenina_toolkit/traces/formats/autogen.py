@@ -37,13 +37,13 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages.
+    """Convert AutoGen's messages and events to messages. Those from `user`, `user_proxy`, `human` and agents that ask a
+    person are the user's, all others the assistant's. Raises `TraceFormatError` for an entry of unknown type.
 
-    Messages from `user`, `user_proxy`, `human` and agents that ask a person are the user's. All others are the
-    assistant's. A thought becomes the reasoning of the next message. The reason why a team stopped is added to the
-    notes of the preceding message. Token counts are omitted, and so are chunks of a stream, because the whole text
-    follows. If several agents spoke, the notes of the final answer name them. Raises `TraceFormatError` if an entry has
-    an unknown type, or if the last message only says that the chat has ended.
+    A thought becomes the reasoning of the next message. The reason why a team stopped is added to the notes of the
+    preceding message. Token counts are omitted, and so are chunks of a stream, because the whole text follows. If
+    several agents spoke, the notes of the final answer name them. Also raises `TraceFormatError` if the last message
+    only says that the chat has ended.
     """
     yield from _Reader(entries).read()
 
@@ -75,9 +75,8 @@ class _Reader:
             yield self._say("")
 
     def _read_entry(self, entry: Entry) -> Iterator[Message]:
-        """Convert an entry to messages. A thought is kept for the next message.
-
-        Raises `TraceFormatError` if the entry cannot be read.
+        """Convert an entry to messages, maybe none: a thought is kept for the next message, and token counts are
+        dropped. Raises `TraceFormatError` if the entry cannot be read.
         """
         kind, content = str(entry.get("type")), entry.get("content")
         if (kind in _TEXTS or kind.startswith(_STRUCTURED)) and not self._is_user(entry):
@@ -107,9 +106,8 @@ class _Reader:
             raise TraceFormatError(f"the type {kind!r:.80} is not a message or event type")
 
     def _note_speakers(self, last: Message) -> Message:
-        """If there were several speakers, add a note about them to the answer.
-
-        Raises `TraceFormatError` if the message is just `TERMINATE`.
+        """Return the answer, with a note about the speakers if there were several. Raises `TraceFormatError` if the
+        message is then just `TERMINATE`.
         """
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
@@ -158,9 +156,8 @@ class _Reader:
         return Message.tool(_read_text(result.get("output")), call, is_error=bool(result.get("exit_code")))
 
     def _stop(self, why: str) -> Iterator[Message]:
-        """Add the reason why the chat stopped to the notes of the last message.
-
-        If that message is not the assistant's, a system message with the reason is yielded instead.
+        """Add the reason why the chat stopped to the notes of the last message. If that message is not the assistant's,
+        a system message with the reason is yielded instead.
         """
         if self._last is None or self._last.role != "assistant":
             yield Message.system(f"[StopMessage] {why}")
@@ -170,6 +167,9 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
+        """Convert a message in the form of AutoGen's model clients. The thought of an assistant is kept for its next
+        message.
+        """
         content = entry.get("content")
         if kind != "AssistantMessage":
             text = _read_text(content)
@@ -181,9 +181,8 @@ class _Reader:
 
 
 def _read_text(content: Any) -> str:
-    """Return the text of a message, which may be a string, None, or a list of strings and images.
-
-    Raises `TraceFormatError` for anything else.
+    """Return the text of a message, which may be a string, None, or a list of strings and images. Raises
+    `TraceFormatError` for anything else.
     """
     if content is None or isinstance(content, str):
         return content or ""
@@ -197,9 +196,8 @@ def _describe(part: Any) -> str:
 
 
 def _objects(content: Any, item_name: str) -> Sequence[Entry]:
-    """Return the objects in `content`. Raises `TraceFormatError` if `content` is not a list of objects.
-
-    The error message refers to each object as `item_name`.
+    """Return the objects in `content`. Raises `TraceFormatError` if `content` is not a list of objects. The error
+    message refers to each object as `item_name`.
     """
     listed = isinstance(content, Sequence) and not isinstance(content, str)
     if not listed or not all(isinstance(item, Mapping) for item in content):
@@ -234,9 +232,8 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note that names the last speaker, who gave the answer, and the other speakers.
-
-    If there is only one speaker, there is no note. Names are cut to `_LONGEST_NAMES` characters in total.
+    """Return a note that names the last speaker, who gave the answer, and the other speakers. If there is only one
+    speaker, there is no note. Names are cut to `_LONGEST_NAMES` characters in total.
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]
@@ -244,10 +241,8 @@ def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
 
 
 def find_messages(document: Mapping[str, Any]) -> Sequence[Any] | None:
-    """Return the messages in an agent's response, or in the saved state of an agent or team.
-
-    Returns None if `document` is anything else. Raises `TraceFormatError` if a team's state does not contain exactly
-    one conversation.
+    """Return the messages in an AutoGen agent's response, or in the saved state of an agent or team, or None if
+    `document` is anything else. Raises `TraceFormatError` if a team's state does not contain exactly one conversation.
     """
     if isinstance(document.get("chat_message"), Mapping):
         return [*get_entries(document, "inner_messages"), document["chat_message"]]

@@ -25,11 +25,11 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Tool results become tool messages.
+    """Convert entries in the format of Bedrock's Converse API to messages. Tool results become tool messages. Raises
+    `TraceFormatError` if an entry is not in this format.
 
     Pictures, documents and videos are described with `describe_block`, and unknown assistant blocks are described in
-    `notes`. Signatures, citations and cache points are omitted. Raises `TraceFormatError` if an entry is not in this
-    format.
+    `notes`. Signatures, citations and cache points are omitted.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -49,9 +49,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
-    """Convert an entry to an assistant message.
-
-    Raises `TraceFormatError` if a block is malformed or is a tool result.
+    """Convert an entry to an assistant message. Raises `TraceFormatError` if a block is malformed or is a tool
+    result.
     """
     parts = Parts()
     calls: list[ToolCall] = []
@@ -126,9 +125,8 @@ def _require_text(value: Any) -> str:
 
 
 def _blocks(content: Any) -> list[tuple[str, Any]]:
-    """Return the kind and value of each block except cache points. `content` may also be text.
-
-    Raises `TraceFormatError` if a block does not have exactly one key.
+    """Return the kind and value of each block except cache points. `content` may also be text. Raises
+    `TraceFormatError` if a block does not have exactly one key.
     """
     if content is None or isinstance(content, str):
         return [("text", content)] if content else []

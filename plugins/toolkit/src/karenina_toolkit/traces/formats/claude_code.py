@@ -23,12 +23,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages, reading them as Anthropic Messages API messages.
+    """Convert the lines of a Claude Code session to messages. The lines of a reply become a single message, followed by
+    its tool results. Lines of subagents, without a message, or after a prompt that was taken back are omitted.
 
-    The lines of a reply become a single message, followed by its tool results. The following are omitted: lines without
-    a message (summaries, snapshots, progress), subagents' conversations (but not their results), and prompts that were
-    taken back, with everything after them. A failed request looks like a reply, but becomes a system message. If there
-    is no other text, the text of a `result` is the answer. Raises `TraceFormatError` if a line cannot be read.
+    Lines without a message are summaries, snapshots and progress. The results of subagents are kept. A failed request
+    looks like a reply, but becomes a system message. If there is no other text, the text of a `result` is the answer.
+    Raises `TraceFormatError` if a line cannot be read.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []
@@ -61,10 +61,8 @@ def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _select_lines(entries: Sequence[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Yield the number and entry of each line that belongs to the conversation.
-
-    Repeated lines and prompts that were taken back are omitted. Subagents' lines are only yielded if there are no
-    others.
+    """Yield the number and entry of each line that belongs to the conversation, without repeated lines and prompts that
+    were taken back. Subagents' lines are only yielded if there are no others.
     """
     lines = [
         (number, entry)
@@ -117,9 +115,8 @@ def _is_prompt(entry: Entry) -> bool:
 
 
 def _blocks(content: Any, number: int) -> list[Any]:
-    """Return the blocks of a line's content, which may also be text or None. `number` is the line number.
-
-    Raises `TraceFormatError` if the content is anything else.
+    """Return the blocks of a line's content, which may also be text or None. `number` is the line number. Raises
+    `TraceFormatError` if the content is anything else.
     """
     if content is None or isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []

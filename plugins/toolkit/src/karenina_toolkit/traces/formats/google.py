@@ -39,12 +39,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages, with one message for each of the model's turns.
+    """Convert Google's contents to messages, one for each of the model's turns. An entry without a role is the user's.
+    Raises `TraceFormatError` if an entry is not in this format.
 
     Thoughts become reasoning. Code run by the server becomes a call of `CODE_TOOL` and a result, which splits the turn.
     Calls without an id get one (`call_1`, ...). A result without an id belongs to the first open call with the same
-    name. Other parts are described with `describe_block`. Signatures are omitted. An entry without a role is the
-    user's. Raises `TraceFormatError` if an entry is not in this format.
+    name. Other parts are described with `describe_block`. Signatures are omitted.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)
@@ -77,7 +77,7 @@ class _Calls:
                         self._taken.add(held["id"])
 
     def open(self, call_id: object, name: str, arguments: Mapping[str, Any]) -> ToolCall:
-        """Return a call that waits for its result. If `call_id` is missing, the call gets a unique id."""
+        """Return a new call, recorded as waiting for its result. If `call_id` is missing, the call gets a unique id."""
         while not call_id:
             self._count += 1
             call_id = None if f"call_{self._count}" in self._taken else f"call_{self._count}"
@@ -89,9 +89,8 @@ class _Calls:
         return call
 
     def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
-        """Find the call that a result belongs to, mark it as done, and return its id and name.
-
-        If there is no such call, the result's own id and name are returned.
+        """Find the call that a result belongs to, mark it as done, and return its id and name. If there is no such
+        call, the result's own id and name are returned.
         """
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
@@ -102,9 +101,8 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add the parts of a model's content to the turn.
-
-    Text only continues on the same line after text from the same content.
+    """Add the parts of a model's content to the turn, and yield the messages that are complete: a result of code ends
+    the turn. Text only continues on the same line after text from the same content.
     """
     if not parts:
         turn.begin()
@@ -127,9 +125,8 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Convert a user's content to messages: the tool results, and the text between them.
-
-    Raises `TraceFormatError` for an unknown role.
+    """Convert a user's content to messages: the tool results, and the text between them. Raises `TraceFormatError` for
+    an unknown role.
     """
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"unknown role {role!r}; the roles of Google contents are 'user' and 'model'")
@@ -140,9 +137,8 @@ def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls:
 
 
 def _call(value: Any, calls: _Calls) -> ToolCall:
-    """Convert a part to a call that waits for its result.
-
-    Raises `TraceFormatError` if the call has no name or its args are not an object.
+    """Convert a part to a call that waits for its result. Raises `TraceFormatError` if the call has no name or its args
+    are not an object.
     """
     call = _require_mapping("functionCall", value)
     arguments = call.get("args") or {}
@@ -152,10 +148,8 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    """Convert a result to a tool message.
-
-    It is an error if the response has an `error`, or if the outcome of code is not OK. Raises `TraceFormatError` if the
-    result of a function has no name.
+    """Convert a result to a tool message. It is an error if the response has an `error`, or if the outcome of code is
+    not OK. Raises `TraceFormatError` if the result of a function has no name.
     """
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
@@ -195,10 +189,8 @@ def _part_text(kind: str, value: Any) -> str:
 
 
 def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
-    """Return the kind and value of each part, and whether it is a thought.
-
-    Keys may be in camel case or snake case. Raises `TraceFormatError` if a part is not an object or contains several
-    items.
+    """Return the kind and value of each part, and whether it is a thought. Keys may be in camel case or snake case.
+    Raises `TraceFormatError` if a part is not an object or contains several items.
     """
     parts: list[tuple[str, Any, bool]] = []
     for part in get_entries(entry, "parts"):

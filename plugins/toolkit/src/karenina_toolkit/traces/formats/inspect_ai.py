@@ -34,9 +34,8 @@ def is_tool_use(block: object) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. A call made by the server splits a message.
-
-    Raises `TraceFormatError` if an entry is not in this format or an attachment is missing.
+    """Convert Inspect's messages to messages of a trace. A call made by the server splits a message. Raises
+    `TraceFormatError` if an entry is not in this format or an attachment is missing.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -48,9 +47,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
-    """Replace the references to attachments in a JSON value with the attachments.
-
-    Raises `TraceFormatError` if an attachment is missing.
+    """Return a copy of a JSON value with references to attachments replaced by the attachments. Raises
+    `TraceFormatError` if an attachment is missing.
     """
     if isinstance(value, str):
         return _ATTACHMENT.sub(lambda match: _find_attachment(match[1], attachments), value)
@@ -69,6 +67,9 @@ def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:
 
 
 def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
+    """Convert an entry of any role to messages. A tool's error message is added to its text. Raises `TraceFormatError`
+    for an unknown role.
+    """
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
@@ -89,10 +90,8 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
-    """Convert an assistant entry to messages, splitting it at calls made by the server.
-
-    Arguments that could not be parsed are mentioned in the notes. Raises `TraceFormatError` if the entry cannot be
-    read.
+    """Convert an assistant entry to messages, splitting it at calls made by the server. Arguments that could not be
+    parsed are mentioned in the notes. Raises `TraceFormatError` if the entry cannot be read.
     """
     content = entry.get("content")
     blocks: list[Any] = []

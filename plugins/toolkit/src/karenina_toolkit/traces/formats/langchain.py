@@ -34,7 +34,9 @@ _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "so
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has a LangChain message type such as `human`, given by its `type` or its class."""
+    """Return whether `entry` has a LangChain message type such as `human`, given by its `type` or its class. Chat
+    messages with a role are not claimed.
+    """
     if "role" in entry and entry.get("type") != "chat":
         return False
     kind, data = _unwrap(entry)
@@ -42,10 +44,10 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Chat messages with a role are also accepted, as in LangGraph.
+    """Convert LangChain's messages to messages of a trace. Chat messages with a role are also accepted, as in
+    LangGraph. Raises `TraceFormatError` if an entry is not a message.
 
-    If LangChain could not parse a call's arguments, they are kept as text. Artifacts and metadata are omitted. Raises
-    `TraceFormatError` if an entry is not a message.
+    If LangChain could not parse a call's arguments, they are kept as text. Artifacts and metadata are omitted.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -61,10 +63,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
-    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`.
-
-    The type is None if the class is unknown. The fields are None if there is no content. For any other object, both are
-    None.
+    """Return the type and fields of a message from `model_dump`, `messages_to_dict` or `dumpd`. The type is None if the
+    class is unknown. The fields are None if there is no content. For any other object, both are None.
     """
     kind, data, place = entry.get("type"), entry.get("data"), entry.get("id")
     if isinstance(entry.get("kwargs"), Mapping) and isinstance(place, Sequence) and not isinstance(place, str):
@@ -81,6 +81,7 @@ def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
 
 
 def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
+    """Convert a message of the given `kind`. `names` maps the ids of calls to tools."""
     if kind == "chat":
         return read_message(data, names)
     role = _KINDS[kind]
@@ -135,9 +136,8 @@ def _call_of_block(block: Entry) -> ToolCall:
 
 
 def _call(call: Any, arguments: str) -> ToolCall:
-    """Convert an object to a tool call. `arguments` is the key of its arguments.
-
-    Raises `TraceFormatError` if the call has no name.
+    """Convert an object to a tool call. `arguments` is the key of its arguments. Raises `TraceFormatError` if the call
+    has no name.
     """
     name = call.get("name") if isinstance(call, Mapping) else None
     if not isinstance(name, str):

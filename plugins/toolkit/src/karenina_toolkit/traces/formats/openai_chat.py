@@ -41,11 +41,12 @@ _ROLES: dict[str, Role] = {
 
 
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
-    """Convert a chat message. `names` maps call ids to tool names, for tool messages without a name.
+    """Convert a message of OpenAI's Chat Completions to a message. Content other than text is described, as in
+    `[image_url] {...}`. Raises `TraceFormatError` if the message has any other structure.
 
-    Pictures, sound and files are described with `describe_block`, as in `[image_url] {...}`. Refusals and audio
-    transcripts are text. In an assistant message, thoughts become reasoning, and unknown parts are described in
-    `notes`. Raises `TraceFormatError` if the message has any other structure.
+    `names` maps call ids to tool names, for tool messages without a name. Pictures, sound and files are described with
+    `describe_block`. Refusals and audio transcripts are text. In an assistant message, thoughts become reasoning, and
+    unknown parts are described in `notes`.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
@@ -144,9 +145,8 @@ class Parts:
 
 
 def split_parts(content: Any) -> Parts:
-    """Split the `content` of an assistant message: a string, null, a part, or a list of parts with any nesting.
-
-    Raises `TraceFormatError` for anything else.
+    """Split the `content` of an assistant message: a string, null, a part, or a list of parts with any nesting. Raises
+    `TraceFormatError` for anything else.
     """
     parts = Parts()
     if isinstance(content, str):
@@ -170,9 +170,8 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
-    """Add a part as a thought, as text, or as an unknown part. Citations are omitted.
-
-    Raises `TraceFormatError` if the part has no type or no text.
+    """Add a part as a thought, as text, or as an unknown part. Citations are omitted. Raises `TraceFormatError` if the
+    part has no type or no text.
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
@@ -208,9 +207,8 @@ def _thought(part: Mapping[str, Any]) -> str:
 
 
 def read_content(content: Any) -> str:
-    """Return `content` as text. It may be a string, null, or a list of parts, which are joined with line breaks.
-
-    Parts that are not text are described. Raises `TraceFormatError` for anything else.
+    """Return `content` as text. It may be a string, null, or a list of parts, which are joined with line breaks. Parts
+    that are not text are described. Raises `TraceFormatError` for anything else.
     """
     if content is None:
         return ""
@@ -236,7 +234,9 @@ def _is_part(part: Any) -> bool:
 
 
 def read_reasoning(data: Mapping[str, Any]) -> str | None:
-    """Return the reasoning that is not part of the answer, from the first nonempty one of `REASONING_FIELDS`."""
+    """Return the reasoning that is not part of the answer, from the first nonempty one of `REASONING_FIELDS`, or
+    None.
+    """
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -245,7 +245,7 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
 
 
 def _nested_reasoning(value: Any) -> str | None:
-    """Return the reasoning in a list of parts, or None if it cannot be read."""
+    """Return the reasoning and other text in a list of parts, or None if there is none or it cannot be read."""
     try:
         parts = split_parts(value)
     except TraceFormatError:
@@ -296,7 +296,6 @@ def _part(part: Any) -> str:
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
     """Convert the first choice of a chat completion to a turn. The finish reason of a refusal is `content_filter`.
-
     Raises `ValueError` with the reason if the completion cannot be read.
     """
     choice = _first_choice(data)

@@ -41,13 +41,13 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Convert `entries` to messages, with one message for each assistant turn.
+    """Convert items of OpenAI's Responses API to messages, one for each assistant turn: consecutive reasoning, text and
+    calls. Raises `TraceFormatError` if an item cannot be read.
 
-    Consecutive reasoning, text and calls form a turn. A call made by the server, such as a web search, has no `call_id`
-    and is followed by its result, so it splits the turn. A message marked as the final answer is kept separate. Other
-    items become system messages, described with `describe_block`, so that they cannot be mistaken for the answer.
-    Annotations, item ids and encrypted reasoning are omitted. If some entries were left out, pass the original
-    `numbers` of the others for error messages. Raises `TraceFormatError` if an item cannot be read.
+    A call made by the server, such as a web search, has no `call_id` and is followed by its result, so it splits the
+    turn. A message marked as the final answer is kept separate. Other items become system messages, described with
+    `describe_block`, so that they cannot be mistaken for the answer. Annotations, item ids and encrypted reasoning are
+    omitted. If some entries were left out, pass the original `numbers` of the others for error messages.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -58,9 +58,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
-    """Add an item to the turn, and yield the messages that are complete.
-
-    Raises `TraceFormatError` if the item cannot be read, or if it has neither a role nor a type.
+    """Add an item to the turn, and yield the messages that are complete. Raises `TraceFormatError` if the item cannot
+    be read, or if it has neither a role nor a type.
     """
     kind = _kind(item)
     if "role" in item:
@@ -91,9 +90,8 @@ def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Mes
 
 
 def _add_message(turn: TurnBuilder, content: Any) -> None:
-    """Add an assistant message to the turn. Text only continues on the same line within the same message.
-
-    Raises `TraceFormatError` if the content is neither text nor a list.
+    """Add an assistant message to the turn. Text only continues on the same line within the same message. Raises
+    `TraceFormatError` if the content is neither text nor a list.
     """
     turn.begin()
     if content is None or isinstance(content, str):
@@ -163,7 +161,9 @@ def claims_run_item(entry: Entry) -> bool:
 
 
 def read_run_items(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages, reading them as Responses API items. Events without an item are omitted."""
+    """Convert the items or stream events of a run of OpenAI's Agents SDK to messages. Events without an item are
+    omitted. Raises `TraceFormatError` if an item cannot be read.
+    """
     items: list[Entry] = []
     numbers: list[int] = []
     for number, entry in enumerate(entries, 1):
@@ -184,9 +184,8 @@ def is_run(document: Mapping[str, Any]) -> bool:
 
 
 def find_run_items(document: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the input and items in a run's result or state, for which `is_run` must be true.
-
-    Raises `TraceFormatError` if the input is neither text nor a list.
+    """Return the input and items in the result or state of a run of OpenAI's Agents SDK, for which `is_run` must be
+    true. Raises `TraceFormatError` if the input is neither text nor a list.
     """
     key = next(key for key in _RUN_ITEMS if isinstance(document.get(key), list | tuple))
     run_input = next((document[name] for name in _RUN_INPUTS if document.get(name) is not None), ())
@@ -202,9 +201,8 @@ def _raw_item(entry: Entry) -> Any:
 
 
 def _unwrap_run_item(entry: Entry) -> Entry:
-    """Return the Responses API item in `entry`, which may use the field names of the JavaScript SDK.
-
-    Raises `TraceFormatError` if a run item has no raw item.
+    """Return the Responses API item in `entry`, which may use the field names of the JavaScript SDK. Raises
+    `TraceFormatError` if a run item has no raw item.
     """
     kind, raw = entry.get("type"), _raw_item(entry)
     if not isinstance(raw, Mapping):

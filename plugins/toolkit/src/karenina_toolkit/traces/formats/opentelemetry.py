@@ -39,7 +39,7 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has parts whose types and keys come from the conventions."""
+    """Return whether `entry` has parts whose types and keys come from OpenTelemetry's conventions for generative AI."""
     parts = entry.get("parts")
     if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
         return False
@@ -55,11 +55,11 @@ def _is_distinctive(part: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` to messages. Each response to a tool call becomes a tool message.
+    """Convert messages in the form of OpenTelemetry's conventions to messages of a trace. Each response to a tool call
+    becomes a tool message. Raises `TraceFormatError` if an entry is not in this format.
 
     The conventions cannot mark errors, so the additional key `is_error` is used. Files and other parts are described
-    with `describe_block`, and unknown assistant parts are described in `notes`. Raises `TraceFormatError` if an entry
-    is not in this format.
+    with `describe_block`, and unknown assistant parts are described in `notes`.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -73,9 +73,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_message(role: Role, entries: Sequence[Any], names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert an entry to messages: the responses to calls, and the parts between them.
-
-    Raises `TraceFormatError` if a part cannot be read.
+    """Convert an entry to messages: the responses to calls, and the parts between them. Raises `TraceFormatError` if a
+    part cannot be read.
     """
     parts, calls, begun = Parts(), list[ToolCall](), not entries
     for part in entries:
@@ -125,7 +124,9 @@ def _call(kind: str, part: Entry) -> ToolCall:
 
 
 def _find_id(part: Entry) -> str | None:
-    """Return the id of a call. In Microsoft's agents, it is the last item of a list that starts with the run's id."""
+    """Return the id of a call, or None. In Microsoft's agents, it is the last item of a list that starts with the run's
+    id.
+    """
     ids = part.get("id")
     if isinstance(ids, Sequence) and not isinstance(ids, str) and ids:
         return get_name({"id": ids[-1]}, "id")
@@ -142,9 +143,8 @@ def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
 
 
 def find_spans(document: Mapping[str, Any]) -> list[Entry]:
-    """Return the attributes of all spans that contain messages, ordered by start time.
-
-    `document` may be the attributes themselves, a span, or an OTLP export in JSON.
+    """Return the attributes of all spans that contain messages, ordered by start time. `document` may be the attributes
+    themselves, a span, or an OTLP export in JSON.
     """
     spans = list(_iter_spans(document))
     spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
@@ -153,11 +153,10 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the only conversation in `spans`, which must not be empty.
+    """Return the only conversation in `spans`, which must not be empty: the longest one of any call. Raises
+    `TraceFormatError` if another one is not its beginning, or if a span cannot be read.
 
-    It is the longest one of any call, and all others must be beginnings of it. The spans of agents repeat the calls
-    inside them, so they are only read if there are no others. Raises `TraceFormatError` if there are several
-    conversations or a span cannot be read.
+    The spans of agents repeat the calls inside them, so they are only read if there are no others.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)
@@ -173,9 +172,8 @@ def read_spans(spans: Sequence[Entry]) -> list[Message]:
 
 
 def find_last_output(spans: Sequence[Entry]) -> list[Any]:
-    """Return the output of the call that has the longest conversation. It may be empty.
-
-    `spans` must not be empty. Raises `TraceFormatError` if a span cannot be read.
+    """Return the output of the call that has the longest conversation. It may be empty. `spans` must not be empty.
+    Raises `TraceFormatError` if a span cannot be read.
     """
     longest = max(_select_calls(spans), key=lambda span: len(_read_span(span)))
     output = _decode(longest.get(OUTPUT))
@@ -188,9 +186,8 @@ def _select_calls(spans: Sequence[Entry]) -> Sequence[Entry]:
 
 
 def _read_span(span: Entry) -> list[Message]:
-    """Return the messages in a span: instructions, input and output.
-
-    Raises `TraceFormatError` if an attribute is not a list of messages.
+    """Return the messages in a span: instructions, input and output. Raises `TraceFormatError` if an attribute is not a
+    list of messages.
     """
     entries: list[Entry] = []
     instructions = _decode(span.get(INSTRUCTIONS))
@@ -209,7 +206,9 @@ def _read_span(span: Entry) -> list[Message]:
 
 
 def _decode(value: Any) -> Any:
-    """Return the value of an attribute, parsing JSON strings. Raises `TraceFormatError` for invalid JSON."""
+    """Return the value of an attribute. A string that starts with `[` or `{` is parsed as JSON, and raises
+    `TraceFormatError` if it is invalid; any other value is returned unchanged.
+    """
     if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
         return value
     try:
@@ -230,7 +229,7 @@ def _iter_spans(document: Entry) -> Iterator[Entry]:
 
 
 def _iter_attributes(span: Entry) -> Iterator[Entry]:
-    """Yield all mappings that may contain attributes: the span, its attributes, and those of its events."""
+    """Yield all mappings that may contain attributes: the span itself, its attributes, and those of its events."""
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")
@@ -253,7 +252,7 @@ def _objects(holder: object, key: str) -> Iterator[Entry]:
 
 
 def _any_value(value: Any) -> Any:
-    """Unwrap a value from OTLP JSON, where each value is wrapped in an object with the type as its key."""
+    """Return the plain value in a value of OTLP JSON, which is wrapped in an object with its type as the key."""
     if not isinstance(value, Mapping):
         return value
     if "arrayValue" in value:

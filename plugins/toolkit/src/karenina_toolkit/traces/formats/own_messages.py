@@ -18,9 +18,8 @@ _ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assist
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` only has fields of a `Message`, and has a `tool_name` or calls with `arguments`.
-
-    Other programs use these fields too, but in combination with more fields.
+    """Return whether `entry` only has fields of a `Message`, and has a `tool_name` or calls with `arguments`. Other
+    programs use these fields too, but in combination with more fields.
     """
     if entry.keys() - _FIELDS:
         return False
@@ -63,7 +62,7 @@ def _find_mistyped(message: Message) -> str | None:
 
 
 def claims_reference(entry: Entry) -> bool:
-    """Return whether `entry` has something that only exists in the reference's format."""
+    """Return whether `entry` has a key that only exists in the trace format of the reference, such as `block_index`."""
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return "input" in calls[0]
@@ -71,9 +70,8 @@ def claims_reference(entry: Entry) -> bool:
 
 
 def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert `entries` in the reference's format to messages.
-
-    Raises `TraceFormatError` if an entry is not in this format.
+    """Convert `entries` in the reference's format to messages. Raises `TraceFormatError` if an entry is not in this
+    format.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -84,6 +82,9 @@ def read_reference(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
+    """Convert a message of the reference implementation. `names` maps the ids of calls to tools. Raises
+    `TraceFormatError` for an unknown role.
+    """
     role = _ROLES.get(str(entry["role"]))
     content = read_content(entry.get("content"))
     if role == "assistant":

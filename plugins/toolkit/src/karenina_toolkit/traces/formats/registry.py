@@ -57,9 +57,8 @@ def _claims_openai(entry: Entry) -> bool:
 
 
 def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert chat entries to messages.
-
-    Raises `TraceFormatError` if an entry cannot be read, and for some AutoGen 0.2 histories.
+    """Convert entries of OpenAI's Chat Completions to messages. Raises `TraceFormatError` if an entry cannot be read,
+    or if they are an AutoGen 0.2 history with swapped roles.
     """
     autogen.check_history(entries)
     names: dict[str, str] = {}
@@ -71,7 +70,7 @@ def _read_openai(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _nest_calls(entry: Entry) -> Entry:
-    """Add a `function` to each call that has its name and arguments at the top level."""
+    """Return the entry with a `function` in each call that has its name and arguments at the top level."""
     calls = entry.get("tool_calls")
     if not isinstance(calls, Sequence) or not any(_is_flat(call) for call in calls):
         return entry
@@ -127,10 +126,9 @@ _SAID: Final = (
 
 
 def read_entries(entries: Sequence[object], format: Format | None = None) -> list[Message]:
-    """Convert `entries` to messages. If `format` is None, it is detected.
-
-    The default is OpenAI chat messages. Raises `TraceFormatError` if an entry is not in the format, if formats are
-    mixed, or if the newest entry comes first.
+    """Convert `entries` to messages. If `format` is None, it is detected, and the default is OpenAI chat messages.
+    Raises `TraceFormatError` if an entry is not in the format, if formats are mixed, or if the newest entry comes
+    first.
     """
     shown = format or detect_format(entries)
     needs_role = shown is None or shown.needs_role
@@ -149,7 +147,9 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
 
 
 def _check_order(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the newest entry comes first, as in the lists returned by some services."""
+    """Raise `TraceFormatError` if timestamps show that the newest entry comes first, as in the lists returned by some
+    services.
+    """
     for key in _TIMES:
         times = [entry.get(key) for entry in entries]
         numbers = [time for time in times if isinstance(time, int | float)]
@@ -165,9 +165,8 @@ def _descends(times: Sequence[Any]) -> bool:
 
 
 def detect_format(entries: Sequence[object]) -> Format | None:
-    """Return the only possible format of the entries, or None if they may be OpenAI chat messages.
-
-    Raises `TraceFormatError` if different entries, or parts of an entry, have different formats.
+    """Return the only possible format of the entries, or None if they may be OpenAI chat messages. Raises
+    `TraceFormatError` if different entries, or parts of an entry, have different formats.
     """
     owners: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):

@@ -53,10 +53,8 @@ _ERROR_MARK: Final = "[ERROR] "
 
 
 def is_transcript(text: str) -> bool:
-    """Return whether `text` is a transcript that contains an assistant message.
-
-    It must start with the role of a user or the system, followed somewhere by that of an assistant. If LangChain
-    printed it, it must start with a heading, and there must be a heading for an AI message.
+    """Return whether `text` is a transcript that contains an assistant message: it starts with a label for a user or
+    the system, such as `User:`, and has one for an assistant, or LangChain's headings.
     """
     if _find_first(_PRINTED, text):
         return any(heading["label"].lower() == "ai" for heading in _PRINTED.finditer(text))
@@ -67,12 +65,12 @@ def is_transcript(text: str) -> bool:
 
 
 def read_transcript(text: str) -> list[Message]:
-    """Convert text that begins with a role to messages.
+    """Convert a transcript, such as `User: ...` and `Assistant: ...`, to messages. Raises `TraceFormatError` if it does
+    not begin with a role.
 
     A line inside a message may look like a role. Use this only for text that is known to be a transcript, and prefer
     recordings of messages. Calls, such as `Tool call: search({"text": "x"})`, have arguments in JSON. Results, such as
-    `Tool (search): ...` or `Tool (search, error): ...`, belong to the first open call. Raises `TraceFormatError` if it
-    is not a transcript.
+    `Tool (search): ...` or `Tool (search, error): ...`, belong to the first open call.
     """
     text = text.strip()
     if _find_first(_PRINTED, text):
@@ -100,16 +98,17 @@ class _Calls:
     waiting: list[ToolCall] | None = None
 
     def open(self, call_id: str, name: str, arguments: dict[str, Any]) -> ToolCall:
-        """Return a call that waits for its result. If `call_id` is empty, the call gets an id."""
+        """Return a new call, recorded as waiting for its result. If `call_id` is empty, the call gets an id."""
         self.count += 1
         call = ToolCall(call_id or f"call_{self.count}", name, arguments)
         self.waiting = [*(self.waiting or ()), call]
         return call
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
-        """Return the tool message for the first open call of the tool `name`. If `name` is None, any call is used.
+        """Return the tool message for the first open call of the tool `name` (of any tool if it is None), and mark the
+        call as done. If there is no open call, the message does not name one.
 
-        `failed` marks the result as an error. If there is no open call, the message does not name one.
+        `failed` marks the result as an error.
         """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
@@ -164,9 +163,8 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a call written as text. If the name is unclear, it is empty.
-
-    `about` is the name in the label, or None. If it is given, `content` consists only of the arguments.
+    """Return the name and arguments of a call written as text. If the name is unclear, it is empty. `about` is the name
+    in the label, or None. If it is given, `content` consists only of the arguments.
     """
     if about:
         return about.strip(), _read_arguments(content)
@@ -177,7 +175,9 @@ def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _read_arguments(text: str) -> dict[str, Any]:
-    """Parse arguments written as JSON or as a Python literal. Anything else is kept as text."""
+    """Parse arguments written as a JSON object or a Python dict. Empty text results in an empty dict, and anything else
+    is stored unparsed under `UNREADABLE_ARGUMENTS`.
+    """
     if not text.strip():
         return {}
     for read in (json.loads, ast.literal_eval):
@@ -191,6 +191,7 @@ def _read_arguments(text: str) -> dict[str, Any]:
 
 
 def _read_printed(text: str) -> Iterator[Message]:
+    """Convert a printed conversation of LangChain to messages. Results are matched with calls by the tool's name."""
     calls = _Calls()
     for heading, section in _sections(_PRINTED, text):
         content = section.strip("\n")
@@ -226,7 +227,9 @@ def _printed_arguments(text: str) -> dict[str, Any]:
 
 
 def _sections(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
-    """Yield each match of `pattern` with the text between it and the next match."""
+    """Yield each match of `pattern` with the text between it and the next match. Text before the first match is
+    dropped.
+    """
     headings = list(pattern.finditer(text))
     ends = [*(heading.start() for heading in headings[1:]), len(text)]
     for heading, end in zip(headings, ends, strict=False):
@@ -239,10 +242,10 @@ def is_delimited(text: str) -> bool:
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Convert text with the reference's headings to messages. Text before the first heading is ignored.
+    """Convert text with the reference's headings to messages. Text before the first heading is ignored, and a line
+    inside a message may look like a heading.
 
-    A line inside a message may look like a heading. Use this only for text that is known to be in this format, and
-    prefer recordings of messages.
+    Use this only for text that is known to be in this format, and prefer recordings of messages.
     """
     names: dict[str, str] = {}
     messages: list[Message] = []
@@ -274,7 +277,9 @@ def _delimited_result(content: str, call: str, names: dict[str, str]) -> Message
 
 
 def _split_delimited_calls(content: str) -> tuple[str, list[ToolCall]]:
-    """Split an assistant message into its text and its tool calls."""
+    """Return the text and the tool calls of an assistant message. Only the last section of calls counts; the text
+    before it is kept as written.
+    """
     sections = list(_DELIMITED_CALLS.finditer(content))
     if not sections:
         return content, []
