@@ -15,11 +15,17 @@ class Outcome(StrEnum):
     _value_: str
     group: OutcomeGroup
     """The group in which reports and statistics count the outcome."""
+    judged: bool
+    """Whether the item was judged. This is false for errors and undecided items."""
+    has_verdict: bool
+    """Whether the item counts towards a pass rate, which means that it was judged and not just scored."""
 
     def __new__(cls, value: str, group: OutcomeGroup = "not_judged") -> Self:
         """Create a member. `Outcome(value)` looks up a member by its value alone."""
         outcome = str.__new__(cls, value)
         outcome._value_, outcome.group = value, group
+        outcome.judged = group not in ("not_judged", "undecided")
+        outcome.has_verdict = outcome.judged and group != "scored"
         return outcome
 
     CORRECT = "correct", "right"
@@ -52,16 +58,6 @@ class Outcome(StrEnum):
     """Not judged: a rubric trait could not be scored, and there is no verdict. Other traits keep their scores."""
     UNDECIDED = "undecided", "undecided"
     """Not judged: a value in the answer, such as an ambiguous date, cannot be compared with the ground truth."""
-
-    @property
-    def judged(self) -> bool:
-        """Whether the item was judged. This is false for errors and undecided items."""
-        return self.group not in ("not_judged", "undecided")
-
-    @property
-    def has_verdict(self) -> bool:
-        """Whether the item counts towards a pass rate, which means that it was judged and not just scored."""
-        return self.judged and self.group != "scored"
 
     @property
     def unjudgeable(self) -> bool:

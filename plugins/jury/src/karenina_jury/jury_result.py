@@ -14,8 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.rates import Rate, pass_rate, rate
-from karenina_template.templates.comparison import Comparison
-from karenina_template.turns import read_turns
 from karenina_toolkit.conversations import read_conversation
 
 if TYPE_CHECKING:
@@ -110,6 +108,9 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
     one of the template's regular expressions failed. If the values cannot be compared with the ground truth, the
     verdict is False and the error is recorded.
     """
+    from karenina_template.templates.comparison import Comparison  # not loaded to show a jury's results
+    from karenina_template.turns import read_turns
+
     everything = {**(base.template.parsed_llm_response or {}), **values}
     judged = {name: everything.get(name) for name in bound.judge_fields}
     answer = bound.bind(judged, base.template.raw_llm_response, base.template.known_values or {})

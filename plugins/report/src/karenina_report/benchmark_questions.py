@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from karenina_core.data.rubrics.base import ScaledTrait
 from karenina_core.text import compose
 from karenina_toolkit.printable import quantity
 
@@ -87,6 +86,8 @@ def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:
     """Yield the name, lowest score and highest score of each score or literal trait, skipping other traits."""
+    from karenina_core.data.rubrics.base import ScaledTrait  # imported here because it takes long
+
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if isinstance(trait, ScaledTrait) and trait.kind in ("score", "literal"):

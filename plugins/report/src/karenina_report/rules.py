@@ -13,9 +13,6 @@ from karenina_engine.journal.user_state import read_own_command, read_own_rules
 from karenina_engine.journal.view import JournalView
 from karenina_report.benchmark_questions import find_absent, load_benchmark
 from karenina_report.runs import find_journal, is_rescored
-from karenina_template.question_template import template_of
-from karenina_template.rules import template_rules
-from karenina_template.templates import TemplateError
 from karenina_toolkit.files.state_folder import UserStateError
 from karenina_toolkit.printable import quantity
 
@@ -115,6 +112,10 @@ def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
 
     Nothing is executed, so templates with code have no rules.
     """
+    from karenina_template.question_template import template_of  # imported here because it takes long
+    from karenina_template.rules import template_rules
+    from karenina_template.templates import TemplateError
+
     rules: dict[str, FieldRules] = {}
     left_out = []
     for question in benchmark:

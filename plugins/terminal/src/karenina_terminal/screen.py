@@ -62,6 +62,7 @@ def exit_codes_help(*, resumable: bool = True) -> str:
 
 
 _PIPE_WIDTH = 120
+_PIPE_HEIGHT = 25
 _UNLIMITED = 1_000_000
 _HANGING = 4
 """The minimum indentation of the continuation lines of a wrapped line."""
@@ -206,9 +207,9 @@ def _console_class() -> type[Console]:
 
 def _console(*, stderr: bool) -> Console:
     """Create a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
-    `COLUMNS` is not set, its width is `_PIPE_WIDTH`.
+    `COLUMNS` is not set, its size is `_PIPE_WIDTH` by `_PIPE_HEIGHT`.
     """
     console = _console_class()(stderr=stderr, highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _PIPE_WIDTH
+        console.size = (_PIPE_WIDTH, _PIPE_HEIGHT)  # without a height, rich looks for a terminal at each `print`
     return console

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from karenina_engine.results.result_file import (
     warn_about_left_out,
     why_not_recorded,
 )
-from karenina_engine.results.table_columns import CALLS, Row, make_row
+from karenina_engine.results.table_columns import CALLS, Column, Row, make_row
 from karenina_engine.results.tables import Table
 from karenina_toolkit.conversations import STAGE as CONVERSE
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 logger: Final = logging.getLogger("karenina")
 
+_MOST_KEYS: Final = 500
+"""The maximum number of replies to read at once."""
 _ONE_ROW: Final = {
     "replies": "SELECT * FROM replies WHERE rowid = ?",
     "results": "SELECT * FROM results WHERE rowid = ?",
@@ -286,21 +288,30 @@ class JournalView:
         """Return a table of all stored calls, in the order in which they were stored. `CALLS` lists its columns."""
         return Table("calls", CALLS, self._calls)
 
-    def calls_of(self, result: VerificationResult) -> Iterator[Row]:
-        """Yield the rows of `calls` that belong to the given result, without duplicates. Calls that are not in the
+    def calls_of(self, results: Sequence[VerificationResult], only: Set[str] = frozenset()) -> list[list[Row]]:
+        """Return the rows of `calls` that belong to each of the given results, without duplicates.
+
+        `only` contains the names of the columns; by default, the rows have all of them. Calls that are not in the
         journal are skipped.
         """
-        for key in dict.fromkeys(key for stage in result.stages for key in stage.call_keys):
-            for id, *row in self._all("SELECT rowid, * FROM replies WHERE key = ?", bytes.fromhex(key)):
-                yield self._call(self._intact("replies", row, id))
+        keys = [dict.fromkeys(key for stage in result.stages for key in stage.call_keys) for result in results]
+        columns = [column for column in CALLS if not only or column.name in only]
+        wanted = list(dict.fromkeys(bytes.fromhex(key) for of_result in keys for key in of_result))
+        found: dict[bytes, Row] = {}
+        for start in range(0, len(wanted), _MOST_KEYS):
+            some = wanted[start : start + _MOST_KEYS]
+            query = f"SELECT rowid, * FROM replies WHERE key IN ({', '.join('?' * len(some))})"  # noqa: S608
+            for id, *row in self._all(query, *some):
+                found[row[0]] = self._call(self._intact("replies", row, id), columns)
+        return [[found[key] for key in map(bytes.fromhex, of_result) if key in found] for of_result in keys]
 
     def _calls(self) -> Iterator[Row]:
         return map(self._call, self._rows("replies", "SELECT rowid FROM replies ORDER BY rowid"))
 
-    def _call(self, row: Sequence[Any]) -> Row:
+    def _call(self, row: Sequence[Any], columns: Iterable[Column[Sequence[Any]]] = CALLS) -> Row:
         """Convert a row of `replies` to a row of `calls`. Raises `JournalDamaged` if a value cannot be read."""
         with self._damage("replies", row):
-            return make_row(CALLS, row)
+            return make_row(columns, row)
 
     def _rows(self, table: str, query: str, *values: Any) -> Iterator[Sequence[Any]]:
         """Yield the rows whose ids `query` selects, one at a time. Raises `JournalDamaged` if a row is damaged. Rows

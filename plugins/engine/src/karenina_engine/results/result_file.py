@@ -6,7 +6,6 @@ The first line is a header with the run and its distributions. For the other lin
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import hashlib
 import json
@@ -29,6 +28,7 @@ from karenina_toolkit.conversations import USER_ENDS
 from karenina_toolkit.files import replace_file
 
 if TYPE_CHECKING:
+    import asyncio
     from io import FileIO
 
 
@@ -339,6 +339,8 @@ class ResultFile:
         self._indexes.append(index)
         self._starts.append(self._starts[-1] + len(data))
         if self._flushing is None:
+            import asyncio  # commands that only read results start without it
+
             self._flushing = asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:

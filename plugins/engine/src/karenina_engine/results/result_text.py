@@ -37,6 +37,7 @@ NOT_EXTRACTED: Final = "(compares the answer itself)"
 LEFT_OUT: Final = "(its turn was left out)"
 NOTHING: Final = "nothing"
 _MAX_FIELDS: Final = 50
+_READABLE: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 class Results(Protocol):
@@ -100,7 +101,7 @@ def as_text(value: Any, none: str = NOTHING) -> str:
         return none
     if isinstance(value, str):
         return clean(value) or '""'
-    return clean(json.dumps(value, ensure_ascii=False))
+    return clean(_READABLE.encode(value))
 
 
 def trait_lines(result: VerificationResult) -> list[str]:

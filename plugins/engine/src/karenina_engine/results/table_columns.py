@@ -79,9 +79,12 @@ def make_row(columns: Iterable[Column[S]], source: S) -> Row:
     return {column.name: column.value(source) for column in columns}
 
 
+_COMPACT: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def as_json(value: object) -> str:
     """Return a value as a compact JSON string."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT.encode(value)
 
 
 def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:

@@ -88,7 +88,10 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 def _text(value: object) -> str:
     """Serialize a value as JSON with sorted keys, using `str` for values that JSON does not support."""
-    return json.dumps(value, sort_keys=True, default=str)
+    return _SORTED.encode(value)
+
+
+_SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:
@@ -96,6 +99,8 @@ def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashabl
 
     Unlike counts, shares are comparable between runs with different numbers of replicates.
     """
+    if len(results) == 1:  # as in most runs; a counter takes longer than everything else
+        return {fact(results[0]): 1.0}
     counts = Counter(fact(result) for result in results)
     return {value: count / len(results) for value, count in counts.items()}
 

@@ -48,13 +48,15 @@ class MetricValues:
     @property
     def mean(self) -> Fraction | None:
         """The mean of the values, excluding `unpaired`, or None if there are none."""
-        count = self.count
-        return self._sum / count if count > 1 else self._sum if count else None
+        values = [value for some in self.values.values() for value in some]
+        if len(values) > 1:
+            return sum(values, Fraction(0)) / len(values)
+        return values[0] if values else None
 
     def mean_if(self, missing: int) -> Fraction:
         """Return the mean of all values, including `unpaired`, with `missing` (0 or 1) for each missing value."""
-        total = self._sum + sum(self.unpaired, Fraction(self.missing * missing))
-        return total / self.total_count
+        values = [value for some in self.values.values() for value in some]
+        return sum([*values, *self.unpaired], Fraction(self.missing * missing)) / self.total_count
 
     @property
     def has_values(self) -> bool:
@@ -65,11 +67,6 @@ class MetricValues:
     def total_count(self) -> int:
         """The number of results, with or without a value."""
         return self.count + len(self.unpaired) + self.missing
-
-    @property
-    def _sum(self) -> Fraction:
-        values = [value for some in self.values.values() for value in some]
-        return values[0] if len(values) == 1 else sum(values, Fraction(0))
 
 
 @dataclass(slots=True)
@@ -84,14 +81,6 @@ class PairedQuestion:
     def is_complete(self) -> bool:
         """Whether both runs have a value, not counting `unpaired`."""
         return bool(self.a.count and self.b.count)
-
-    @property
-    def difference(self) -> Fraction:
-        """The mean of A minus the mean of B. The question must be complete."""
-        a, b = self.a.mean, self.b.mean
-        assert a is not None
-        assert b is not None
-        return a - b
 
 
 def pair_values(
@@ -152,10 +141,14 @@ def estimate_difference(
     `unit_of` returns a question's statistical unit. Set `same_answers` if replicates are paired; this only affects the
     power.
     """
-    both = [question for question in questions if question.is_complete]
-    if not both:
+    means = [
+        (question, a, b)
+        for question in questions
+        if (a := question.a.mean) is not None and (b := question.b.mean) is not None
+    ]
+    if not means:
         return None
-    fractions = [question.difference for question in both]
+    both, fractions = [question for question, _, _ in means], [a - b for _, a, b in means]
     differences, total = [*map(float, fractions)], _add_up(fractions)
     units = [unit_of(question.id) for question in both]
     replicates = fmean((question.a.count + question.b.count) / 2 for question in both)
@@ -174,8 +167,8 @@ def estimate_difference(
         questions=len(both),
         units=shown.units,
         replicates=replicates,
-        a=_mean(question.a.mean for question in both),
-        b=_mean(question.b.mean for question in both),
+        a=float(_add_up(a for _, a, _ in means) / len(both)),
+        b=float(_add_up(b for _, _, b in means) / len(both)),
         difference=float(total / len(both)),
         low=None if shown.low is None else max(-1.0, shown.low),
         high=None if shown.high is None else min(1.0, shown.high),
@@ -187,12 +180,6 @@ def estimate_difference(
         bounds=_bounds(questions, total),
         power=_power(shown.error, both, differences, flipped.questions / len(both), same_answers=same_answers),
     )
-
-
-def _mean(values: Iterable[Fraction | None]) -> float:
-    """Return the mean of the values, skipping None. At least one value must be present."""
-    present = [value for value in values if value is not None]
-    return float(_add_up(present) / len(present))
 
 
 def _add_up(values: Iterable[Fraction]) -> Fraction:

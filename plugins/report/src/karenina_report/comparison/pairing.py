@@ -272,7 +272,10 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
 
 def _frozen(value: object) -> str | None:
     """Serialize a value as JSON, so that it is hashable. None stays None."""
-    return None if value is None else json.dumps(value, sort_keys=True, default=str)
+    return None if value is None else _SORTED.encode(value)
+
+
+_SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:

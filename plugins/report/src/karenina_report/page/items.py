@@ -41,6 +41,11 @@ FIELD_COLUMNS: Final = frozenset({"field", "extracted", "known", "truth", "passe
 TRAIT_COLUMNS: Final = frozenset({"trait", "kind", "value", "label", "error", "reasoning"})
 EXCERPT_COLUMNS: Final = frozenset({"of", "name", "text", "start", "end", "confidence", "similarity"})
 """The columns of the tables that the page shows: to make the others takes longer than these."""
+_SHOWN_OF_CALL: Final = (
+    *("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds"),
+)
+CALL_COLUMNS: Final = frozenset({*_SHOWN_OF_CALL, "interface", "model_name", "reply", "key"})
+"""The columns of the table `calls` that the page uses."""
 
 
 def make_item(
@@ -116,8 +121,7 @@ def _make_work(result: VerificationResult) -> dict[str, Any]:
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
     """Convert a call to JSON. Its messages and request are included only if its prompt is known."""
-    keys = ("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds")
-    call: dict[str, Any] = {**{key: row[key] for key in keys}, "reply": _reply_text(row)}
+    call: dict[str, Any] = {**{key: row[key] for key in _SHOWN_OF_CALL}, "reply": _reply_text(row)}
     if prompt is not None:
         call["messages"] = [_make_message(message) for message in prompt.messages]
         call["request"] = json.dumps(prompt.request, ensure_ascii=False, indent=2) if prompt.request else None

@@ -11,7 +11,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.summary_text import user_lines
 from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
-from karenina_report.statistics.columns import assign_units
+from karenina_report.statistics.columns import Units, assign_units
 from karenina_report.statistics.run_statistics import group_rates
 
 _RATE: Final = (Column("Pass rate", "share"), Column("Low", "share"), Column("High", "share"))
@@ -25,9 +25,10 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
     """Return the built-in sections for a page, or none if there are no results."""
     if not any(run.results for run in page.runs):
         return ()
+    units = [assign_units(run.results, None) for run in page.runs]
     groups = [
-        _group_section(page, "judges", "By judge", "judge"),
-        _group_section(page, "keywords", "By keyword", "keyword"),
+        _group_section(page, units, "judges", "By judge", "judge"),
+        _group_section(page, units, "keywords", "By keyword", "keyword"),
     ]
     return [_outcomes(page), _models(page), *(group for group in groups if group is not None)]
 
@@ -88,14 +89,14 @@ def _models(page: PageRuns) -> PageSection:
     return PageSection("models", "By answering model", [TableBlock(columns, rows, note=note, plot=_PLOT)])
 
 
-def _group_section(page: PageRuns, id: str, title: str, by: str) -> PageSection | None:
+def _group_section(page: PageRuns, units: Sequence[Units], id: str, title: str, by: str) -> PageSection | None:
     """Return a section with all runs' rates by a column, or None if no run has several values.
 
-    It shows at most 200 values, those with the most judged results.
+    `units` are those of each run. The section shows at most 200 values, those with the most judged results.
     """
     by_run = {
-        label: {group.value: group for group in group_rates(run.results, by, assign_units(run.results, None))}
-        for label, run in zip(page.labels, page.runs, strict=True)
+        label: {group.value: group for group in group_rates(run.results, by, of_run)}
+        for label, run, of_run in zip(page.labels, page.runs, units, strict=True)
     }
     if all(len(groups) < 2 for groups in by_run.values()):
         return None

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -20,7 +22,7 @@ from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchma
 from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
 from karenina_report.options import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
-from karenina_report.page.items import ItemIndex, PageFiles, Prompts, make_item
+from karenina_report.page.items import CALL_COLUMNS, ItemIndex, PageFiles, Prompts, make_item
 from karenina_report.page.section import PageRuns, karenina_report_sections
 from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.runs import find_journal, read_runs
@@ -218,6 +220,15 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
             warn(f"a section from {offer.distribution} {offer.version} was left out: {describe_error(error)}")
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenSource:
+    """A source of a page, with its journal, the prices in it, and the files that its items kept."""
+
+    view: JournalView | None
+    prices: Mapping[str, Mapping[str, float]]
+    folders: KeptFiles | None
+
+
 class _PageItems:
     """Writes a page's items to its document, and adds them to the index, while the results are read.
 
@@ -234,7 +245,7 @@ class _PageItems:
         self._prompts = prompts
         self._opened = opened
         self._runs = 0
-        self._chunk: list[dict[str, Any]] = []
+        self._chunk: list[tuple[_OpenSource, int, VerificationResult]] = []
         self._chunks = 0
 
     def open_source(self, source: Source) -> Callable[[VerificationResult], None]:
@@ -242,19 +253,16 @@ class _PageItems:
         journal = find_journal(source)
         folders = KeptFiles(Path(source), journal) if isinstance(source, str | Path) else None
         view = self._opened.enter_context(JournalView(journal)) if journal is not None else None
-        prices = view.prices() if view is not None else {}
+        opened = _OpenSource(view, view.prices() if view is not None else {}, folders)
         numbers: dict[str, int] = {}
 
         def add(result: VerificationResult) -> None:
             """Add a result to the index and the document."""
-            meta = result.metadata
-            if meta.answering_id not in numbers:
-                numbers[meta.answering_id] = self._runs
+            answering = result.metadata.answering_id
+            if answering not in numbers:
+                numbers[answering] = self._runs
                 self._runs += 1
-            calls = list(view.calls_of(result)) if view is not None else []
-            self.index.add(numbers[meta.answering_id], result, _cost(calls, prices))
-            rules, files = self._rules.get(meta.template_id, {}), self.files.describe(result, folders)
-            self._chunk.append(make_item(result, rules, calls, self._prompts, files))
+            self._chunk.append((opened, numbers[answering], result))
             if len(self._chunk) == CHUNK:
                 self.end()
 
@@ -262,10 +270,22 @@ class _PageItems:
 
     def end(self) -> None:
         """Write the collected items as a chunk of the document, if there are any. More may be added afterwards."""
-        if self._chunk:
-            self._document.add(f"chunk-{self._chunks}", self._chunk)
-            self._chunks += 1
-            self._chunk = []
+        if not self._chunk:
+            return
+        made = []
+        for source, added in groupby(self._chunk, key=itemgetter(0)):
+            results = [(run, result) for _, run, result in added]
+            view = source.view
+            found = view.calls_of([result for _, result in results], CALL_COLUMNS) if view is not None else None
+            for at, (run, result) in enumerate(results):
+                calls = found[at] if found is not None else []
+                self.index.add(run, result, _cost(calls, source.prices))
+                rules = self._rules.get(result.metadata.template_id, {})
+                files = self.files.describe(result, source.folders)
+                made.append(make_item(result, rules, calls, self._prompts, files))
+        self._document.add(f"chunk-{self._chunks}", made)
+        self._chunks += 1
+        self._chunk = []
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
