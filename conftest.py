@@ -26,15 +26,19 @@ settings.register_profile("few", settings.get_profile("karenina"), max_examples=
 if sys.platform != "win32":
     import fcntl
 
+_AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
 _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the state folder, also for the commands that tests start; look for no garbage while tests are collected."""
+    """Set the state folder and the authorities, also for started commands; look for no garbage during collection."""
     gc.disable()
     folder = config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="karenina-tests-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ.pop("KARENINA_STATE_HOME", None)
+    if "SSL_CERT_FILE" in os.environ or _AUTHORITIES.is_file():  # each client would read a folder of files instead
+        os.environ.setdefault("SSL_CERT_FILE", str(_AUTHORITIES))
+        os.environ.pop("SSL_CERT_DIR", None)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from offers import offering
 from typer.testing import CliRunner
 
-from karenina_cli.app import build_app
+from karenina_cli.app import build_command
 from karenina_core import ArtifactKeys, Stage, VerificationContext
 from karenina_core import plugins as plugin_room
 from karenina_core.data.outcome import Outcome
@@ -45,11 +49,32 @@ def run_karenina(
     *arguments: str | Path, plugins: Plugins | None = None, width: int = 400, type: str = ""
 ) -> CommandResult:
     """Run the command; without `plugins`, none is installed. `type` is the input of the user."""
+    runner = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"})
     with plugin_room.use_plugins(plugins if plugins is not None else Plugins()):
-        done = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(
-            build_app(), [str(argument) for argument in arguments], input=type, catch_exceptions=False
-        )
-    return CommandResult(done.exit_code, done.stdout, done.stderr)
+        # `runner.invoke` would build all commands a second time.
+        command = build_command() if plugins is not None else _command_without_plugins()
+        with runner.isolation(input=type) as (out, err, _):
+            with pytest.raises(SystemExit) as ended:
+                command(args=[str(argument) for argument in arguments], prog_name="karenina")
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return CommandResult(_exit_code(ended.value), _text(out), _text(err))
+
+
+@cache
+def _command_without_plugins() -> Callable[..., object]:
+    return build_command()
+
+
+def _exit_code(ended: SystemExit) -> int:
+    """Return the exit code of a command, which ends without a message of its own."""
+    assert ended.code is None or isinstance(ended.code, int)
+    return ended.code or 0
+
+
+def _text(stream: BytesIO) -> str:
+    """Return what a command wrote."""
+    return stream.getvalue().decode().replace("\r\n", "\n")
 
 
 @contextmanager
