@@ -287,6 +287,8 @@ def _start_server() -> None:
         listening.bind(_ADDRESS)
         listening.listen()
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+        # A fork copies the table of pages, which is short if they are large.
+        environment |= {"PYTHONMALLOC": "malloc", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
         command = [sys.executable, __file__, str(listening.fileno())]
         subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[listening.fileno()])
 
@@ -396,10 +398,10 @@ def _tell(answer: int, message: bytes) -> None:
 
 def _needs_no_other_plugins(request: bytes) -> bool:
     """Return whether a command has the plugins of this environment: its own path adds no distribution."""
-    _, _, environment, _, program = json.loads(request)
+    environment = json.loads(request)[2]
     folders = [Path(folder) for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder]
     others = any(True for folder in folders for _ in folder.glob("*.*-info"))
-    return not (program or others or "KARENINA_PLUGINS" in environment)
+    return not (others or "KARENINA_PLUGINS" in environment)
 
 
 def _import_all() -> None:

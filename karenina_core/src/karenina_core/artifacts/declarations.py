@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from functools import cache
 from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isfunction, signature
 from inspect import isgeneratorfunction as is_generator
 from typing import Any, Final
@@ -99,7 +98,6 @@ def name_of_adapter(spec: Any, _hook: str, plugin: object) -> str:
     return interface
 
 
-@cache
 def why_refused(stage: Any) -> str | None:
     """Return a message about the stage's invalid declarations and how to fix them, or None if all are valid.
 

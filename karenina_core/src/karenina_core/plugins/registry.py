@@ -38,7 +38,7 @@ T_co = TypeVar("T_co", covariant=True)
 logger = logging.getLogger("karenina")
 
 _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callable[[Any], str | None]]]] = {
-    "stage": (STAGE_HOOKS, name_of_stage, why_refused),
+    "stage": (STAGE_HOOKS, name_of_stage, cache(why_refused)),
     "adapter": (["karenina_adapters"], name_of_adapter, lambda _: None),
 }
 """For each kind of entry point: its hooks, a function that names the offered objects, and one that checks them."""
