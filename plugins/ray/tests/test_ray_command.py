@@ -14,7 +14,6 @@ from conftest import FAKE_PLUGIN
 from processes import is_running
 from ray_runs import Server, benchmark, config, serving
 
-
 SLOTS = {"generate_answer": "Ask"}
 
 
