@@ -4,7 +4,8 @@
     python benchmarks/demo.py --only warm  one of them: first, warm or recorded (warm needs an earlier run)
 
 The models must be installed (`karenina model pull`). "First" starts with an empty folder of saved prompts. Wall times
-depend on what else the machine does; the CPU time and the tokens, which come from llama.cpp's own timings, hardly do.
+depend on what else the machine does, and so does the CPU time, if less; the speeds of the models show how much. The
+numbers of tokens, which come from llama.cpp's own timings, do not.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ COMMAND = [sys.executable, "-c", "from karenina_cli import main; main()", "-v", 
 RUNS = {"first": (60, 25), "warm": (40, 10), "recorded": (3, 3)}
 """The maximum seconds of the whole run, and until the first judged answer."""
 MOST_TOKENS = 350
-MODELS_CALLS = re.compile(r"model '([^']+)' .*?\((\d+)\s+calls?,\s+(\d+)\s+and\s+(\d+)\s+tokens\)", re.DOTALL)
+MODELS_CALLS = re.compile(
+    r"model '([^']+)' .*?:\s+(\S+)\s+tokens/s\s+read,\s+(\S+)\s+tokens/s\s+written\s+"
+    r"\((\d+)\s+calls?,\s+(\d+)\s+and\s+(\d+)\s+tokens\)",
+    re.DOTALL,
+)
 RESULT = re.compile(r"^\S+ (?:correct|wrong|partial)\s+(\d+)/\d+")
 WITHOUT_JUDGE = 2  # items of the demo
 
@@ -78,11 +83,14 @@ def measure(name: str, folder: Path) -> list[Target]:
         Target(f"{name}, first line", done.begins, 1, " s"),
     ]
     models = MODELS_CALLS.findall(done.output)
-    for model, calls, read, written in models:
-        print(f"    {model}: {calls} calls, {read} prompt tokens evaluated, {written} written")
+    for model, read_speed, written_speed, calls, read, written in models:
+        print(
+            f"    {model}: {calls} calls, {read} prompt tokens evaluated ({read_speed}/s), {written} written "
+            f"({written_speed}/s)"
+        )
     if name != "recorded" and models:
         judged = done.items - WITHOUT_JUDGE
-        per_item = int(models[-1][2]) / judged
+        per_item = int(models[-1][4]) / judged
         targets.append(Target(f"{name}, prompt tokens evaluated per judged item", per_item, MOST_TOKENS))
     return targets
 

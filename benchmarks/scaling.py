@@ -168,7 +168,7 @@ def main() -> None:
     os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
     import ray
 
-    options = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    options: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     targets: list[Target] = []
     with tempfile.TemporaryDirectory() as folder:
         write_plugin(Path(folder))

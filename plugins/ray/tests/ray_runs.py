@@ -88,12 +88,12 @@ def serving(latency: float = 0.05) -> Iterator[Server]:
         thread.join()
 
 
-def config(server: Server, executor: str, **values: Any) -> VerificationConfig:
+def config(server: Server, executor: str, *, interface: str = "fake_plugin.fake", **values: Any) -> VerificationConfig:
     """Return a configuration in which two judges read each answer."""
     answering, *judges = [
         {
             "id": id,
-            "interface": "fake_plugin.fake",
+            "interface": interface,
             "model_name": id,
             "endpoint_base_url": server.url,
             "endpoint_api_key": KEY,

@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,16 @@ def test_stopped_run_continues_in_one_process_without_repeated_calls(tmp_path: P
     assert 0 < len(part) < 80
     assert len(rest) == 80
     assert set(server.calls.values()) == {1}
+
+
+def test_recorded_answers_are_divided_among_all_workers() -> None:
+    with serving(latency=0.5) as server:
+        server.processes = 2
+        found = run(server, "ray", benchmark(60), interface="fake_plugin.recorded", ray_workers=2, run_timeout=60)
+
+    assert len(found) == 120
+    answered = Counter(pid for pid, text in server.received if " reads: " not in text)
+    assert min(answered.values()) >= 15
 
 
 def test_ledger_has_the_calls_of_all_workers(tmp_path: Path) -> None:

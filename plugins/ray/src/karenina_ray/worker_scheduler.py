@@ -69,6 +69,8 @@ class BackgroundTasks:
 
 AHEAD: Final = 4
 """The number of answers that a worker gets beyond its room, so that it never waits for work."""
+MOST_RECORDED: Final = 32
+"""The room of a worker if all answers are recorded, so that one worker does not get all answers of a small run."""
 MOST_DEATHS: Final = 3
 """The number of worker deaths after which an answer fails, if the last worker had no other job."""
 _MOST_DEATHS_IN_A_ROW: Final = 12
@@ -94,6 +96,7 @@ class Scheduler:
         self._ray = ray
         self._session = session
         self._workers = workers
+        self._calls_models = session.calls_models
         self._patience = patience
         self._wakeup = asyncio.Event()
         self._tasks = BackgroundTasks(self._wakeup.set)
@@ -300,7 +303,8 @@ class Scheduler:
                 self._send_jobs(worker, self._suspect_groups.popleft(), suspect=True)
             elif not (worker.suspect and worker.jobs):
                 fresh: list[Job] = []
-                while len(worker.jobs) + len(fresh) < worker.room + AHEAD and (job := self._next()) is not None:
+                room = worker.room if self._calls_models else min(worker.room, MOST_RECORDED)
+                while len(worker.jobs) + len(fresh) < room + AHEAD and (job := self._next()) is not None:
                     fresh.append(job)
                 if fresh:
                     self._send_jobs(worker, fresh)

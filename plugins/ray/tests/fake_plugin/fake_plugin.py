@@ -10,6 +10,7 @@ import json
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -112,4 +113,6 @@ class plugin:
     @staticmethod
     @hookimpl
     def karenina_adapters() -> Sequence[AdapterSpec]:
-        return [AdapterSpec(interface="fake_plugin.fake", description="The test server.", llm=Port, parser=Port)]
+        fake = AdapterSpec(interface="fake_plugin.fake", description="The test server.", llm=Port, parser=Port)
+        recorded = replace(fake, interface="fake_plugin.recorded", recorded=True, concurrency=lambda _model: 1000)
+        return [fake, recorded]
