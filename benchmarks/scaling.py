@@ -85,6 +85,8 @@ COMPARISONS = {
     "waiting": Comparison(240, 500, False, (1, 2, 4), {}),
 }
 AT_ONCE = 64
+AT_ONCE_RECORDED = 16
+"""Otherwise, hundreds of answers are in progress together, and end together, so that no rate could be measured."""
 
 
 def write_plugin(folder: Path) -> None:
@@ -104,7 +106,7 @@ def recorded(count: int, milliseconds: float) -> tuple[Benchmark, dict[str, Any]
         made.add_question(f"Item {item} computes {milliseconds:g} ms", None, TEMPLATE, question_id=f"q{item}")
     answers = {f"q{item}": f"the word of item {item}" for item in range(count)}
     model = {"id": "a", "interface": "manual", "model_name": "recorded", "manual_traces": answers}
-    return made, {"answering_models": [model]}
+    return made, {"answering_models": [model], "max_concurrency": AT_ONCE_RECORDED}
 
 
 def called(url: str, count: int) -> tuple[Benchmark, dict[str, Any]]:
