@@ -419,7 +419,7 @@ def test_an_adapter_cannot_take_the_name_of_another_package(site: Environment, w
     refused = plugin(site, "parrot.echo", "macaw")
 
     assert refused["state"] == "failed"
-    assert refused["failure"] == "the name 'parrot.echo' must begin with 'macaw.'"
+    assert refused["failure"] == "the name 'parrot.echo' must begin with 'macaw.', as in 'macaw.echo'"
     assert site.printed("run", benchmark, "--config", config)["results"][0]["outcome"] == "correct"
 
 

@@ -156,7 +156,8 @@ def _describe_unknown(name: str, owned: Mapping[str, Setting]) -> str:
     if package != plain and package not in third_parties():
         return f"{name}: {describe_unknown(f'{package}.', (), {})}{not_loaded()}"
     if plain == name:
-        return f"{name}: unknown configuration name{did_you_mean(name, owned, listed)}{not_loaded()}"
+        near = did_you_mean(name, {*owned, *third_parties()}, listed)
+        return f"{name}: unknown configuration name{near}{not_loaded()}"
     variables = [key.upper().replace(".", "__") for key in owned]
     near = did_you_mean(plain.upper(), variables, listed).replace("mean '", f"mean '{PREFIX}")
     return f"{name}: there is no setting {plain!r}; correct or unset this environment variable{near}{not_loaded()}"

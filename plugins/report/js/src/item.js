@@ -81,12 +81,14 @@ export function Item({ head, at, labels, link, itemLink, closeLink, neighbours }
 function Facts({ head, at, meta, item }) {
   const { index } = head;
   const run = head.runs[index.run[at]];
+  // Without a judge, the model under test stands in its place.
+  const judged = meta.parsing_id !== meta.answering_id || JSON.stringify(meta.parsing) !== JSON.stringify(meta.answering);
   const facts = [
     ["Item", `#${at + 1}`],
     ["Question id", meta.question_id],
     ["Run", head.runs.length > 1 ? `${run.label}: ${run.name}` : meta.run_name],
     ["Model", `${meta.answering_id} (${meta.answering.interface}:${meta.answering.model_name})`],
-    ["Judge", `${meta.parsing_id} (${meta.parsing.interface}:${meta.parsing.model_name})`],
+    ["Judge", judged ? `${meta.parsing_id} (${meta.parsing.interface}:${meta.parsing.model_name})` : null],
     ["Replicate", meta.replicate > 1 || index.replicate.some((one) => one > 1) ? String(meta.replicate ?? 1) : null],
     ["Keywords", meta.keywords?.join(", ")],
     ["Reference answer", meta.raw_answer],

@@ -101,11 +101,23 @@ class TableBlock:
 
 @dataclass(frozen=True, slots=True)
 class PageSection:
-    """A section of the page. `id` must be unique in its distribution."""
+    """A section of the page. `id` must be unique in its distribution.
+
+    Raises `TypeError` if a block is neither a `TextBlock` nor a `TableBlock`, such as a plain string.
+    """
 
     id: str
     title: str
     blocks: Sequence[TextBlock | TableBlock]
+
+    def __post_init__(self) -> None:
+        """Raise `TypeError` for a block of another type."""
+        wrong = next((block for block in self.blocks if not isinstance(block, TextBlock | TableBlock)), None)
+        if wrong is not None:
+            raise TypeError(
+                f"a block of the section {self.id!r} is {type(wrong).__name__!r}; "
+                'use TextBlock("...") for a paragraph, or a TableBlock'
+            )
 
     def to_json(self, distribution: str) -> dict[str, Any]:
         """Return the section as a JSON-compatible dict."""
