@@ -93,13 +93,9 @@ def filter_entry_points(
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
         if kind == "adapter" and not info.name.startswith(prefix := namespace(point.module)):
-            yield (
-                info.with_failure(
-                    "failed",
-                    f"the name {info.name!r} must begin with {prefix!r}, as in {prefix + info.name.rpartition('.')[2]!r}",
-                ),
-                point,
-            )
+            right = prefix + info.name.rpartition(".")[2]
+            why = f"the name {info.name!r} must begin with {prefix!r}, as in {right!r}"
+            yield info.with_failure("failed", why), point
         elif selection.allows(info):
             allowed.setdefault(info.name, {}).setdefault(info.distribution, (info, point))
         else:
