@@ -47,8 +47,7 @@ def start_command(folder: Path, server: Server, *more: str) -> subprocess.Popen[
 
 
 def test_plan_says_when_ray_does_not_help(tmp_path: Path) -> None:
-    (tmp_path / "answers.json").write_text('{"q": "This one."}', "utf-8")
-    recorded = [{"id": "a", "interface": "manual", "model_name": "a", "manual_traces": "answers.json"}]
+    recorded = [{"id": "a", "interface": "fake_plugin.recorded", "model_name": "a"}]
     called = {"id": "j", "interface": "fake_plugin.fake", "model_name": "j"}
     said = {}
     for name, judges in {"recorded": [], "judged": [called]}.items():

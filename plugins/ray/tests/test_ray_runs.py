@@ -152,7 +152,7 @@ def test_stopped_run_continues_in_one_process_without_repeated_calls(tmp_path: P
 def test_recorded_answers_are_divided_among_all_workers() -> None:
     with serving(latency=0.5) as server:
         server.processes = 2
-        found = run(server, "ray", benchmark(60), interface="fake_plugin.recorded", ray_workers=2, run_timeout=60)
+        found = run(server, "ray", benchmark(60), interface="fake_plugin.recorded", ray_workers=2, run_timeout=240)
 
     assert len(found) == 120
     answered = Counter(pid for pid, text in server.received if " reads: " not in text)
