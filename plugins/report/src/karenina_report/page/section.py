@@ -112,7 +112,8 @@ class PageSection:
 
     def __post_init__(self) -> None:
         """Raise `TypeError` for a block of another type."""
-        wrong = next((block for block in self.blocks if not isinstance(block, TextBlock | TableBlock)), None)
+        given: Sequence[object] = self.blocks
+        wrong = next((block for block in given if not isinstance(block, TextBlock | TableBlock)), None)
         if wrong is not None:
             raise TypeError(
                 f"a block of the section {self.id!r} is {type(wrong).__name__!r}; "
