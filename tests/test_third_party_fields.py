@@ -204,6 +204,7 @@ WRONG = {
     "an option's value": (("words: 5", "words: 0"), "word_rules.words: Input should be greater than or equal to 1"),
     "a primitive": (("word_rules.SameWords", "SameWords"), "did you mean 'word_rules.SameWords'?"),
     "a setting": (("limit: 20", "limmit: 20"), "word_rules.limmit: unknown configuration name"),
+    "a hyphen": (("word_rules: {limit: 20}", "word-rules: {limit: 20}"), "did you mean 'word_rules'?"),
     "two forms": (
         ("word_rules: {level: 3}", "word_rules: {level: 3}\n    word_rules.level: 3"),
         "word_rules.level was given twice",

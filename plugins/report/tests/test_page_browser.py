@@ -312,6 +312,14 @@ def test_an_item_begins_with_its_fields_and_folds_its_metadata(context: BrowserC
     expect(opened.part("metadata").locator("dl")).to_contain_text("Question id")
 
 
+@pytest.mark.parametrize("judge", ["a", "j"])
+def test_an_item_names_a_judge_only_if_there_was_one(context: BrowserContext, tmp_path: Path, judge: str) -> None:
+    page = write(tmp_path, [result("q1", True, model="a", judge=judge)])
+    facts = OpenPage(context, page, "#item?at=1").part("metadata").locator("dt")
+
+    assert ("Judge" in facts.all_text_contents()) == (judge == "j")
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_hostile_texts_run_nothing_and_break_nothing(context: BrowserContext, hostile: Path, view: str) -> None:
     opened = OpenPage(context, hostile, view)

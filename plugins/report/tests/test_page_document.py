@@ -239,7 +239,7 @@ class ThirdParty:
 
     @hookimpl
     def karenina_report_sections(self) -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        return [self._lengths, self._broken, self._odd]
+        return [self._lengths, self._broken, self._odd, self._plain]
 
     def _lengths(self, page: PageRuns) -> Sequence[PageSection]:
         rows = [[run.name, len(run.results), 0.5, 0.2, 0.9] for run in page.runs]
@@ -257,6 +257,10 @@ class ThirdParty:
             PageSection("odd", "Odd", [TableBlock([Column("Value")], [[cell]])]),
         ]
 
+    def _plain(self, page: PageRuns) -> Sequence[PageSection]:
+        paragraph: Any = "How long answers are."
+        return [PageSection("plain", "Plain", [paragraph])]
+
 
 def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) -> None:
     plugins = with_commands()
@@ -265,6 +269,7 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
     assert "Warning: a section from ruler 2.0 was left out: LookupError: no such thing" in done.err
     sections = {section["id"]: section for section in blocks(tmp_path / "report.html")["head"]["sections"]}
     assert "Warning: a section from ruler 2.0 was left out: PydanticSerializationError: " in done.err
+    assert "a block of the section 'plain' is 'str'; use TextBlock(\"...\") for a paragraph" in done.err
     assert sections["undefined"]["blocks"][0]["rows"] == [[None]]
     assert "odd" not in sections
     assert sections["lengths"]["distribution"] == "ruler"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.text import compose
 from karenina_engine.results.result_text import field_rows
 from karenina_report.comparison.comparison_result import Change, FieldValues, Side
+from karenina_report.comparison.pairing import SORTED_JSON
 from karenina_report.statistics.metrics import NOT_JUDGED, RATE, verdict
 
 if TYPE_CHECKING:
@@ -74,24 +74,18 @@ def _change(
 
 def _truth(result: VerificationResult) -> Hashable:
     """Return the ground truths and the reference answer in a comparable form."""
-    return _text([result.template.parsed_gt_response, result.metadata.raw_answer])
+    return SORTED_JSON.encode([result.template.parsed_gt_response, result.metadata.raw_answer])
 
 
 _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
     "answer": lambda result: result.template.raw_llm_response,
-    "extraction": lambda result: _text(result.template.parsed_llm_response),
-    "known values": lambda result: _text({n: v.value for n, v in (result.template.known_values or {}).items()}),
+    "extraction": lambda result: SORTED_JSON.encode(result.template.parsed_llm_response),
+    "known values": lambda result: SORTED_JSON.encode(
+        {n: v.value for n, v in (result.template.known_values or {}).items()}
+    ),
     "truth": _truth,
     "verdict": lambda result: result.outcome,
 }
-
-
-def _text(value: object) -> str:
-    """Serialize a value as JSON with sorted keys, using `str` for values that JSON does not support."""
-    return _SORTED.encode(value)
-
-
-_SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
 
 
 def _value_shares(results: Results, fact: Callable[[VerificationResult], Hashable]) -> dict[Hashable, float]:

@@ -28,6 +28,9 @@ RESCORE: Final = (
     "-o RESULTS`, which makes no calls)"
 )
 
+SORTED_JSON: Final = json.JSONEncoder(sort_keys=True, default=str)
+"""Serializes facts of results, so that equal ones can be counted and compared."""
+
 ASKED: Final = frozenset({"question", "attachments"})
 """The parts of a question that are sent to the models under test. Rescoring does not make other ones comparable."""
 
@@ -272,10 +275,7 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
 
 def _frozen(value: object) -> str | None:
     """Serialize a value as JSON, so that it is hashable. None stays None."""
-    return None if value is None else _SORTED.encode(value)
-
-
-_SORTED: Final = json.JSONEncoder(sort_keys=True, default=str)
+    return None if value is None else SORTED_JSON.encode(value)
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
