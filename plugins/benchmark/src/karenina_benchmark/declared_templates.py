@@ -8,14 +8,18 @@ else, and every error, comes from these two functions.
 from __future__ import annotations
 
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any, Final, TypeAlias
 
-from karenina_benchmark.template_declarations import DeclarationError, make_template_source
+from karenina_benchmark.template_declarations import (
+    MAX_EXACT_FLOAT,
+    WRITTEN_DATE,
+    DeclarationError,
+    make_template_source,
+)
 from karenina_template.templates import Template
 from karenina_template.templates.source.cache import ParsedPattern, find_pattern
 from karenina_template.templates.source.literals import literal_value, split_literals
@@ -27,9 +31,6 @@ _FREE: Final = frozenset({"description", "ground_truth", "extraction_hint"})
 _SIZE: Final = 256
 _LONGEST: Final = 10_000
 """The maximum number of characters of a value that is not part of the form."""
-_DATE_LIKE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
-_LARGE: Final = 2**53
-"""Numbers from here on are not always written in the same way for fields of another type."""
 _END: Final = object()
 """Ends a field and its primitive in the key of a form."""
 
@@ -95,12 +96,12 @@ def _take(value: object, rest: list[object], values: list[Value]) -> bool:
         rest.append(len(value))
         return all(_take(entry, rest, values) for entry in value)
     elif isinstance(value, str):
-        if not value or len(value) > _LONGEST or _DATE_LIKE.fullmatch(value) or has_lone_surrogate(value):
-            return False
+        if not value or len(value) > _LONGEST or WRITTEN_DATE.fullmatch(value) or has_lone_surrogate(value):
+            return False  # a truth such as 2001-12-31 makes its field a date
         rest.append(str)
         values.append(value)
     elif isinstance(value, int | float):
-        if not 0 <= value < _LARGE or math.copysign(1, value) < 0:  # signs are not part of a literal
+        if not 0 <= value < MAX_EXACT_FLOAT or math.copysign(1, value) < 0:  # signs are not part of a literal
             return False
         rest.append(type(value))
         values.append(value)

@@ -35,9 +35,9 @@ TYPES = ("str", "int", "float", "bool", "date", "list[str]", "list[int]", "list[
 _OPEN_TYPES = ("list", "object")
 """Types of known values that have no fixed item type, or may be of any type. Files cannot declare them."""
 _FIELD = re.compile(r" {4}(\w+): ")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+WRITTEN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
-_MAX_EXACT_FLOAT = 2**53
+MAX_EXACT_FLOAT = 2**53
 """Up to this number, floats represent all integers exactly."""
 _DEFAULT_PRIMITIVES = {
     "str": "ExactMatch",
@@ -304,7 +304,7 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
     if isinstance(truth, date):
         return "date"
     if isinstance(truth, str):
-        is_date = _DATE.fullmatch(truth) and (primitive is None or primitive.startswith("Date"))
+        is_date = WRITTEN_DATE.fullmatch(truth) and (primitive is None or primitive.startswith("Date"))
         return "date" if is_date else "str"
     if isinstance(truth, int | float):
         # With a tolerance or a range, the answer may be fractional although the truth is an integer: for a truth of 37
@@ -426,7 +426,7 @@ def _convert_truth(truth: Any, kind: str, name: str) -> Any:
 def _to_float(truth: str | float) -> float:
     """Return the ground truth of a float field. An integer that a float cannot represent exactly stays an int."""
     whole = int(truth) if isinstance(truth, int) or (isinstance(truth, str) and _WHOLE.fullmatch(truth)) else None
-    if whole is not None and abs(whole) > _MAX_EXACT_FLOAT:
+    if whole is not None and abs(whole) > MAX_EXACT_FLOAT:
         return whole
     return float(truth)
 
