@@ -132,7 +132,7 @@ class Question(BaseModel, defer_build=True):
 
     def keep_derived(self, value: object) -> None:
         """Keep a value derived from the question, such as its loaded template. Comparisons ignore it."""
-        self.__pydantic_private__["_derived"] = value  # type: ignore[index]  # faster than the attribute
+        self._derived = value
 
     def trait_names(self) -> tuple[str, ...]:
         """Return the names of the question's traits, with static traits before dynamic ones."""

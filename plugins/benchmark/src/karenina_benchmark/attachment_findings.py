@@ -23,7 +23,7 @@ _EXIF: Final = 1 << 18
 """The number of bytes at the start of an image in which a position is looked for."""
 _NEAR_END: Final = 66_000
 _ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "application/pdf": b"%%EOF"}
-"""What the last bytes of a whole file contain, by media type."""
+"""The bytes that occur near the end of every complete file, by media type."""
 
 
 def find_problems(

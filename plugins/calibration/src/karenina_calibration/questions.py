@@ -50,7 +50,7 @@ def ask_answer(
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
     """Ask about one answer, and return its label, or None if the labeller skips the answer. Raises `Stop` if the
-    labeller quits; what was said about this answer is then lost.
+    labeller quits, in which case the replies about this answer are lost.
 
     `ask` prints a question and returns the reply. `earlier` contains the labeller's extraction labels for another
     ground truth, which are added to the label. If `asks_verdict` is False, the questions are only about extracted

@@ -26,8 +26,8 @@ class _NoMatrix(Exception):
 def matrices(tree: Tree, others: Tree) -> set[str]:
     """Return the names of the symbols in two expressions that may be matrices: bold letters, or all letters.
 
-    All letters may be matrices if there is a transpose *A^T*, if a product contains a letter and its inverse, or the
-    inverse of a capital beside another, if a sum contains *AB* and *BA*, and if *e^A* stands beside *e^B*.
+    All letters may be matrices if there is a transpose *A^T*, if a product contains a letter and its inverse or two
+    capital letters of which one is inverted, if a sum contains both *AB* and *BA*, or if *e^A* is multiplied by *e^B*.
     """
     found = {part[1] for part in _parts([tree, others]) if part[0] == "symbol" and part[2:] == ["bold"]}
     if any(map(_has_matrices, _parts([tree, others]))):

@@ -191,7 +191,7 @@ class _Task:
             self.hidden.setdefault(name, {}).setdefault(hashlib.sha256(content).digest(), why)
 
     def look_at(self, path: str, content: bytes) -> None:
-        """Record in `seen` or `told` if a file of the workspace should be hidden, or contains a ground truth."""
+        """Record a file of the workspace in `seen` if it should be hidden, in `told` if it contains a ground truth."""
         hidden = self.hidden.get(Path(path).name)
         why = hidden.get(hashlib.sha256(content).digest()) if hidden is not None else None
         if why is not None:

@@ -61,7 +61,8 @@ class RunCommand:
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """Run the command in the sandbox, and return its exit code and output as text for a model.
 
-        Raises `ToolError` if it cannot be started, which the model is told, and `PortError` if the sandbox fails.
+        Raises `ToolError`, whose message is sent to the model, if it cannot be started, and `PortError` if the sandbox
+        fails.
         """
         command: Sequence[str] = arguments["command"]
         if not command[0] or any("\0" in word for word in command):

@@ -151,7 +151,7 @@ def _dump_model(model: ModelConfig) -> dict[str, Any]:
 
 def _url_label(url: str) -> str:
     """Return a URL with its secret parts masked. If anything was masked, part of the URL's digest is appended so that
-    URLs can be told apart.
+    different URLs remain different.
     """
     shown = redact_url(url)
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown

@@ -163,7 +163,7 @@ class JournalWriter:
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
         """Write the rows one at a time, because one of them could not be stored. Returns the errors, keyed by the row's
-        `id()`. Errors that nobody is waiting for are logged as warnings.
+        `id()`. Errors of rows that no caller waits for are logged as warnings.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():

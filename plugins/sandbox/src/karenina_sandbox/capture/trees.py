@@ -52,7 +52,7 @@ def is_opaque(folder: int) -> bool:
 def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) -> Iterator[int]:
     """Open a file or folder and yield its descriptor, changing its mode for this time if the owner may not read it.
 
-    Folders also become writable. Raises `OSError` if it does not exist, or belongs to somebody else.
+    Folders also become writable. Raises `OSError` if it does not exist or is owned by another user.
     """
     try:
         descriptor = os.open(name, flags, dir_fd=folder)
@@ -71,7 +71,7 @@ def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) 
 
 
 def _is_writable(folder: int) -> bool:
-    """Return whether an open folder can be written to, or belongs to somebody else."""
+    """Return whether an open folder can be written to or is owned by another user."""
     status = os.fstat(folder)
     return os.geteuid() == 0 or status.st_uid != os.geteuid() or status.st_mode & stat.S_IRWXU == stat.S_IRWXU
 

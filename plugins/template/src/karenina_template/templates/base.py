@@ -141,7 +141,7 @@ def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What an answer takes for some of its fields instead of its response or of comparing values.
+    """Texts and results that are already fixed for some fields of an answer.
 
     `responses` are the texts that fields read instead of the response. `results` are the results of fields whatever
     their values are. `assumed` are the results that `Comparison` assumes for undecided fields, which it only sets on
