@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -183,11 +184,14 @@ class Client:
         the reply cannot be used.
         """
         dialect = self._dialect
-        tried = {dialect}
+        tried = [dialect]
         while True:
             if self._closed:
                 raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
-            body = await self._encode(messages, wire, fields, dialect)
+            if not has_attachments(messages):
+                body = self._body(wire, fields, dialect)
+            else:
+                body = await fill(wire, partial(self._body, fields=fields, dialect=dialect))
             try:
                 if self.extra.stream:
                     data = await self._post_streamed(messages, body)
@@ -198,7 +202,7 @@ class Client:
                 dialect = self._adapt_dialect(dialect, error)
                 if dialect in tried:
                     raise
-                tried.add(dialect)
+                tried.append(dialect)
             except _FAILURES as error:
                 raise self._port_error(error) from None
             else:
@@ -225,15 +229,6 @@ class Client:
         other = _OTHER_FIELD[dialect.tokens_field]
         settled = self.extra.max_tokens_field is not None or self._max_tokens is None
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
-
-    async def _encode(
-        self, messages: Sequence[Message], wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect
-    ) -> bytes:
-        """Encode a request, with the contents of its attachments. Raises `PortError` if a file cannot be read."""
-        if not has_attachments(messages):
-            return self._body(wire, fields, dialect)
-        body: bytes = await fill(wire, lambda filled: self._body(filled, fields, dialect))
-        return body
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
         """Encode a request, naming the token limit and counting streams as `dialect` says that the server expects."""

@@ -90,10 +90,11 @@ class _Cancellation:
 class Reply:
     """The reply to a request after its status and headers have arrived. Header names are in lower case."""
 
-    def __init__(self, response: Response, limits: Limits) -> None:
+    def __init__(self, response: Response, limits: Limits, cancellation: _Cancellation) -> None:
         self.status = response.status
         self._response = response
         self._limits = limits
+        self._cancellation = cancellation
 
     def header(self, name: str) -> str:
         """Return a header's first value, or an empty string if the header is missing or not ASCII."""
@@ -113,9 +114,8 @@ class Reply:
         Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
         and `ReplyTooLarge` if it exceeds the limits.
         """
-        reader, limits = self._response.body_reader, self._limits
+        reader, limits, cancellation = self._response.body_reader, self._limits, self._cancellation
         self._check_encoding()
-        cancellation = _Cancellation()
         size = count = 0
         while True:
             try:
@@ -135,10 +135,9 @@ class Reply:
     async def body(self) -> bytes:
         """Return the decompressed body. Raises the same errors as `pieces`."""
         self._check_encoding()
-        reader, limits = self._response.body_reader, self._limits
+        reader, limits, cancellation = self._response.body_reader, self._limits, self._cancellation
         largest = limits.bounds.max_bytes
         content = bytearray()
-        cancellation = _Cancellation()
         count = 0
         try:
             while (piece := await reader.read_chunk()) is not None:
@@ -188,7 +187,7 @@ class Exchange:
         except asyncio.CancelledError:
             await self._request.__aexit__(None, None, None)
             raise
-        return Reply(response, self._limits)
+        return Reply(response, self._limits, cancellation)
 
     async def __aexit__(self, *error: object) -> None:
         await self._request.__aexit__(None, None, None)

@@ -89,10 +89,11 @@ class VerificationConfig(BaseModel):
         validated again, and the same object is returned on every call.
         """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
-        if model not in sections:
+        section: S | None = sections.get(model)
+        if section is None:
             owned = [name for name in owned_fields([model]) if name in self._values]
-            sections[model] = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
-        section: S = sections[model]
+            section = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
+            sections[model] = section
         return section
 
     @property

@@ -56,14 +56,21 @@ logger = logging.getLogger("karenina")
 class VerificationContext:
     """A stage's access to an item. The docstrings of this class are the contract between stages and the pipeline."""
 
-    __slots__ = ("_planned", "_settings", "_state", "calls")
+    __slots__ = ("_planned", "_settings", "_state", "own_calls")
 
     def __init__(self, state: State, planned: StageAccess) -> None:
         self._state = state
         self._planned = planned
         self._settings: BaseModel | None = None
-        self.calls = StageCalls(state, planned)
-        """The stage's model calls, for the pipeline."""
+        self.own_calls: StageCalls | None = None
+        """The stage's model calls, for the pipeline. None if the stage has not asked for a port or for `call_info`."""
+
+    @property
+    def calls(self) -> StageCalls:
+        """The stage's model calls."""
+        if self.own_calls is None:
+            self.own_calls = StageCalls(self._state, self._planned)
+        return self.own_calls
 
     # ---- what the item is
 

@@ -197,9 +197,8 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
         if level is None:
             continue
         for name, value in level.artifacts.items():
-            if value is not None and name in _RESULT_FIELDS:
-                place, field = _RESULT_FIELDS[name]
-                sections.setdefault(place, {})[field] = value
+            if value is not None and (place := _RESULT_FIELDS.get(name)) is not None:
+                sections.setdefault(place[0], {})[place[1]] = value
         for section, values in level.fields.items():
             sections.setdefault(section, {}).update(values)
     return sections

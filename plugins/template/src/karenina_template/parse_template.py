@@ -232,11 +232,11 @@ class ParseTemplate(ParsingStage):
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
-        if lists_rejected(context):
+        lists_rejected, looks_again = wanted_extras(context)
+        if lists_rejected:
             task, (name, form) = LISTING, with_rejected(schema)
         request = parsing_request(context.question.question, form, read_hints(context, bound), text)
         record = {"rejected": name} if name else {}
-        looks_again = checks_values(context)
         check = check_years if looks_again else None
         filled = await fill_template(context, bound, task, request, form, record=record, check=check, text=text)
         if not looks_again:
@@ -260,21 +260,14 @@ class ParseTemplate(ParsingStage):
         return answer
 
 
-def lists_rejected(context: VerificationContext) -> bool:
-    """Return the setting `list_rejected`. It defaults to True for small judges."""
-    return _is_wanted(context, "list_rejected")
-
-
-def checks_values(context: VerificationContext) -> bool:
-    """Return the setting `check_values`. It defaults to True for small judges."""
-    return _is_wanted(context, "check_values")
-
-
-def _is_wanted(context: VerificationContext, setting: str) -> bool:
-    enabled: bool | None = context.setting(setting)
-    if enabled is not None:
-        return enabled
-    return is_small_judge(context.parsing_model, context.plugins)
+def wanted_extras(context: VerificationContext) -> tuple[bool, bool]:
+    """Return the settings `list_rejected` and `check_values`. They default to True for small judges."""
+    lists: bool | None = context.setting("list_rejected")
+    checks: bool | None = context.setting("check_values")
+    if lists is None or checks is None:
+        is_small = is_small_judge(context.parsing_model, context.plugins)
+        return is_small if lists is None else lists, is_small if checks is None else checks
+    return lists, checks
 
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:

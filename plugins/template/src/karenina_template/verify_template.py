@@ -131,7 +131,7 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
-        from karenina_template.templates.primitives import files_of
+        from karenina_template.templates.primitives.named_files import files_of
 
         bound = context.get_artifact(ANSWER_CLASS)
         answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)

@@ -94,16 +94,17 @@ class CallRunner:
             store = self.reply_store
             if store is not None:
                 notes.keys.append(call.key.hex())
-            if store is not None and (stored := await self._find(call, store)) is not None:
-                cached: R = self._from_cache(call, stored)
-                return cached
+                if (stored := await self._find(call, store)) is not None:
+                    cached: R = self._from_cache(call, stored)
+                    return cached
             outcome: CallOutcome | None = None
             began = time.monotonic()
             try:
                 with collect_call_files() as collected:
                     reply = await self._dispatch(call, send)
                 self._count_reply(call, reply)
-                outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
+                if store is not None:
+                    outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
             except PortError as error:
                 self.tally.failed += not call.composite
                 outcome = CallOutcome(None, error, call.notes)

@@ -66,11 +66,11 @@ class OpenedPort:
     port: Any
     open_warm: Callable[[], Any] | None = None
     start_tools: Callable[[AgentOptions], Awaitable[AgentOptions]] | None = None
+    where: str = field(init=False)
+    """The model's name for use in messages."""
 
-    @property
-    def where(self) -> str:
-        """The model's name for use in messages."""
-        return self.endpoint.model.display_string
+    def __post_init__(self) -> None:
+        self.where = self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
         """Send a request and return the reply if it is usable. A request that the provider's content filter blocks gets

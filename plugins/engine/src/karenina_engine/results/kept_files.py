@@ -248,9 +248,12 @@ class ItemFiles:
         """Return these files and the answer's files, under unique names. If there were too many files, the last entry
         gives the number of files that were not stored.
         """
+        sources = [source for source in (self._before, self) if source is not None and (source._files or source._more)]
+        if not sources:
+            return []
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
-        for source in (self,) if self._before is None else (self._before, self):
+        for source in sources:
             files |= source._files
             more += source._more
         taken: set[str] = set()

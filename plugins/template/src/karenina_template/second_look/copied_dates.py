@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer
 
 _FORMATS: Final = frozenset({"date", "date-time"})
+_DIGIT: Final = lazy_pattern(r"\d")
 _YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _SHORT_YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{2}(?![0-9])")
 _ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "mars", "sep"})
@@ -110,7 +111,7 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
     A text without digits, number words or words for times cannot contain a date. A response such as *yes* may refer to
     a date in the question.
     """
-    if any(char.isnumeric() for char in text):
+    if _DIGIT.search(text) or any(char.isnumeric() for char in text):
         return  # as most responses: looking for dates in the fields takes longer
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):

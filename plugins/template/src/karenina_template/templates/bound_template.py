@@ -22,7 +22,7 @@ from pydantic_core import (
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.data.sections import KnownValue
-from karenina_template.templates.base import AnswerKey, BaseAnswer, Settled
+from karenina_template.templates.base import AnswerKey, BaseAnswer, Binding
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import alternatives
 from karenina_template.templates.primitives import DateMatch, Undecided
@@ -178,7 +178,7 @@ class BoundTemplate:
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     @property
-    def sources(self) -> dict[str, str]:
+    def sources(self) -> Mapping[str, str]:
         """The names of the known values that fill fields, keyed by field. A judge does not fill these fields."""
         return self.template.key.sources()
 
@@ -211,19 +211,17 @@ class BoundTemplate:
         filled = {
             name: coercer.convert(name, known[source].value) for name, source in sources.items() if source in known
         }
+        unfilled: dict[str, Undecided | Literal[False]] = {
+            name: False if value.counts == "wrong" else Undecided(value.why or "there is no value")
+            for name, source in sources.items()
+            if (value := known.get(source)) is not None and value.value is None
+        }
         answer = self._validated(values, filled)
         answer.__dict__.update(filled)
         # avoids validation on assignment, which is slower and meant for users' values
         own = answer.__pydantic_private__
         assert own is not None
-        own["_key"], own["_response"] = key, response
-        if sources:
-            unfilled: dict[str, Undecided | Literal[False]] = {
-                name: False if value.counts == "wrong" else Undecided(value.why or "there is no value")
-                for name, source in sources.items()
-                if (value := known.get(source)) is not None and value.value is None
-            }
-            own["_settled"] = Settled(results=unfilled)
+        own["_binding"] = Binding(key, response, results=unfilled)
         if key.rules and answer.correct is None:
             answer.__dict__["correct"] = key.truths()
         return answer
@@ -262,7 +260,7 @@ class BoundTemplate:
         """Return `answer` bound again with the given known values. `answer` must have been bound without known values.
         A template without sources needs none, so its answer is returned unchanged.
         """
-        return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
+        return self.bind(self.extracted(answer), answer._get_binding().response, known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
         """Return the answer with the judge's values, repaired if a field rejects any of them.

@@ -9,7 +9,7 @@ from inspect import iscoroutine
 from itertools import chain, islice, product
 from typing import Final
 
-from karenina_template.templates.base import AnswerKey, BaseAnswer, Settled
+from karenina_template.templates.base import AnswerKey, BaseAnswer
 from karenina_template.templates.compose import Result, known_result
 from karenina_template.templates.errors import InvalidAnswer
 from karenina_template.templates.primitives import Undecided
@@ -135,7 +135,7 @@ class Comparison:
         others = islice(product((True, False), repeat=count), _MOST_ASSUMPTIONS)
         for results in dict.fromkeys(chain(extremes, others)):
             answer = self.answer.model_copy()
-            answer._settled = replace(answer._settled or Settled(), assumed=dict(zip(undecided, results, strict=True)))
+            answer._binding = replace(answer._get_binding(), assumed=dict(zip(undecided, results, strict=True)))
             try:
                 if Comparison(answer)._undecided_fields() or _own_verdict(answer) is not verdict:
                     return False

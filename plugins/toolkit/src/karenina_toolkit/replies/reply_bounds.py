@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT
@@ -32,6 +33,7 @@ MOST_TOKENS: Final = 10**12
 MOST_TOOL_CALLS: Final = 500
 """The maximum number of tool calls in a reply."""
 _WHOLE: Final = {int}
+_counts_of: Final = attrgetter(*(count.name for count in fields(Usage)))
 
 
 class ReplyTooLarge(PortError):
@@ -209,14 +211,7 @@ def sanitize_usage(usage: Usage) -> Usage:
     """Return the usage with each count limited to between 0 and `MOST_TOKENS`, and reasoning tokens to the output
     tokens that they are part of. If nothing changes, the same object is returned.
     """
-    counts = (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cached_tokens,
-        usage.reasoning_tokens,
-        usage.calls,
-        usage.cache_write_tokens,
-    )
+    counts = _counts_of(usage)
     if (
         set(map(type, counts)) == _WHOLE
         and min(counts) >= 0

@@ -48,6 +48,10 @@ _OF_THE_LENGTH: Final = re.compile(
 )
 
 
+_NO_TEST: Final = nullcontext()
+"""The turn of a call in a mode that need not be tested."""
+
+
 class Refusal(Enum):
     """What a server rejected: the mode, or only the given schema in that mode."""
 
@@ -113,7 +117,7 @@ async def with_best_mode(
     while True:
         mode = next((candidate for candidate in modes if not memory.refuses(candidate, shape)), modes[-1])
         last = mode == modes[-1]
-        async with nullcontext() if last or mode in memory.accepted else memory.turn(mode, shape):
+        async with _NO_TEST if last or mode in memory.accepted else memory.turn(mode, shape):
             if memory.refuses(mode, shape) and not last:
                 continue
             try:

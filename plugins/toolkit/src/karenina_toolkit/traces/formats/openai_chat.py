@@ -53,24 +53,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     if role is None:
         raise TraceFormatError(f"unknown role {given_role!r:.80}")
     if role == "assistant":
-        content = data.get("content") or ""
-        thoughts: Sequence[str] = ()
-        notes: tuple[str, ...] = ()
-        if not isinstance(content, str):
-            parts = split_parts(content)
-            content, thoughts, notes = parts.text, parts.thoughts, parts.notes
-        calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]
-        if isinstance(data.get("function_call"), Mapping):
-            calls.append(_call("", data["function_call"]))
-        audio = data.get("audio")
-        texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
-        content = "\n".join(text for text in texts if isinstance(text, str) and text)
-        reasoning = read_reasoning(data)
-        if data.get("channel") in _THINKING_CHANNELS:
-            thoughts, content = (*thoughts, content), ""
-        if thoughts:
-            reasoning = "\n".join(filter(None, (reasoning, *thoughts))) or None
-        return Message("assistant", content, tuple(calls), reasoning=reasoning, notes=notes)
+        return _read_assistant_message(data)
     if role == "tool":
         call_id = get_name(data, "tool_call_id")
         name = get_name(data, "name") or get_name(data, "tool_name") or (names or {}).get(call_id or "")
@@ -78,6 +61,29 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
         content = read_result(data.get("content"))
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=failed)
     return Message(role, read_content(data.get("content")))
+
+
+def _read_assistant_message(data: Mapping[str, Any]) -> Message:
+    """Convert a message of a model, whatever its role is. Raises `TraceFormatError` as `read_message` does."""
+    content = data.get("content") or ""
+    thoughts: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+    if not isinstance(content, str):
+        parts = split_parts(content)
+        content, thoughts, notes = parts.text, parts.thoughts, parts.notes
+    calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")] if data.get("tool_calls") else []
+    function_call, refusal, audio = data.get("function_call"), data.get("refusal"), data.get("audio")
+    if function_call is not None and isinstance(function_call, Mapping):
+        calls.append(_call("", function_call))
+    if refusal or audio:
+        texts = (content, refusal, audio.get("transcript") if isinstance(audio, Mapping) else None)
+        content = "\n".join(text for text in texts if isinstance(text, str) and text)
+    reasoning = read_reasoning(data)
+    if data.get("channel") in _THINKING_CHANNELS:
+        thoughts, content = (*thoughts, content), ""
+    if thoughts:
+        reasoning = "\n".join(filter(None, (reasoning, *thoughts))) or None
+    return Message("assistant", content, tuple(calls), reasoning=reasoning, notes=notes)
 
 
 def read_tool_call(data: Any) -> ToolCall:
@@ -237,6 +243,8 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
     """Return the reasoning that is not part of the answer, from the first nonempty one of `REASONING_FIELDS`, or
     None.
     """
+    if data.keys().isdisjoint(REASONING_FIELDS):
+        return None
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -302,10 +310,10 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
     message_data = choice.get("message")
     if not isinstance(message_data, Mapping):
         message_data = choice.get("delta") or None  # some servers send a stream chunk
-    if not isinstance(message_data, Mapping):
-        raise ValueError("the choice has no message")  # noqa: TRY004 - it is data from outside
+        if not isinstance(message_data, Mapping):
+            raise ValueError("the choice has no message")  # noqa: TRY004 - it is data from outside
     try:
-        message = read_message({**message_data, "role": "assistant"})
+        message = _read_assistant_message(message_data)
     except TraceFormatError as error:
         raise ValueError(f"the message cannot be read: {error}") from None
     model = data.get("model")
