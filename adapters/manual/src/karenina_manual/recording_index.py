@@ -48,7 +48,7 @@ STOPPED: Final = ("length", "content_filter", "failed")
 """The finish reasons for which a recorded reply may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """A recorded answer: its text or messages, how the reply ended, and what else is known of its conversation.
 
@@ -65,7 +65,7 @@ class Answer:
     digests: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Recording:
     """A recording, with its location, replicate and model.
 
@@ -156,8 +156,9 @@ class RecordingIndex:
                 problem = f"the id or question {name[:60]!r} contains an unpaired surrogate"
                 raise AdapterConfigError(f"recordings {recorded.place}: {problem}; correct the id or question")
         # Programs that cut text by UTF-16 code units leave lone surrogates, which are replaced in an answer.
-        recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
-        _check_shape(recorded)
+        recorded.value = replace_surrogates_in(recorded.value)
+        if not isinstance(recorded.value, str):
+            _check_shape(recorded)
         if question_id is not None:
             same = self._by_id.setdefault(compose(question_id), [])
             for other in same:
@@ -210,7 +211,7 @@ class RecordingIndex:
                 "choose other columns with extra.id_field and extra.question_field"
             )
         patch = _read_patch(row, place, source)
-        has_column = bool(set(extra.responses) & row.keys()) or "replicates" in row
+        has_column = not row.keys().isdisjoint(extra.responses) or "replicates" in row
         if not has_column and patch is None and not is_conversation(row):
             raise AdapterConfigError(
                 f"recordings {place}: the row contains no recording. Add one of the columns "

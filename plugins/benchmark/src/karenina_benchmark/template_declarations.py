@@ -112,7 +112,9 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
     """
     spelled = dict(fields)
     for name, declared in fields.items():
-        truth = declared.get("ground_truth") if isinstance(declared, dict | Mapping) else None
+        truth = declared.get("ground_truth") if isinstance(declared, (dict, Mapping)) else None
+        if isinstance(truth, (bool, str)):
+            continue
         is_list = isinstance(truth, list)
         values: list[Any] = truth if isinstance(truth, list) else [truth]
         numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]

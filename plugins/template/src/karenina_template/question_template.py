@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SOURCE: Final = re.compile(r"\bsource\s*=")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Loaded:
     """A loaded template and the trust that was used to load it. None means that no trust was needed."""
 

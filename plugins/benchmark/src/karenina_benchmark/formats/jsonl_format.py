@@ -186,7 +186,7 @@ def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _ScalarTexts(Mapping[Place, str]):
     """The scalars in a JSON object as strings, keyed by place."""
 

@@ -231,7 +231,11 @@ def read_question(section: Section, id: str) -> Question:
     if others:
         owned = [key for key in others if is_owned(key, "question_fields")]
         attempt(section.check_keys, [*dict.fromkeys([*QUESTION_KEYS, *read_catalog()["question_fields"], *owned])])
-    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
+    values: dict[str, Any] = {
+        name: text if isinstance(text := content[name], str) else attempt(section.text, name)
+        for name in _QUESTION_TEXTS
+        if name in content
+    }
     if content.get("question") in (None, "") and all(nearest_key(key, QUESTION_KEYS) != "question" for key in others):
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id

@@ -81,6 +81,8 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
     Set `halves` to False to allow unpaired surrogates.
     """
+    if isinstance(value, str) and value.isascii():
+        return None
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
         current, path = waiting.pop()
