@@ -131,7 +131,7 @@ class CLIProcess(Transport):
 
 
 async def _wait_for_end(process: Process) -> None:
-    """Wait up to `_LONGEST_END` seconds for a killed process to end.
+    """Wait up to `_LONGEST_END` seconds for a killed process to end, then give up.
 
     Its pipes are read, because asyncio waits until they are closed.
     """

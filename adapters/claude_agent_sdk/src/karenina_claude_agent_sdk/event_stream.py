@@ -24,7 +24,8 @@ class ServerReportedError(Exception):
 
 
 def read_reply(raw: bytes) -> WireMessage:
-    """Read the reply in a response body, which is JSON or an event stream.
+    """Read the reply in a response body, which is JSON or an event stream. Raises an error for an invalid reply, or one
+    with an error.
 
     Raises `ServerReportedError` if the reply is an error, and `ValueError` with the reason if it is invalid. Missing
     fields may also raise `KeyError`, `TypeError` or `AttributeError`.
@@ -64,7 +65,7 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 
 def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
-    """Split a block into the block without its content, and the deltas that add the content.
+    """Return a block without its content, and the deltas that add this content to it.
 
     Blocks of types without deltas are unchanged.
     """
@@ -130,10 +131,11 @@ def _collect_delta(
     written: dict[int, list[str]],
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Add a delta's content to `written` (arguments, by block) or `deltas` (text, by block and field).
+    """Add an event's delta to `written` (arguments, by block) or `deltas` (text, by block and field), or ignore it if
+    it is of another type.
 
-    Other deltas are ignored. Strings are joined only at the end, which is faster. Raises `ValueError` if the delta
-    belongs to no block in `content`.
+    Strings are joined only at the end, which is faster. Raises `ValueError` if the delta belongs to no block in
+    `content`.
     """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):

@@ -106,7 +106,7 @@ def unavailable() -> str | None:
 
 
 def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
-    """Return the attachments that the Messages API can carry, with their limits.
+    """Return the media types of attachments that the Messages API can carry, each with its limits.
 
     It accepts images of up to 5 MB in base64, which are 3.9 MB in a file
     (https://platform.claude.com/docs/en/build-with-claude/vision, November 2026).

@@ -22,7 +22,7 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download missing models in `names`. `note` is called with a message for each of them.
+        """Download those of the models in `names` that are missing. `note` is called with a message for each of them.
 
         Raises `RunError` if a model is unknown or a download fails.
         """

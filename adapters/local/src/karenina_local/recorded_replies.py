@@ -48,7 +48,9 @@ class RecordedClient(Client):
         self._replies = load_replies(file)
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the recorded reply. Raises a permanent `PortError` if there is none."""
+        """Return the recorded reply to a request with these messages and fields. Raises a permanent `PortError` if
+        there is none.
+        """
         reply = self._replies.get(digest_request(wire, fields))
         if reply is None:
             raise PortError(
