@@ -82,12 +82,13 @@ def is_catalogued(name: str) -> bool:
 
 
 def find_model(name_or_path: str) -> Path:
-    """Return a model's file, given a catalogue name or the path of a GGUF file.
+    """Return the path of a model's file, given a catalogue name or the path of a GGUF file. Raises `ModelMissing` if it
+    is not usable.
 
     If a file has the same name as a catalogue model, use `./name` for the file. A catalogue model's digest was checked
     after the download, so only its size is checked here. For other files, the first four bytes are checked. Raises
-    `UnknownModel` if the name is neither, and `ModelMissing` if the file is missing or unusable. For a catalogue model,
-    the message contains the command that downloads it.
+    `UnknownModel` if the name is neither. For a catalogue model, the message of `ModelMissing` contains the command
+    that downloads it.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -105,7 +106,9 @@ def find_model(name_or_path: str) -> Path:
 
 
 def _find_installed(model: CatalogueModel) -> Path:
-    """Return a catalogue model's file. Raises `ModelMissing` with the command that downloads it."""
+    """Return the path of a catalogue model's file. Raises `ModelMissing`, with the command that downloads it, if it is
+    not installed.
+    """
     state = state_of(model)
     if state.installed:
         return state.path
@@ -121,7 +124,7 @@ def _find_installed(model: CatalogueModel) -> Path:
 
 
 def _check_gguf(path: Path) -> Path:
-    """Return `path`. Raises `ModelMissing` if the file does not start like a GGUF file."""
+    """Return `path`. Raises `ModelMissing` if the file cannot be read or does not start like a GGUF file."""
     try:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))

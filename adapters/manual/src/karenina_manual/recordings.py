@@ -53,7 +53,7 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recordings{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.compare`, with the name of the source.
+        """Return the messages of `RecordingIndex.compare`, each with the name of the source.
 
         Logs a warning if there are recordings for more replicates than the run has.
         """
@@ -150,7 +150,7 @@ def recordings_of(model: ModelConfig) -> Recordings:
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Read the recordings in a file. They are cached until the file changes.
+    """Return the recordings in a file. They are cached until the file changes.
 
     With `folder`, links to files outside it are not followed. Raises `AdapterConfigError` if the file cannot be read or
     a recording is invalid.
@@ -166,7 +166,7 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
-    """Read the recordings in a file. `_changed` and `_size` distinguish versions of the file in the cache.
+    """Read and return the recordings in a file. `_changed` and `_size` distinguish versions of the file in the cache.
 
     Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
     """
@@ -187,7 +187,7 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
 
 
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
-    """Add the recordings in a JSON document: an object by id or question, or a list of rows.
+    """Add the recordings in a JSON file to `index`. The file contains an object by id or question, or a list of rows.
 
     Raises `AdapterConfigError` for anything else.
     """

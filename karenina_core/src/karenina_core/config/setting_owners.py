@@ -120,7 +120,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots")
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Raise `ValueError` if a key is not a slot. The message suggests the nearest name."""
+        """Return `value`. Raises `ValueError` if a key is not a slot, with a message that suggests the nearest name."""
         for name in value:
             if find_slot(name) is None:
                 raise ValueError(f"unknown slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")

@@ -172,7 +172,9 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
-        """Return whether the named files may be read, and add an error for each file that is not trusted."""
+        """Return whether the files that `file` names may be read, and add an error for each of them that is not
+        trusted.
+        """
         try:
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:
@@ -328,7 +330,7 @@ class _Check:
             return VerificationConfig()
 
     def check_head(self, config: VerificationConfig) -> None:
-        """Check everything outside the questions, and look for questions with the same text."""
+        """Add findings about everything outside the questions, and about questions with the same text."""
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
@@ -355,7 +357,7 @@ class _Check:
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
-        """Check the traits, the template and the plugin fields of a question."""
+        """Add findings about a question's traits, template, plugin fields, attachments and turns."""
         if self._quality:
             place = self._benchmark.place_of(question.id)
             self._check_traits(place, "rubric", question.rubric, config, question.id)

@@ -69,7 +69,9 @@ class RubricTrait(BaseModel):
 
     @model_serializer(mode="wrap")
     def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the trait's values with the plugins' fields moved out of `extra`."""
+        """Return the trait's serialized values, in which the fields that plugins own are moved from `extra` to the top
+        level.
+        """
         values: dict[str, Any] = write(self)
         extra = values.pop("extra", {})
         owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
