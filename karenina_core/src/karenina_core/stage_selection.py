@@ -144,7 +144,7 @@ class StageSelection:
         self.problems.append(f"slot {slot.config_name} needs a stage, but none was selected{cure}")
 
     def take_included(self, here: Iterable[SelectedStage]) -> None:
-        """Add each stage in `here` to `stages` if it is included in the plan, otherwise to `left_out` with the reason."""
+        """Add each stage in `here` to `stages` if it is included in the plan, or else to `left_out` with the reason."""
         for offer in here:
             answer = self._is_included(offer)
             if answer:

@@ -276,7 +276,7 @@ def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mappin
 
 
 def _custom_headers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of the headers in `text`, which has one on each line, skipping lines without a colon."""
+    """Yield the names and values of the headers in `text`, one on each line, skipping lines without a colon."""
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
         if colon:

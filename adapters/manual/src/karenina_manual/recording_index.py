@@ -408,7 +408,7 @@ def _check_shape(recorded: Recording) -> None:
 
 
 def _to_answer(value: Any) -> Answer:
-    """Convert recorded text or a recorded conversation to an `Answer`. Raises `TraceFormatError` if it cannot be read."""
+    """Convert recorded text or a recorded conversation to an `Answer`. Raises `TraceFormatError` if this fails."""
     if isinstance(value, str):
         return Answer(value)
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):

@@ -155,7 +155,7 @@ class Reply:
         return bytes(content)
 
     def _check_encoding(self) -> None:
-        """Raise `ConnectionBroken` if the body is still compressed, because the library does not support the encoding."""
+        """Raise `ConnectionBroken` if the body is still compressed because the library does not know the encoding."""
         encoding = self.header(
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body

@@ -61,8 +61,8 @@ class PrepareWorkspace(Stage):
     reads: ClassVar[Mapping[str, object]] = {"sandbox": None}
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Return True if a judge inspects workspaces or an agent answers a question that has a folder, otherwise a
-        `Skip`.
+        """Return True if an agent judges, or if one answers a question that has a folder, otherwise a `Skip` with the
+        reason.
         """
         if _judges_need_workspace(config, question):
             return True

@@ -143,7 +143,7 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
 
 
 def _model(judge: Judge) -> Mapping[str, Any] | ModelConfig:
-    """Return a judge as a model. If a mapping has no `id`, its model name becomes the id."""
+    """Return a judge as a model. A string is a model in short form, and a mapping's `id` defaults to its model name."""
     if isinstance(judge, str):
         return parse_models([judge])[0]
     if isinstance(judge, ModelConfig):

@@ -157,7 +157,7 @@ class DynamicRubric(Rubric, defer_build=True):
 
     @model_validator(mode="after")
     def _check_concepts(self) -> Self:
-        """Return the rubric. Raises `ValueError` if a trait that can be scored has neither a summary nor a description."""
+        """Return the rubric. Raises `ValueError` if a trait that can be scored has no summary and no description."""
         for trait in self.traits:
             if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(

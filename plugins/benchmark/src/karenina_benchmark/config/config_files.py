@@ -203,7 +203,9 @@ class ConfigLayers:
         self.origin: dict[str, str] = {}
 
     def add(self, values: Mapping[str, Any], origin: str) -> None:
-        """Add a layer of values from `origin`. Raises `ConfigError` if its values conflict."""
+        """Add a layer of values from `origin`, which override those of earlier layers. Raises `ConfigError` if they
+        conflict.
+        """
         try:
             flat = translate_settings(flatten_settings(values))
         except ConfigError as error:

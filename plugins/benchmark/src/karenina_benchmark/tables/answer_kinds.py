@@ -160,7 +160,11 @@ class Marks:
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column with their kinds, which are described at the top of this module."""
+    """Return the correct answers in a column, read as a single kind if nearly all of them fit it, or else each as its
+    own kind.
+
+    The kinds are described at the top of this module.
+    """
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
