@@ -230,7 +230,7 @@ def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
-    """Compute Cohen's kappa, weighted by the draw. Returns None if all ratings on one side are the same."""
+    """Return Cohen's kappa, weighted by the draw, or None if all ratings on one side are the same."""
     pairs = [(a, b) for _, a, b in rated]
     return as_coefficient(
         cohen_kappa([entry.unit for entry, *_ in rated], pairs, [entry.weight for entry, *_ in rated])
@@ -238,7 +238,7 @@ def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coeffi
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Count pairs of values, first by the judge's value and then by the labellers' value."""
+    """Return how often each pair of values occurs, first by the judge's value and then by the labellers' value."""
     table: dict[str, dict[str, int]] = {}
     for value, own in pairs:
         row = table.setdefault(value, {})

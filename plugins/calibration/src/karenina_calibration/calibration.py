@@ -159,7 +159,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Compute the calibration of a run. For `source` and `worst`, see `calibrate`."""
+    """Return the calibration of a labelled run, as `calibrate` does, whose parameters `source` and `worst` have."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -275,7 +275,7 @@ def _carried(
 
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
-    """Yield the labelled answers for which a verdict or an extracted value is wrong."""
+    """Yield an item for each labelled answer for which a verdict or an extracted value is wrong."""
     for entry in labelled:
         answer = entry.answer
         verdicts = [

@@ -110,7 +110,9 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
-    """Count the answers and labels in each stratum. `place` is a function that returns an answer's stratum."""
+    """Return the numbers of answers, labels and right answers in each stratum, where `place` returns an answer's
+    stratum.
+    """
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:
         members[place(answer)].append(answer)

@@ -189,7 +189,9 @@ def draw_answers(
 
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the model and verdicts of each stratum. They do not depend on the order of the results."""
+    """Return the model and the verdicts of each stratum for a draw from `answers`, whatever the order of the
+    results.
+    """
     strata: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({answer.model for answer in answers.by_id.values()}):
         if simple:

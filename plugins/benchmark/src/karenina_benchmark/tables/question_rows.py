@@ -340,7 +340,9 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
-    """Add notes about how columns were interpreted, and warnings about columns that may mean something else."""
+    """Add notes to `done` about how columns were interpreted, and warnings about columns that may mean something
+    else.
+    """
     roles = done.roles
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)

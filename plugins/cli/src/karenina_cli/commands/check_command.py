@@ -140,7 +140,7 @@ def _inspect(
 
 
 def _make_finding(content: BenchmarkContent, level: Literal["error", "warning"], id: str, text: str) -> Finding:
-    """Return a finding about a question."""
+    """Return a finding about the question `id` or, if that is empty, about no particular question."""
     from karenina_benchmark.checking import Finding
 
     place = content.place_of(id) if id else None
