@@ -158,9 +158,8 @@ def _event_data(text: str) -> Iterator[str]:
 
 
 def _check_reply(reply: Any) -> WireMessage:
-    """Return the reply unchanged.
-
-    Raises `ValueError` if it has no content, and `ServerReportedError` if it is an error.
+    """Return the reply unchanged. Raises `ValueError` if it has no content, and `ServerReportedError` if it is an
+    error.
     """
     if not isinstance(reply, dict):
         raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type

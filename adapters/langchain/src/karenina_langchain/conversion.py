@@ -73,9 +73,8 @@ async def fill_messages(sent: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def from_langchain(said: AIMessage) -> Turn:
-    """Convert LangChain's reply to a `Turn`.
-
-    A refusal becomes part of the text, and calls with invalid arguments are kept.
+    """Convert LangChain's reply to a `Turn`, with a refusal as part of its text, and with calls that have invalid
+    arguments.
     """
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")

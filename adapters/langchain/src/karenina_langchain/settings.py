@@ -105,7 +105,8 @@ def served_by(model: ModelConfig) -> str | None:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in the provider's environment variable, or None.
+    """Return the model's own API key, or else the provider's key from the environment if it may be sent to the server,
+    or None.
 
     A key from the environment is sent only to the provider's own host, to the URL in the environment
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`), and to localhost. Otherwise, someone else's benchmark could send it

@@ -156,10 +156,7 @@ class LlamaServer:
         return {**settings, "alias": self.settings.model.stem, "slot_folder": f"{slot_folder}{os.sep}"}
 
     def _spawn(self) -> subprocess.Popen[str]:
-        """Start the child process and return it.
-
-        Its error output goes to a temporary file, replacing that of an earlier one.
-        """
+        """Start the child process, with its error output in a new temporary file, and return it."""
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child

@@ -47,9 +47,9 @@ class ModelState:
 
 
 def state_of(model: CatalogueModel) -> ModelState:
-    """Return a model's state on this machine, with the size of its file, or None without one.
+    """Return a model's state on this machine: where its file belongs, and the file's size, or None if there is no file.
 
-    Nothing else is checked.
+    The contents of the file are not checked.
     """
     path = path_of(model)
     try:

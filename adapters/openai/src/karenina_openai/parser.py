@@ -142,7 +142,8 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
-        """Return a request for the object in one mode: with a schema, a forced tool call, or text in the prompt.
+        """Return a pending request for an object that fits `schema` in one mode: a schema, a forced tool call, or the
+        prompt's text.
 
         Awaiting it raises `PortError` if the request fails or the server rejects the mode.
         """

@@ -135,7 +135,9 @@ class CheckUser(Stage):
 
     @staticmethod
     async def _ask(context: VerificationContext, conversation: Conversation, user: UserBrief) -> UserFault | None:
-        """Return the fault that the judge finds, or None. Raises `PortError` or `StructuredError` if it fails."""
+        """Return the fault of the simulated user that the judge finds, or None. Raises `PortError` or `StructuredError`
+        if it fails.
+        """
         said = [turn.said or "" for turn in conversation.taken[1:]]
         if not said:
             return None

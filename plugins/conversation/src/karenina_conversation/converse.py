@@ -105,7 +105,7 @@ class Converse(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check the few-shot examples, as `GenerateAnswer` does, and return the model that plays the users, if any.
+        """Check the few-shot examples and the recordings, and return the model that plays the users, if any.
 
         Raises `ConfigError` for models under test whose sessions cannot be continued, if a question has a simulated
         user, but there is no model for it, and for recordings that differ from `turns` or in which the user sends an

@@ -107,7 +107,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps and return the filled template. If a step fails, earlier results are still recorded."""
+        """Run all steps and return the filled template. If a step fails, its exception is raised after earlier results
+        are recorded.
+        """
         progress = _Progress()
         try:
             answer = await self._run_steps(context, bound, text, progress)

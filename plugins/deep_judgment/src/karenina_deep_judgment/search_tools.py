@@ -119,7 +119,7 @@ def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
 
 
 def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Wrap a tool so that its results are recorded and replayed like models' replies."""
+    """Return a tool with the same name whose results are recorded and replayed like models' replies."""
 
     class Kept:
         name: ClassVar[str] = tool.name
