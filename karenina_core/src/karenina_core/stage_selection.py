@@ -172,7 +172,8 @@ class StageSelection:
         )
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
-        """Return whether a stage should be in the plan. If its `included` raises, it is not, and a problem is added.
+        """Return whether a stage should be in the plan, or a `Skip` with the reason why not. If its `included` raises
+        an exception, it is not in the plan, and a problem is added.
 
         A stage that does not define `included` is in the plan. The exception is a slot that takes only one stage,
         because installing a plugin must not change results by itself.

@@ -43,8 +43,8 @@ class PluginSelection(StrictSettings):
 
 
 def _models(description: str, role: str, *options: str) -> Any:
-    """Return a field that contains models. `role` is what messages call these models. `options` are the command-line
-    options that set the field.
+    """Return the field of a setting that contains models. `role` is what messages call these models, and `options` are
+    the command-line options that set the field.
     """
     extra: dict[str, JsonValue] = {"allowed_in_files": "models", "role": role, "option": list(options)}
     return Field(default=(), description=description, json_schema_extra=extra)

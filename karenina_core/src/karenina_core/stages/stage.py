@@ -154,8 +154,8 @@ class Stage:
         """Return the folders outside the benchmark that affect the result of `question`. If a file in them changes,
         stored results are not reused. Must be fast.
 
-        If a file in these folders changes, stored results are not reused, and neither are stored replies of agents that
-        work in a workspace. Do not return folders that are changed by runs themselves.
+        Stored replies of agents that work in a workspace are not reused then either. Do not return folders that are
+        changed by runs themselves.
         """
         return ()
 

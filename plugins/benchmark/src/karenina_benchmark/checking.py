@@ -206,8 +206,8 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark. If `quality` is set, the rest of the file is checked too, and the result includes
-    warnings and unchecked parts. Otherwise, only errors in the `config` section and the questions are found.
+    """Check a loaded benchmark, and return the findings. With `quality`, the whole file is checked, also for warnings
+    and unchecked parts; without it, only the `config` section and the questions are, for errors.
 
     Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
     benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
@@ -376,8 +376,8 @@ class _Check:
             self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
     def _check_attachments(self, question: Question, config: VerificationConfig) -> None:
-        """Check that a question's files can be sent, also to judges, and warn about photos that state their position.
-        Judges only get files for traits, which `config` may leave out.
+        """Add findings about a question's files that cannot be sent, also to judges, and about photos that state their
+        position. Judges only get files for traits, which `config` may leave out.
         """
         if config.core.evaluation_mode != _NO_MODEL:
             shared = self._benchmark.global_rubric, self._benchmark.dynamic_rubric

@@ -103,7 +103,9 @@ class Rubric(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
-        """Raise `ValueError` if two traits have the same name, even if they are of different kinds."""
+        """Return the rubric. Raises `ValueError` if two traits have the same name, even if they are of different
+        kinds.
+        """
         seen: dict[str, RubricTrait] = {}
         for trait in self.traits:
             first = seen.setdefault(trait.name, trait)

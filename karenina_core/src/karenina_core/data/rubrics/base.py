@@ -193,8 +193,8 @@ class ScaledTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
-        """Set missing limits: to 1 and 5, or to the positions of the first and last class. Raises `ValueError` if the
-        classes, schema, direction or limits do not match the kind.
+        """Return the trait with missing limits set: to 1 and 5, or to the positions of the first and last class. Raises
+        `ValueError` if the classes, schema, direction or limits do not match the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):
             has = "needs" if self.classes is None else "cannot have"

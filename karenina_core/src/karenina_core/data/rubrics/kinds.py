@@ -50,8 +50,8 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Raise `ValueError` if the fields contradict each other. The name must not contain a dot, `context_mode` must
-        not exclude a trace that is required, and `model_override` must not contain an API key.
+        """Return the trait. Raises `ValueError` if its name contains a dot, `context_mode` excludes a trace that is
+        required, or `model_override` contains an API key.
         """
         if "." in self.name:
             raise ValueError(
@@ -93,8 +93,8 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
-        """Raise `ValueError` if the fields contradict each other. Exactly one of `function`, `source` and `pickled`
-        must be given, and only the kind `boolean` allows `invert_result`.
+        """Return the trait. Raises `ValueError` unless it has exactly one of `function`, `source` and `pickled`, in a
+        valid form, or if `invert_result` is set for a kind other than `boolean`.
         """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -204,8 +204,8 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _computable(self) -> Self:
-        """Raise `ValueError` if a metric is listed twice or cannot be computed in the evaluation mode.
-        `tn_instructions` are required for `full_matrix` and forbidden for `tp_only`.
+        """Return the trait. Raises `ValueError` if a metric is listed twice or cannot be computed in the evaluation
+        mode, or if `tn_instructions` are missing for `full_matrix` or given for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
             raise ValueError(f"a metric is listed more than once in {list(self.metrics)}")
