@@ -125,8 +125,8 @@ class _Differences:
         self._tabs = text.count("\t")
 
     def check(self, event: Any, *, is_scalar: bool, flow: bool) -> None:
-        """Raise `_Uncertain` if a value starts at a place that the two parsers may read differently. `flow` is true
-        inside `[]` or `{}`.
+        """Raise `_Uncertain` if libyaml and PyYAML's own parser may read the value that starts with `event`
+        differently. `flow` is true inside `[]` or `{}`.
         """
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
             raise _Uncertain

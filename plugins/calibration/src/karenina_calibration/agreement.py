@@ -112,8 +112,8 @@ def join_labels(
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Compare each judge's verdicts with the labels, for answers labelled right or wrong. Judges without any labelled
-    verdict are omitted. `results` must contain all of the run's results, from which the raw pass rates are computed.
+    """Return how far each judge's verdicts agree with labels of right and wrong, leaving out judges without a labelled
+    verdict. `results` must be all of the run's results, from which raw pass rates are computed.
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
@@ -126,8 +126,8 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Compare one judge's verdicts with the labels. `models` contains the units and outcomes for each model. Returns
-    None if none of the answers labelled right or wrong has a verdict from this judge.
+    """Return how far one judge's verdicts agree with the labels, or None if none of the answers labelled right or wrong
+    has a verdict from this judge. `models` contains the units and outcomes for each model.
     """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
@@ -157,8 +157,8 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Compare the values that each judge extracted with the labels, by field and trait. A value only counts if a
-    majority says that it is right or that it is wrong.
+    """Return how far the values that each judge extracted agree with the labels, by field and trait. A value only
+    counts if a majority says that it is right or that it is wrong.
     """
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
@@ -186,8 +186,8 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Compare verdicts with the labels for each template with at least five labels. The worst template comes first. If
-    all labelled answers share one template, the list is empty.
+    """Return how far verdicts agree with the labels for each template with at least five labels, with the worst
+    template first. If all labelled answers share one template, the list is empty.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)

@@ -223,8 +223,8 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Correct the pass rate for each model and judge with the labels of another run, whose error rates the judges are
-    assumed to have here, too. For each rate that cannot be corrected, a note is added.
+    """Return a calibration with the pass rate of each model and judge, corrected with the labels of another run, whose
+    error rates the judges are assumed to have here. For each rate that cannot be corrected, a note is added.
 
     `other` is the calibration of that run, and `name` is its file. Agreement and counts are taken from `other`, without
     its worst items.
@@ -302,8 +302,8 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Compute how often labellers agree with each other on whether answers are right. Returns None if no answer has two
-    labels that say right or wrong; other labels do not count.
+    """Return how often labellers agree with each other on whether answers are right, or None if no answer has two
+    labels that say right or wrong. Other labels do not count.
     """
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]

@@ -62,8 +62,8 @@ class Draw(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Raise `ValueError` if the strata and items contradict each other: for example, if an answer was drawn twice,
-        or the numbers of a stratum are wrong.
+        """Return the draw. Raises `ValueError` if the strata and items contradict each other: for example, if an answer
+        was drawn twice, or the numbers of a stratum are wrong.
         """
         kinds = Counter((stratum.model, verdict) for stratum in self.strata for verdict in set(stratum.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
