@@ -79,8 +79,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
     precedence = 10
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of templates is enabled. Raises `ConfigError` if the search tool is
-        unknown.
+        """Return True, or a `Skip` if deep judgment of templates is disabled. Raises `ConfigError` if the search tool
+        is unknown.
         """
         if settings_of(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
