@@ -33,9 +33,9 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 
 
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model, without retries or a cache, and a function that closes its connections.
+    """Return the chat model, without retries, cache and LangSmith tracing, and a function that closes its connections.
 
-    LangSmith tracing is turned off by setting `LANGSMITH_TRACING`, unless the environment already sets it. Raises
+    Tracing is turned off by setting `LANGSMITH_TRACING`, unless the environment already sets it. Raises
     `AdapterConfigError` if a package is missing or LangChain rejects the settings.
     """
     if not any(name in os.environ for name in _TRACING):

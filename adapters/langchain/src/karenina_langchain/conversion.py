@@ -149,7 +149,7 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:
-    """Return notes about unknown content blocks, or the reason why the content cannot be read."""
+    """Return notes about unknown content blocks, or about content that cannot be read; there may be none."""
     if isinstance(message.content, str):
         return ()
     blocks = [block for block in message.content if not (isinstance(block, dict) and _is_of_a_tool(block))]

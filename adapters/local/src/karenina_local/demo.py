@@ -70,7 +70,9 @@ class Demo:
 
 
 def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
-    """Download a model if it is missing. Raises `PullError` if the download fails."""
+    """Download a model if it is missing, after telling `note`, with a progress bar. Raises `PullError` if the download
+    fails.
+    """
     from karenina_local.store import state_of
 
     if state_of(model).installed:

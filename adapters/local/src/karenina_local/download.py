@@ -282,7 +282,9 @@ class _Writer:
             wheel.unlink()
 
     def _from_hub(self) -> Iterator[bytes]:
-        """Yield the file from the hub. Raises `PullError` if the file is not there or cannot be read."""
+        """Yield the file from the hub in chunks, and report the progress. Raises `PullError` if the file cannot be
+        read.
+        """
         if self._model.hub is None:
             raise PullError(f"no hub repository is known for {self._model.name}; use `--from index` or a file")
         self._report_progress("from the hub")

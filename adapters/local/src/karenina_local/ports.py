@@ -186,7 +186,7 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """Return the client for `info`, starting the server if necessary.
+        """Return the client for a call, which uses the seed of its replicate, starting the server if necessary.
 
         Raises a permanent `PortError` if the server cannot be started.
         """
@@ -299,10 +299,10 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the reply.
+        """Request a JSON object, and return the reply, which fits `schema` unless it was cut off.
 
-        The reply fits the schema unless it was cut off. The first call waits until the model is loaded. Raises
-        `PortError` if the server cannot be started or the call fails.
+        The first call waits until the model is loaded. Raises `PortError` if the server cannot be started or the call
+        fails.
         """
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)

@@ -72,9 +72,8 @@ class Recordings:
         return [f"{index.name}: {problem}" for problem in found.messages()]
 
     def find(self, info: CallInfo) -> Answer:
-        """Return the recorded text or conversation for the question in `info`.
-
-        Raises a permanent `PortError` if the recording is missing, invalid or empty.
+        """Return the recorded answer to the question in `info`. Raises a permanent `PortError` if it is missing,
+        invalid or empty.
         """
         traces = self.model.manual_traces
         if isinstance(traces, dict):
@@ -87,10 +86,11 @@ class Recordings:
             raise self._to_port_error(error) from None
 
     def is_conversation(self, info: CallInfo) -> bool:
-        """Return whether the recording for `info` is a conversation or has a patch.
+        """Return whether the recording for `info` is a conversation or has a patch. Returns False if there is no usable
+        recording.
 
-        A single message without tool calls is an answer. Returns False for a missing or invalid recording, for which
-        the call raises an error later.
+        A single message without tool calls is an answer. For a missing or invalid recording, the call raises an error
+        later.
         """
         try:
             found = self.find(info)
@@ -118,9 +118,8 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
-        """Return the answer in a mapping, by the question's id, text or digest.
-
-        Raises `PortError` if there is none.
+        """Return the answer in the mapping `traces`, found by the question's id, text or digest. Raises `PortError` if
+        there is none.
         """
         # Each call indexes only one entry: the index is not cached, because the mapping's owner may change it.
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")

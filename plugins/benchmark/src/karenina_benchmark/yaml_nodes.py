@@ -93,10 +93,11 @@ class _Uncertain(Exception):
 
 
 def compose(text: str, max_nodes: int) -> Node | None:
-    """Return the root of a YAML document, or None if it is empty.
+    """Return the root of a YAML document, or None if it is empty. Raises `TooManyValues` for more than `max_nodes`
+    values.
 
     Raises `yaml.YAMLError` if the text is not YAML, `ValueError` or `OverflowError` for an escape that is not a
-    character, `RecursionError` for deep nesting, and `TooManyValues` for more than `max_nodes` values.
+    character, and `RecursionError` for deep nesting.
     """
     import yaml
 

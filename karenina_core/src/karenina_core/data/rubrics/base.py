@@ -104,11 +104,11 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 
 
 def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
-    """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
+    """Register a kind of trait under its default `type`, so that files can contain it, and return it, as a class
+    decorator.
 
-    The default value of the `type` field is the name of the kind. Registering the same class again has no effect.
-    Raises `ValueError` if `type` has no default, or if another class is registered under the same name. Third-party
-    kinds must start with the name of their package.
+    Registering the same class again has no effect. Raises `ValueError` if `type` has no default, or if another class is
+    registered under the same name. Third-party kinds must start with the name of their package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:

@@ -415,7 +415,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a cell in the first row looks like the `cells` below it."""
+    """Return whether `column`, which is a cell in the first row, looks like the `cells` below it."""
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

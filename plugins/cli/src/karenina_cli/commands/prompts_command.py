@@ -157,9 +157,9 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` contains the task's name or family.
+    """Return whether `names` is None, or contains the task's name or family.
 
-    If `names` is None, everything is wanted, including prompts without a task.
+    A prompt without a task is only wanted if `names` is None.
     """
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
