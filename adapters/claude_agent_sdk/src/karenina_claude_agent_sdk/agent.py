@@ -220,7 +220,8 @@ class _AgentTask:
         self._record_results(results_in(request))
         if count_attachments(request["messages"]) < self.attached:
             raise PortError(
-                f"{self._runner.where}: the Claude CLI left out an attachment, which it does if a picture is damaged",
+                f"{self._runner.where}: the Claude CLI left out an attachment, which it does if a picture is damaged; "
+                "save the picture again",
                 category=ErrorCategory.PERMANENT,
             )
         size = TraceSize()

@@ -134,7 +134,7 @@ def check(model: ModelConfig) -> None:
     if model.temperature is not None and (model.temperature > 1 or extra.thinking == "adaptive"):
         raise AdapterConfigError(
             f"model {model.id!r}, temperature: the Messages API accepts values from 0 to 1, and no temperature with "
-            "adaptive thinking"
+            "adaptive thinking; correct or remove the temperature"
         )
     cli = cli_of(extra)
     if cli is None or not os.access(cli, os.X_OK):

@@ -219,7 +219,9 @@ class Client:
                     mounts={"all://": None, "http://": None, "https://": None} if here else {},
                 )
             except (ImportError, ValueError):  # the error's text can contain the proxy URL
-                problem = "the proxy set in the environment has an unsupported scheme or is not a URL"
+                problem = (
+                    "the proxy set in the environment has an unsupported scheme or is not a URL; correct or unset it"
+                )
                 raise PortError(f"{self.where}: {problem}", category=ErrorCategory.PERMANENT) from None
             # An explicit key, even an empty one, prevents the SDK from searching for credentials.
             self._sdk = AsyncAnthropic(

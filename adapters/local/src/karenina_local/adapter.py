@@ -39,7 +39,9 @@ def check(model: ModelConfig) -> None:
     else:
         find_model(model.model_name)
     if settings.mmproj is not None and not settings.mmproj.is_file():
-        raise AdapterConfigError(f"model {model.id!r}, extra.mmproj: the file {settings.mmproj} does not exist")
+        raise AdapterConfigError(
+            f"model {model.id!r}, extra.mmproj: the file {settings.mmproj} does not exist; correct or remove the path"
+        )
 
 
 def unavailable() -> str | None:

@@ -129,7 +129,9 @@ def _check_gguf(path: Path) -> Path:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))
     except OSError as error:
-        raise ModelMissing(f"the model file {path} cannot be read: {error.strerror or error}") from error
+        raise ModelMissing(
+            f"the model file {path} cannot be read: {error.strerror or error}; make it readable, or choose another file"
+        ) from error
     if start != GGUF_MAGIC:
         raise ModelMissing(
             f"{path} is not a GGUF file (the file begins with {start!r}); llama.cpp supports only GGUF files"

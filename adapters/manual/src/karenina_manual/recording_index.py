@@ -356,7 +356,7 @@ class RecordingIndex:
             )
         value = _select_replicate(first, replicate, sought)
         if value is None:
-            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place})")
+            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place}); record the answer again")
         if _is_empty(value) and first.patch is None:
             raise EmptyRecording(sought, first.place)
         return first, value

@@ -300,13 +300,15 @@ def _proxy(url: str) -> ProxyBuilder:
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         _ = parts.port
         if parts.scheme not in _SCHEMES:
-            raise ConnectionFailed(f"a proxy with the scheme {parts.scheme}:// is not supported", is_permanent=True)
+            why = f"a proxy with the scheme {parts.scheme}:// is not supported; use one of {', '.join(_SCHEMES)}"
+            raise ConnectionFailed(why, is_permanent=True)
         if not parts.hostname:
             raise ValueError("the URL has no host")
         proxy = ProxyBuilder.all(place)
     except ValueError:
         raise ConnectionFailed(
-            "the proxy in the environment is not a URL with a host and a port", is_permanent=True
+            "the proxy in the environment is not a URL with a host and a port; correct or unset its variable",
+            is_permanent=True,
         ) from None
     if parts.username is None:
         return proxy

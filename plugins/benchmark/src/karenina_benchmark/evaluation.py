@@ -136,7 +136,8 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
     """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:
-        raise ConfigError(["answering_models cannot be set here because the outputs take the place of model answers"])
+        why = "the outputs take the place of model answers"
+        raise ConfigError([f"answering_models cannot be set here because {why}; remove answering_models"])
     if has_judge and "parsing_models" in values:
         raise ConfigError(["parsing_models and judge= both specify judges; pass only one of them"])
     return values

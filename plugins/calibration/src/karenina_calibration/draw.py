@@ -161,7 +161,7 @@ def draw_answers(
     if there are no answers.
     """
     if not answers.by_id:
-        raise ConfigError(["the results contain no answers that could be labelled"])
+        raise ConfigError(["the results contain no answers that could be labelled; pass results with answers"])
     strata = _strata(answers, simple=simple)
     members: list[list[Answer]] = [[] for _ in strata]
     of = {(model, verdict): number for number, (model, verdicts) in enumerate(strata) for verdict in verdicts}

@@ -233,7 +233,8 @@ class DeepJudgmentSettings(BaseModel):
             )
         if mode not in ("custom", None) and wishes is not None:
             raise ValueError(
-                f"this setting has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}"
+                f"this setting has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}; "
+                "change the mode, or remove this setting"
             )
         return wishes
 

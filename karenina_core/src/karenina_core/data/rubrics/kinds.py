@@ -58,7 +58,9 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
                 f"the name {self.name!r} contains a dot, which separates trait and field in results; remove the dot"
             )
         if self.materialize_trace and self.context_mode == "workspace_only":
-            raise ValueError("materialize_trace requires a trace, but context_mode 'workspace_only' excludes traces")
+            raise ValueError(
+                "materialize_trace needs a trace, which context_mode 'workspace_only' excludes; change one of them"
+            )
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
             raise ValueError(f"model_override.{keys[0]} is an API key; use a variable such as OPENAI_API_KEY instead")
@@ -107,7 +109,9 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
         if self.source is not None and not self.source.strip():
             raise ValueError("`source` is empty; it must contain the source code of a function")
         if self.invert_result and self.kind != "boolean":
-            raise ValueError('invert_result is allowed only for kind "boolean"')
+            raise ValueError(
+                'invert_result is allowed only for kind "boolean"; remove invert_result, or change the kind'
+            )
         return self
 
     @classmethod
@@ -208,7 +212,7 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
         mode, or if `tn_instructions` are missing for `full_matrix` or given for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
-            raise ValueError(f"a metric is listed more than once in {list(self.metrics)}")
+            raise ValueError(f"a metric is listed more than once in {list(self.metrics)}; list each metric once")
         if self.evaluation_mode == "full_matrix":
             if not self.tn_instructions:
                 raise ValueError("'full_matrix' requires tn_instructions, which state what answers must not contain")

@@ -121,7 +121,7 @@ def _plans(
         questions = list(select_questions(benchmark, chosen, wanted or None))
         select_usable(benchmark, None, chosen, [question.id for question in questions])
         if not questions:
-            raise ConfigError([f"{file} contains no questions to plan for"])
+            raise ConfigError([f"{file} contains no questions to plan for; add one"])
     plugins = plugins_of(chosen)
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)

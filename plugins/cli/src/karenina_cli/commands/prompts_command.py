@@ -149,7 +149,7 @@ def _preview(
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
 
     if not len(benchmark):
-        raise ConfigError([f"{benchmark.path} contains no questions"])
+        raise ConfigError([f"{benchmark.path} contains no questions; add one"])
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     text = answer if answer is not None else PLACEHOLDER
     longest = True if answer is None else None
