@@ -240,7 +240,9 @@ class Client:
         return body
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Encode a request, naming the token limit and counting streams as `dialect` says that the server expects."""
+        """Return a request as JSON. `dialect` determines the field for the token limit, and whether a stream is asked
+        for token counts.
+        """
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens

@@ -79,7 +79,7 @@ def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
     """Return each labelled answer with its labels and its weight. Labels for unknown answers are ignored, and answers
-    without a label left out.
+    without a label are left out.
 
     `unit_of` returns the statistical unit for a question ID. Answers outside the draw have no stratum and a weight of
     1. If `whole` is set, the draw is ignored and all answers are treated in this way.

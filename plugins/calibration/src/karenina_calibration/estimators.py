@@ -320,8 +320,8 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Compute the mean of the labels, using verdicts on all answers to make it more precise. Raises `ValueError` if
-    there are fewer than two labels or no unlabelled answers.
+    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers. Raises
+    `ValueError` if there are fewer than two labels or no unlabelled answers.
 
     `verdicts` contains the verdicts on the labelled answers, in the order of `labels`, and `unlabelled` contains the
     verdicts on all other answers.

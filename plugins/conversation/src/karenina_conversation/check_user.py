@@ -174,9 +174,8 @@ def check_request(conversation: Conversation, user: UserBrief) -> str:
 
 
 def read_verdict(data: Mapping[str, Any], said: Sequence[str]) -> UserFault | None:
-    """Return the fault that a judge reports, or None. Raises `InvalidReply` unless the user said the quoted sentence.
-
-    `said` are the user's messages.
+    """Return the fault that a judge reports, or None. Raises `InvalidReply` if there is a fault, but none of the user's
+    messages in `said` contains the quoted sentence.
     """
     if data["fault"] == "none":
         return None

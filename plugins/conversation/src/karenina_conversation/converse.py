@@ -154,7 +154,8 @@ class Converse(Stage):
 
     @staticmethod
     async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
-        """Alternate between the model and the user until one side ends, and record the conversation.
+        """Alternate between the model and the user until one side ends or fails, and record the conversation. If the
+        user's side fails, the item's error is set.
 
         Recorded answers are replayed as long as the user's messages match.
         """

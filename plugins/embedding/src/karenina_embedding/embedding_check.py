@@ -195,8 +195,8 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the true values of the fields that a judge extracts, without fields that read the response itself, and
-    fields filled with known values.
+    """Return the ground truth of each field that a judge extracts. Fields that read the response itself, or are filled
+    with known values, are left out.
     """
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}

@@ -225,7 +225,9 @@ class ConfigLayers:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        """Return `problem` after the origin of the setting that it starts with, or unchanged if that is unknown."""
+        """Return `problem`, prefixed with the origin of the setting that it starts with, or unchanged if that is
+        unknown.
+        """
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin

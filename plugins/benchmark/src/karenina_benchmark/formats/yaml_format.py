@@ -201,8 +201,8 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their places. Those that can be added are, before `BenchmarkFileError` is raised for the
-    others: with both lines for a repeated id, and at `section` for another reason.
+    """Add the questions that can be added, with their places, then raise `BenchmarkFileError` for the others: with both
+    lines for a repeated id, and at `section` for another reason.
     """
     problems = Problems()
     for id, (origin, question) in questions.items():
