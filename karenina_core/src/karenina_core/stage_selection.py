@@ -251,11 +251,10 @@ class StageSelection:
         return describe_missing_value(name, [pattern for other in self.candidates for pattern in other.stage.offers])
 
     def drop_unmet_stages(self, named: set[str]) -> None:
-        """Leave out stages that require artifacts that no selected stage produces, and those that then miss one of
-        theirs. If a stage must not be left out, it stays and a problem is added.
+        """Leave out stages that require an artifact of a stage that was left out, repeatedly. A stage that must not be
+        left out, or whose artifact no installed stage produces, stays, and a problem is added.
 
-        This is so if no installed stage produces the artifact, if the configuration names the stage (`named`), or if
-        the stage's slot must not be empty.
+        A stage must not be left out if the configuration names it (`named`), or if its slot must not be empty.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}

@@ -24,11 +24,10 @@ class ServerReportedError(Exception):
 
 
 def read_reply(raw: bytes) -> WireMessage:
-    """Read the reply in a response body, which is JSON or an event stream. Raises an error for an invalid reply, or one
-    with an error.
+    """Read the reply in a response body, which is JSON or an event stream. Raises `ServerReportedError` if the reply is
+    an error, and `ValueError` with the reason if it is invalid.
 
-    Raises `ServerReportedError` if the reply is an error, and `ValueError` with the reason if it is invalid. Missing
-    fields may also raise `KeyError`, `TypeError` or `AttributeError`.
+    Missing fields may also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))

@@ -77,8 +77,8 @@ class LangchainParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request an object that fits `schema` in one mode. Raises `ModeUnsupported` if the chat model does not support
-        the mode.
+        """Request an object that fits `schema` in one mode, and return the reply. Raises `ModeUnsupported` if the chat
+        model does not support the mode.
 
         Raises `PortError` if the call fails.
         """
@@ -153,7 +153,7 @@ class _Chat:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request the next turn, offering `tools`. In the `first` turn, the model must call a tool if
+        """Request the next turn, offering `tools`, and return it. In the `first` turn, the model must call a tool if
         `extra.first_turn` says so.
 
         `tools` must be the same in all turns. Raises `PortError` if the call fails or the chat model does not support

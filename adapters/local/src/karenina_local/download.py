@@ -106,8 +106,8 @@ def _host(endpoint: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the innermost cause of an error that does not contain the URL, or the error's own message if there is
-    none.
+    """Return the message of an error's innermost cause, skipping causes that contain the URL, or the error's own
+    message if none is left.
     """
     details: Any = getattr(error, "details", None) or {}
     causes = [str(cause["message"]) for cause in details.get("causes") or ()]
@@ -192,9 +192,10 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that has it. Logs a warning for each source that fails before the last.
+    """Write the file from the first source that works. Logs a warning if another source is tried, and raises
+    `PullError` with all reasons if none works.
 
-    `folder` is for temporary files. Raises `PullError` with all reasons if no source has the file.
+    `folder` is for temporary files.
     """
     failures: list[PullError] = []
     for source in sources:
