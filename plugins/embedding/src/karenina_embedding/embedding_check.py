@@ -97,7 +97,7 @@ class EmbeddingCheck(Stage):
     usage_key = "embedding_check"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `embedding_check_enabled` is true. Raises `ConfigError` if it is, but
+        """Return True, or a `Skip` if `embedding_check_enabled` is false. Raises `ConfigError` if it is true, but
         sentence-transformers is not installed.
         """
         if not config.section(EmbeddingSettings).embedding_check_enabled:
@@ -168,7 +168,7 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
-        """Ask the judge whether the values are equivalent. If they are, the field result is changed to True. The reply
+        """Return whether the judge finds the values equivalent. If so, the field result is changed to True. The reply
         is recorded in a result field. Raises `StructuredError` or `PortError` if the judge gives no verdict.
 
         The reason for the change mentions `score`.
@@ -195,8 +195,8 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the true values of the fields that a judge extracts, without fields that read the response itself, and
-    fields filled with known values.
+    """Return the ground truth of each field that a judge extracts. Fields that read the response itself, or are filled
+    with known values, are left out.
     """
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}
