@@ -135,7 +135,9 @@ def allowed_in_files(setting: Setting) -> AllowedInFiles:
 
 
 def _describe(setting: Setting) -> ModelSetting:
-    """Return the description of a setting that contains models. If its option is malformed, a warning is logged."""
+    """Return the description of a setting that contains models. If its option is malformed, log a warning and leave it
+    out.
+    """
     extra = setting.info.json_schema_extra
     try:
         options = options_of(extra if isinstance(extra, Mapping) else None)

@@ -40,7 +40,7 @@ class NoAnswer(ValueError):
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Declare the field `answer` for an answer type other than `auto` and `graded`.
+    """Return a template with the field `answer`, for an answer type other than `auto` and `graded`.
 
     If there are `choices`, the ground truth of a field of type `choice` is the letter of the correct option, and that
     of a field of type `text` is the option's text. Several truths of type `text` are alternatives.
@@ -71,7 +71,7 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Declare a rubric with one trait for which a judge compares responses with the correct answers.
+    """Return a rubric with one trait for which a judge compares responses with the correct answers.
 
     A response only has to agree with one of them. Raises `NoAnswer` if there is no correct answer, or if the mapping's
     pattern is not found in one of them.
@@ -82,7 +82,7 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
 
 
 def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
-    """Declare a rubric with a trait that shows the correct answers to a judge.
+    """Return a rubric with one trait that shows the correct answers to a judge.
 
     Set `any_of` if a response only has to agree with one of them.
     """
@@ -93,12 +93,12 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Declare how to check each question, depending on the kind of its correct answer.
+    """Return how to check each question, depending on the kind of its correct answer, and notes for the user.
 
-    Also returns notes for the user. `cells` and `options` have one entry per question. A declaration is `{"answer":
-    fields}`. If the correct answer is a sentence, it is `{"rubric": traits}` with a trait that shows the sentence to
-    the judge. If several sentences are needed, they are joined as `raw_answer`. For a question with options, the field
-    is the letter of the correct option. The declaration is None if the question has no correct answer to compare with.
+    `cells` and `options` have one entry per question. A declaration is `{"answer": fields}`. If the correct answer is a
+    sentence, it is `{"rubric": traits}` with a trait that shows the sentence to the judge. If several sentences are
+    needed, they are joined as `raw_answer`. For a question with options, the field is the letter of the correct option.
+    The declaration is None if the question has no correct answer to compare with.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several

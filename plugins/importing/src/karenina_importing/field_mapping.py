@@ -102,7 +102,7 @@ class FieldMapping:
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Apply changes of the form `NAME=PATH`. An empty path removes the mapping for the name.
+        """Return a copy with changes of the form `NAME=PATH`. An empty path removes the mapping for the name.
 
         For `answer`, `answer_pattern` and `choice_by`, PATH is the value. `answer=none` means no template. Raises
         `ConfigError` if a change has another form, an unknown name or an invalid value, or if a name is changed twice.
@@ -147,7 +147,7 @@ class FieldMapping:
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
-        """Write the mapping for a format as YAML with comments, for `read_mapping`."""
+        """Return the mapping for a format as YAML with comments, which `read_mapping` can read."""
         lines = [
             "# The mapping of `karenina import`: paths to values of a row. Edit it, and import again with --map-file.\n"
             "# In a list of paths, the first with a value is used; {a} and {b.c} in a path are replaced by values.\n",
@@ -321,7 +321,9 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Convert a value to a string to fill in. The items of a list of contexts are joined, even if the list is text."""
+    """Return a value as a string to fill in. The items of a list of contexts are joined, even if the list is in a
+    string.
+    """
     if isinstance(value, list) and not is_conversation(value):
         text = context_text(value)
         if text:

@@ -147,7 +147,7 @@ def _load_usage(counts: Any) -> Usage:
 
 
 def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Load the fields written by `_dump_common`, as keyword arguments for a reply."""
+    """Return the fields written by `_dump_common`, except `conversation`, as keyword arguments for a reply."""
     return {
         "usage": _load_usage(values["usage"]),
         "finish_reason": _check_text(values.get("finish_reason", "stop")),

@@ -100,7 +100,7 @@ class QuestionFiles:
         return found
 
     def _known(self, written: str) -> Attachment | None:
-        """Return what the journal states about a file that is missing, or None if it states nothing."""
+        """Return the missing file written as `written`, as the journal describes it, or None if it does not."""
         if self._earlier is None:
             from karenina_engine.journal.view import JournalView
 

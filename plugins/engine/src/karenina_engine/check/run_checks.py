@@ -314,7 +314,9 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
-    """Return the reasons why the stages of the distribution `owner` are not in the plans."""
+    """Return why the stages of the distribution `owner` are not in the plans: each reason with the stages' names, as
+    one text.
+    """
     reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
         reasons.setdefault(left.why, {})[left.name] = None

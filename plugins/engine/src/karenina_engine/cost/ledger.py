@@ -342,7 +342,9 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
-    """Return the total of `spent` for each value of the field `name`, in the order in which values first occur."""
+    """Return a dict with the total of `spent` for each value of the field `name`, in the order in which values first
+    occur.
+    """
     sums: dict[str, SpendCounts] = {}
     for line in lines:
         sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)

@@ -123,7 +123,7 @@ def _restore_by_id(now: Mapping[Any, Any], stored: Mapping[str, Any]) -> Any:
 
 
 def dump_config(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings of a configuration as JSON-compatible data, without secrets."""
+    """Return the settings that a configuration was given as JSON-compatible data, without secrets."""
     values: dict[str, Any] = {}
     holding = model_settings()
     for name, value in config.given().items():

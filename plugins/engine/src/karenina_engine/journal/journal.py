@@ -258,10 +258,10 @@ class Journal:
         self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and model id.
+        """Store the endpoint digests of the run's models, by port and model id, in place of all earlier ones.
 
-        They replace any digests stored before. Rescoring uses them to find replies. If an answering model and a judge
-        have the same id, there are two digests for that id.
+        Rescoring uses them to find replies. If an answering model and a judge have the same id, there are two digests
+        for that id.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():

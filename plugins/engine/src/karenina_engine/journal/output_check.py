@@ -65,7 +65,9 @@ def _stored_text(text: str, value: object) -> bytes:
 
 
 def _text(reader: LineReader, line: bytes) -> bytes | None:
-    """Return the result in a line in the form that the journal stores, or None if the line is not a result."""
+    """Return the result in a line in the form that the journal stores, or None if there is none or it lacks names of
+    models.
+    """
     try:
         result = reader.read(line, "the line")
     except ResultFileError:

@@ -142,7 +142,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _copy(file: Path, other: Path) -> None:
-    """Copy a file without following links. Raises `FileExistsError` if the target exists."""
+    """Copy a file to a new file and sync it to disk. Raises `FileExistsError` if the target exists, even as a link."""
     with file.open("rb") as source, other.open("xb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
@@ -298,7 +298,7 @@ def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows in a table's index, or 0 if it is unreadable."""
+    """Return the number of rows in a table, counted in its index if it has one, or 0 if it is unreadable."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:

@@ -127,7 +127,7 @@ class JournalView:
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        """Return the status of the given run. If `run` is None, the journal has no runs."""
+        """Return the journal's status, with the results of the given run. `run` is None if the journal has no runs."""
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )

@@ -478,7 +478,9 @@ class _LineCounter:
         return subtracted
 
     def with_costs(self) -> list[EstimatedLine]:
-        """Set the costs of the lines, and return the lines with at least half a call."""
+        """Set the costs of the lines (None without a known price), and return the lines that may have half a call or
+        more.
+        """
         for key, line in self._found.items():
             tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:

@@ -241,7 +241,7 @@ class _NoStoredResults:
 
 
 def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, EarlierResult]) -> None:
-    """Record, for each model from the journal, which of the earlier answers it gave as an agent."""
+    """Add the answers that each `ModelLabel` of the configuration gave as an agent to its `conversations`."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.agent_metrics is not None:
@@ -290,7 +290,7 @@ def find_prompts(
             prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
 
     async def run() -> None:
-        """Replay the items of the run, a few questions at a time."""
+        """Replay the items of the run, a few questions at a time, which passes each call to `add`."""
         for start in range(0, len(ids), _CHUNK):
             async with aclosing(replay_items(replay, ids[start : start + _CHUNK], add)) as items:
                 async for _ in items:

@@ -129,7 +129,7 @@ class RescoreReport(SectionsView):
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report as pairs of a name and a value. Empty lines are omitted."""
+    """Yield a report's lines as pairs of a name (empty for a continued line) and a text. Counts of 0 are left out."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):

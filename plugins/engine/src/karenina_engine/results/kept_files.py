@@ -163,7 +163,9 @@ class FileStore:
         return self._counted
 
     def _warn(self, whose: str, name: str, why: str) -> None:
-        """Log a warning about a file that was not stored. At most `_MOST_WARNINGS` warnings are logged."""
+        """Log a warning about a file that was not stored, if this store writes files. After `_MOST_WARNINGS`, log
+        nothing.
+        """
         if not self.writes:
             return
         self._warned += 1
@@ -276,7 +278,9 @@ def collect_call_files() -> AbstractContextManager[ItemFiles | None]:
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:
-    """Add the files of an earlier call to the current item. The item reuses that call's reply."""
+    """Add the files of an earlier call, whose reply is reused, to the current item. Does nothing if no item keeps
+    files.
+    """
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
         for file in files:

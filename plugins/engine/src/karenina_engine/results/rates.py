@@ -331,7 +331,7 @@ class TraitTally:
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
-        """Return the counts for a trait, or None if there are already too many traits."""
+        """Return the counts for a trait, creating them if necessary, or None if there are too many traits."""
         tally = self._traits.get(name)
         if tally is None and len(self._traits) < MAX_TRAITS:
             tally = self._traits[name] = _Scores()

@@ -67,9 +67,10 @@ class Dataset:
             done += len(page["rows"])
 
     def _check_total(self, total: Any, split: str) -> int:
-        """Return the total number of rows in `split` as stated in a reply.
+        """Return the total number of rows in `split` as stated in a reply. Raises `ConfigError` if it is missing or too
+        large.
 
-        Raises `ConfigError` if it is missing, or if it is too large and no limit is set.
+        More than `MOST_ROWS` rows are too many if no limit is set.
         """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
             raise ConfigError([f"the reply from {self.server} does not contain the total number of rows"])
@@ -132,7 +133,7 @@ class Dataset:
         return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _explain(self, error: urllib.error.HTTPError) -> str:
-        """Explain an error status, with the server's reason if it gives one, and a fix."""
+        """Return a message for an error status, with the server's reason if it gives one, and a fix."""
         reason = ""
         try:
             reply = json.loads(error.read(10_000))

@@ -41,7 +41,7 @@ _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect DeepEval runs, and files that contain only goldens, test cases or ragas samples."""
+    """Return `Fit.YES` for DeepEval runs, and for files of only goldens, test cases or ragas samples, else `Fit.NO`."""
     document = head.document
     if isinstance(document, Mapping) and any(isinstance(document.get(key), list) for key in _RUN):
         return Fit.YES

@@ -22,7 +22,7 @@ _CORRECT: Final = "correct"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect HELM scenario states and lists of HELM instances."""
+    """Return `Fit.YES` for HELM scenario states and lists of HELM instances, else `Fit.NO`."""
     document = head.document
     if isinstance(document, Mapping):
         return Fit.YES if isinstance(document.get(_STATES), list) and "adapter_spec" in document else Fit.NO
@@ -128,7 +128,7 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, or the reason why there are none.
+    """Return the answers to a request, and the reason if there are none (otherwise None).
 
     The answers are from `model` or, if it is None, from the request's model.
     """

@@ -36,7 +36,7 @@ _UNUSED: Final = ("attachments", "events", "store")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect Inspect logs, as archives or JSON, and datasets of Inspect tasks."""
+    """Return `Fit.YES` for Inspect logs, as archives or JSON, and for datasets of Inspect tasks, else `Fit.NO`."""
     if head.start.startswith(_ZIP):
         with open_archive(head.path) as archive:
             return Fit.YES if any(_SAMPLE.fullmatch(name) for name in archive.names) or _headers(archive) else Fit.NO
@@ -158,7 +158,7 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Read the parts of a sample that are in separate files in its folder.
+    """Return the parts of a sample that are in separate files in `folder`: attachments, messages and metadata.
 
     Messages and metadata in the sample itself take precedence.
     """
@@ -243,7 +243,7 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references with the long texts, which are stored separately in logs.
+    """Return a value in which references are replaced by the texts in `attachments`.
 
     References to unknown texts are kept. Raises `BenchmarkFileError` if the size limit is exceeded.
     """

@@ -30,7 +30,7 @@ _KEPT: Final = ("split", "dataset_id", "metadata")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether all records in a file are examples or runs."""
+    """Return `Fit.YES` if all records in a file have inputs and some are examples or runs, else `Fit.NO`."""
     records = objects(head, *_LISTS)
     fits = records and all(
         isinstance(record, Mapping) and isinstance(record.get("inputs"), Mapping) for record in records

@@ -81,7 +81,7 @@ def _items(target: str) -> list[str] | None:
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
-    """Declare the field for a list of labelled strings, all of which must be found."""
+    """Return the field for a list of labelled strings, all of which must be found, under its name."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},

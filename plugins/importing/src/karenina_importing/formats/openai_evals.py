@@ -109,7 +109,7 @@ _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 
 
 def _detect_registry(head: FileHead) -> Fit:
-    """Detect YAML files that contain an eval with an OpenAI Evals class."""
+    """Return `Fit.YES` for YAML files that contain an eval with an OpenAI Evals class, else `Fit.NO`."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     text = head.text()

@@ -265,7 +265,7 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out, and set `lacks` unless it is about the model call.
+        """Record that an assertion is left out. Unless it is about the model call, this sets `lacks`.
 
         `what` describes the assertion to the user, and `base` is its type without `not-`.
         """
@@ -289,7 +289,7 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return an assertion's value, with variables filled in and files read. Programs are not read.
+        """Return an assertion's value, with variables filled in and files read. A program is returned as it is written.
 
         Returns `_UNKNOWN` if only promptfoo can fill in the value, if a file is not read, or if the test's values are
         too large. Variables without a value are recorded as left out. `base` is the assertion's type without `not-`.

@@ -367,7 +367,7 @@ class _Config:
         )
 
     def _referred(self, assertions: Any) -> Any:
-        """Replace references with the assertions in `assertionTemplates`.
+        """Return the assertions with each reference replaced by the assertion in `assertionTemplates` that it names.
 
         Keys next to a reference take precedence. References to missing assertions are removed.
         """

@@ -210,7 +210,9 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """Count the nesting depth of conditions. Raises `NotTranslated` if it exceeds `_DEEPEST`."""
+        """Count the block as one more level of nested conditions. Raises `NotTranslated` if there are more than
+        `_DEEPEST`.
+        """
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
