@@ -340,7 +340,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
 
 
 def _select_model(models: Sequence[str], recordings: Path) -> str:
-    """Explain how to judge the recordings of one of several models."""
+    """Return a text that explains how to judge the recordings of one of several models."""
     import json
     from shlex import quote
 

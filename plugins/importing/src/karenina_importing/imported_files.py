@@ -85,7 +85,7 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files of an import. Existing files are renamed.
+    """Write the files of an import, and return their paths. Existing files are renamed.
 
     `format` is the format's key, `name` is the benchmark's name, and `mapped` is the path of the mapping. `recordings`
     and `labels` may be None. Raises `ConfigError` if a file cannot be written.

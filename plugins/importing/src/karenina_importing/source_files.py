@@ -90,7 +90,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert errors raised while reading `path` to `BenchmarkFileError`."""
+    """Convert errors raised in the block while `path` is read to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -124,7 +124,7 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive. The file size limit applies to its unpacked content.
+    """Open a zip archive for the `with` block. The file size limit applies to its unpacked content.
 
     Raises `BenchmarkFileError` if the archive cannot be read or is too large.
     """

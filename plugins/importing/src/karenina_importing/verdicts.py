@@ -117,7 +117,7 @@ def _as_number(value: Any) -> float | None:
 
 
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
-    """Write labels as a CSV table for `karenina calibrate` and `karenina label --from`.
+    """Return labels as a CSV table for `karenina calibrate` and `karenina label --from`.
 
     Set `with_models` to add a column with the models, which is needed if there are several.
     """

@@ -393,7 +393,9 @@ def beside(left: Tree, right: Tree) -> Tree:
 
 
 def product(left: Tree, right: Tree, sign: str) -> Tree:
-    """Return a product with a sign: a "cross" or "dot" if it may be one of vectors, or the size of a matrix."""
+    """Return a product of two trees: a "cross" or "dot", if it has such a sign and may be one of vectors or the size of
+    a matrix, otherwise "times".
+    """
     kind = {"\\times": "cross", "\\cdot": "dot"}.get(sign)
     bold = [tree[0] == "symbol" and tree[2:] == ["bold"] for tree in (left[2] if left[0] == "times" else left, right)]
     if kind is not None and all(bold):

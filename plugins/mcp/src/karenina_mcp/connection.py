@@ -107,7 +107,7 @@ async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """Fill in the form requested by the server with its default values.
+    """Return the form requested by the server filled in with its default values, or a refusal.
 
     The request is declined if a required field has no default, or if the server wants to open a web page.
     """
@@ -259,7 +259,7 @@ class Connection:
         return tools
 
     def _explain_failure(self, error: Exception) -> str:
-        """Explain why the server cannot be used. The message includes the end of its stderr, without secrets."""
+        """Return a message that explains why the server cannot be used, with the end of its stderr, without secrets."""
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
             why = f"the server did not answer within {seconds:g} s; raise start_timeout"

@@ -78,11 +78,10 @@ class Server:
         return expand_variables(self.address)
 
     def command(self) -> list[str]:
-        """Split the command line into words, with environment variables expanded.
+        """Return the words of the command line, with environment variables expanded and the program's absolute path.
 
-        The program is converted to an absolute path. It is searched for in PATH, then next to this Python. Raises
-        `ValueError` if the command line is empty or badly quoted, a variable is unset or empty, or the program is not
-        found.
+        The program is searched for in PATH, then next to this Python. Raises `ValueError` if the command line is empty
+        or badly quoted, a variable is unset or empty, or the program is not found.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:

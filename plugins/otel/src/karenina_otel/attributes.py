@@ -207,7 +207,7 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
 
 
 def _why_without_content(result: VerificationResult) -> str:
-    """Explain an outcome using only the names of stages, fields and traits, without any quotations."""
+    """Return an explanation of an outcome with only the names of stages, fields and traits, without any quotations."""
     failed = [record.name for record in result.stages if record.status == "failed"]
     if result.metadata.error:
         return f"{', '.join(failed) or 'the item'} failed"

@@ -99,7 +99,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: observers.RunFinished) -> None:
-        """End the run's span and all open spans, which are marked as interrupted.
+        """End the run's span, which gets the run's rates, and all open spans as interrupted, and close the telemetry.
 
         This waits at most a few seconds for the remaining data to be sent.
         """

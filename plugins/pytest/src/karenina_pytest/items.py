@@ -120,7 +120,8 @@ class QuestionItem(pytest.Item):
     """The test for a question. It passes if each answer is correct, or has scores but no verdict."""
 
     def setup(self) -> None:
-        """Run the file's questions, and add this question's outcomes to the test's properties.
+        """Run the file's questions if they have not been run yet, and add this question's outcomes to the test's
+        properties.
 
         If the run fails, the question was not run, or an answer is not judged, pytest reports an error.
         """

@@ -30,7 +30,7 @@ _TYPES: Final = {str: "str", bool: "bool", int: "int", float: "float"}
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file has a list of cases with inputs."""
+    """Return `Fit.YES` if a file has a list of cases with inputs, else `Fit.NO`."""
     if head.path.suffix.lower() in YAML:
         text = head.text()
         return Fit.YES if _CASES.search(text) and _INPUTS.search(text) else Fit.NO
@@ -142,7 +142,7 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
 
 
 def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Declare a field for each string, number or boolean in an expected object.
+    """Return a field for each string, number or boolean in an expected object, by its key.
 
     Empty strings, and values whose keys are not valid names, are skipped.
     """

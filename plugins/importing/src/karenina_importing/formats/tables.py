@@ -53,7 +53,7 @@ def _classes(features: list[Any]) -> dict[str, list[Any]]:
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect rows. The result is `YES` for a page of the dataset server, and `MAYBE` for any other table."""
+    """Return `Fit.YES` for a page of the dataset server, `Fit.MAYBE` for any other table of rows, else `Fit.NO`."""
     if is_page(head.document):
         return Fit.YES
     if head.start.startswith(_PARQUET) or head.path.suffix.lower() in TABLES:

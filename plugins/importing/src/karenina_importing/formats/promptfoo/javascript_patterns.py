@@ -169,7 +169,8 @@ class _Pattern:
         self._add(opened, repeatable=False)
 
     def _repeat(self, character: str) -> bool:
-        """Add a repetition. Returns False if the brace is a literal character.
+        """Translate the repetition that begins with `character`. Returns False if that is a brace that stands for
+        itself.
 
         Raises `NotTranslated` if there is nothing to repeat, or if JavaScript would count differently.
         """
@@ -276,7 +277,7 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Join the items of a class, and return whether it contains characters outside the basic plane.
+        """Return the items of a class as one pattern, and whether it contains characters outside the basic plane.
 
         Raises `NotTranslated` for invalid ranges and, with the flag i, for non-ASCII letters.
         """

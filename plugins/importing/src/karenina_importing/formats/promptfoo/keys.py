@@ -46,9 +46,9 @@ _LONGEST: Final = 40
 
 
 def misspelt(keys: Iterable[Any]) -> dict[str, str]:
-    """Return keys of a configuration that are misspelt by using another case or omitting the final s.
+    """Return the correct key for each key of a configuration that is misspelt by its case or lacks the final s.
 
-    Each is mapped to the correct key (`Prompt`: `prompts`). Other unknown keys are ignored.
+    For `Prompt`, it is `prompts`. Other unknown keys are ignored.
     """
     right = {form: key for key in _MAIN for form in (key.casefold(), key.casefold().removesuffix("s"))}
     return {str(key): right[str(key).casefold()] for key in keys if key not in _MAIN and str(key).casefold() in right}

@@ -21,7 +21,7 @@ _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Declare the field for an assertion of type `base` (without `not-`), or return None if there is no rule for it.
+    """Return the field for an assertion of type `base` (without `not-`), or None if there is no rule for it.
 
     The ground truth of a negated assertion is False. There is no rule for a negated `similar`. `assertion` provides the
     threshold if the type needs one.

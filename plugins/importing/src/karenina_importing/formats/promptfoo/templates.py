@@ -30,7 +30,7 @@ class NotFilled(ValueError):
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
-    """Fill in the variables of a template. Raises `NotFilled` if only promptfoo can do this.
+    """Return a template with its variables filled in. Raises `NotFilled` if only promptfoo can do this.
 
     As in promptfoo, a variable without a value becomes an empty string. Its name is added to `missing`.
     """
@@ -70,7 +70,7 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Fill in all strings in a value. Raises `NotFilled` like `fill`."""
+    """Return a value in which all strings are filled in. Raises `NotFilled` like `fill`."""
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
@@ -81,7 +81,7 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in variables that refer to other variables, up to three levels deep.
+    """Return the variables with references to other variables filled in, up to three levels deep.
 
     References to variables without a value, or to the variable itself, become an empty string. Raises `NotFilled` if
     this fails or the variables become too long.

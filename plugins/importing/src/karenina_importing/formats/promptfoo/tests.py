@@ -254,7 +254,7 @@ def _scenario_values(config: Any, folder: Folder) -> Iterator[Mapping[str, Any]]
 
 
 def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Add everything that a test inherits. Its own values take precedence.
+    """Return a test with everything that it inherits from `base`. Its own values take precedence.
 
     Variables, options and metadata are merged. Assertions are combined, unless the test has the option
     `disableDefaultAsserts`.
