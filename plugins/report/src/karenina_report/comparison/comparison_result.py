@@ -288,7 +288,8 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the conditions and intervals of the pass rate difference `other` minus `label`.
+        """Return the intervals of the pass rate of `other` minus that of `label`, each with the condition that it is
+        for.
 
         The first interval is over all results, and its condition is empty. If there are several judges, each has an
         interval. Another one counts undecided results as wrong in `other` and as correct in `label`. Conditions are

@@ -189,7 +189,7 @@ class SignFlip:
 
 
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
-    """Test whether the sum of `scores`, one for each unit, differs from 0.
+    """Return the p values of a sign-flip test: whether the sum of `scores`, one for each unit, differs from 0.
 
     The test is exact if the scores have a common denominator of at most `MOST_PARTS` and are not too many. Otherwise it
     makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores of 1, 0 or -1,
@@ -204,7 +204,7 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Test all sign patterns, by building the distribution of the sum one unit at a time."""
+    """Return the p values over all sign patterns, by building the distribution of the sum one unit at a time."""
     import numpy as np
 
     most = sum(map(abs, scores))
