@@ -56,7 +56,7 @@ class ModelSetting:
 
 def model_settings() -> dict[str, ModelSetting]:
     """Return all settings that contain models, by name, the core's first. Logs a warning if another setting declares an
-    option of its own but is not a text. Raises `ConfigError` if two settings models own the same name.
+    option of its own but takes no text. Raises `ConfigError` if two settings models own the same name.
     """
     held: dict[str, ModelSetting] = {}
     for name, setting in all_settings().items():

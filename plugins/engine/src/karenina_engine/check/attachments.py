@@ -207,8 +207,8 @@ class AttachmentCheck:
             self._problems[line] = None
 
     def _check_judges(self, question: Question) -> None:
-        """Record which judges may not understand the files of traits (the question's or those of a workspace), or count
-        unknown tokens for them.
+        """Record the judges of which it is unknown whether they understand the files of traits (the question's or those
+        of a workspace), or how many tokens they count for them.
         """
         from karenina_toolkit.attachments.support import find_support, limits_of
 

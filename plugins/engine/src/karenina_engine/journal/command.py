@@ -50,8 +50,8 @@ def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what can change the results of a command: its values without versions, its user's own ones, and settings
-    that do not affect results.
+    """Return the values of a command that can change its results: not versions, parts that are only in the user's own
+    record, and settings that do not affect results.
     """
     from karenina_core.config import all_settings
 

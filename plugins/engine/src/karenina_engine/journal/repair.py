@@ -78,8 +78,8 @@ class RepairReport:
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
     """Repair the journal at `path` in place if it is damaged or has an earlier format, or write everything that can be
-    read to a new journal at `output`. Raises `JournalInUse` if a process is using the journal, and `JournalError` if
-    nothing can be read or `output` exists.
+    read to a new journal at `output`. Returns a report. Raises `JournalInUse` if a process is using the journal, and
+    `JournalError` if nothing can be read or `output` exists.
 
     Without `output`, the damaged file is kept under another name, and an interrupted repair is completed. Undamaged
     journals are not changed.
@@ -94,8 +94,8 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    """Repair a journal that this process has locked, or complete an interrupted repair. Raises `JournalError` if
-    nothing can be read, or if `output` exists.
+    """Repair a journal that this process has locked, or complete an interrupted repair, and return a report. Raises
+    `JournalError` if nothing can be read, or if `output` exists.
     """
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))

@@ -338,8 +338,8 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
-    """Preview the prompts for a sample of questions, and scale them up to the remaining work. `view` is the journal, or
-    None if there is none.
+    """Return an estimate: the prompts of a sample of questions are previewed and scaled up to the remaining work.
+    `view` is the journal, or None if there is none.
     """
     matrix = counted.matrix
     estimated = Estimate(len(matrix), counted.done, 0)

@@ -186,8 +186,8 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section under our field names. Those without a counterpart are added to `other`, and empty
-    ones dropped.
+    """Return the values of a section under the field names of `model`. Those without a counterpart are added to
+    `other`, and empty ones dropped.
     """
     values: dict[str, Any] = {}
     for key, value in stored.items():
