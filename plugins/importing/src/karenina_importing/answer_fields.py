@@ -201,9 +201,8 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Return the correct answers joined with " or ", or the correct option with its letter (`B.
-
-    Paris`) if it can be found.
+    """Return the correct answers joined with " or ", or the correct option with its letter (`B. Paris`) if it can be
+    found.
     """
     if choices:
         try:

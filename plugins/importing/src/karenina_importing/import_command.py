@@ -216,7 +216,7 @@ _CURE_OF_MEDIA: Final = (
 
 
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
-    """Print the rows that could not be converted, and raise `ConfigError` for some of them unless `partial` is set.
+    """Print the rows that could not be converted, and raise `ConfigError` if there are any, unless `partial` is set.
 
     Also raises `ConfigError` if a name in `mapped` has no value in any row, if there are no rows, or if no row could be
     converted.

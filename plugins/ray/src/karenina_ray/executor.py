@@ -88,7 +88,9 @@ class RayExecutor(Executor):
             raise ConfigError(problems)
 
     def describe_use(self, config: VerificationConfig, plugins: Plugins) -> str | None:
-        """Return that Ray may not help, if all models replay recorded answers, so that no item waits for a call."""
+        """Return why Ray may not help, if all models replay recorded answers so that no item waits for a call,
+        otherwise None.
+        """
         models = configured_models(config)
         if not models or not all(find_adapter(plugins, model.interface).spec.recorded for _, model in models):
             return None

@@ -38,7 +38,7 @@ _RUN_IT: Final = "run the task with --log_samples and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether the start of a YAML file has the key `task` and another key of tasks."""
+    """Return `Fit.YES` if the start of a YAML file has the key `task` and another key of tasks, else `Fit.NO`."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     keys = set(_KEYS.findall(head.text()))

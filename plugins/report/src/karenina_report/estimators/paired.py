@@ -231,7 +231,9 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Test the sum against `DRAWS` random sign patterns with a fixed seed, so that the p value is always the same."""
+    """Return p values from `DRAWS` random sign patterns of the sum, with a fixed seed, so that they are always the
+    same.
+    """
     import numpy as np
 
     scores = np.array(values)

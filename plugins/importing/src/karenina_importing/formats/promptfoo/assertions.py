@@ -141,9 +141,8 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def read_part(transform: Any) -> str | None:
-    """Return the part of a response's JSON that a transform reads, such as `.city`, or "" for the whole.
-
-    Returns None if the transform does anything else.
+    """Return the part of a response's JSON that a transform reads, such as `.city`, "" for the whole, or None if it
+    does anything else.
     """
     if not transform:
         return ""
