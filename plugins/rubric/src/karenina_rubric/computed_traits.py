@@ -45,7 +45,7 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Call the trait's function with the assistant's text.
+        """Return the trait's score: what its function returns for the assistant's text.
 
         The score of a literal trait is the position of its class.
         """

@@ -91,7 +91,7 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Score all traits concurrently with `score`, in their order.
+    """Return the scores of all traits, in their order, from concurrent calls of `score`.
 
     A trait for which it raises gets the error as its score.
     """

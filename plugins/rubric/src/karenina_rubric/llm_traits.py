@@ -187,7 +187,8 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Score the traits, in a single call if the strategy is `batch`, and one by one if that gave no valid score.
+        """Return the scores of the traits, from a single call if the strategy is `batch`, and from one call each if
+        that gave no valid score.
 
         The scores may be in any order. Raises `PortError` if the first call cannot reach the judge, so that no further
         calls are made.
@@ -240,7 +241,7 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Score a trait in a call of its own, and retry an invalid reply.
+        """Return the score of a trait from a call of its own, in which an invalid reply is requested again.
 
         Raises `StructuredError` or `PortError` if this fails.
         """

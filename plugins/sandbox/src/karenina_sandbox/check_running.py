@@ -113,7 +113,7 @@ class CheckRunner:
     additions: dict[str, tuple[str, Patch]] = field(default_factory=dict)
 
     async def load(self, check: Check) -> None:
-        """Read the files that a check adds, once for all checks that add them.
+        """Read the files that a check adds, and keep them for all checks that add the same files.
 
         Raises `WorkspaceError` or `DiffError` if they cannot be used, or if `restore` names a file that does not exist.
         """

@@ -126,9 +126,9 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
 
 
 def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
-    """Store what a header line between `diff --git` and the first hunk states in `change`.
+    """Return whether `line` is a header line before the first hunk, and if so, store what it states in `change`.
 
-    Return whether `line` is such a line. `lines` from index `at` are those after it.
+    `lines` from index `at` are those after it.
     """
     name = change.new or change.old
     if line.startswith(b"GIT binary patch"):

@@ -161,7 +161,9 @@ def _find_bundled() -> str | None:
 
 
 def drop_to(uid: int) -> list[str]:
-    """Return the words to put before a command to run it as `uid` without capabilities. Raises without `setpriv`."""
+    """Return the words to put before a command to run it as `uid` without capabilities. Raises `SandboxError` without
+    `setpriv`.
+    """
     setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
     if setpriv is None:
         raise SandboxError("setpriv is not installed, which sandboxes of root need; install util-linux")
