@@ -54,9 +54,7 @@ class GenerateAnswer(Stage):
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
         """Raise `ConfigError` if a selected example does not exist. Returns no models, since the stage only needs the
-        answering ones.
-
-        A warning is logged about unknown questions.
+        answering ones. A warning is logged about unknown questions.
         """
         check_examples(config, questions)
         return ()

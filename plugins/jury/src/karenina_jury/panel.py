@@ -137,9 +137,8 @@ class JuryPanel:
         return result.model_copy(update={"extensions": extensions})
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
-        """Count the ballots by verdict or by field, depending on the configuration.
-
-        The template is only loaded for votes on fields, and only if at least one judge succeeded.
+        """Count the ballots by verdict or by field, depending on the configuration. The template is only loaded for
+        votes on fields, and only if at least one judge succeeded.
         """
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
@@ -197,9 +196,8 @@ def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:
-    """Return the fields to vote on: those with a rule or, if there are none, all except reasoning fields.
-
-    Returns an empty list if `bound` is None.
+    """Return the fields to vote on: those with a rule or, if there are none, all except reasoning fields. Returns an
+    empty list if `bound` is None.
     """
     if bound is None:
         return []
@@ -208,9 +206,8 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 
 
 async def _elected(vote: _Vote) -> VerificationResult:
-    """Return the result of the first judge that agrees with the majority on all fields.
-
-    If there is no such judge, the majority's values are combined into a new result.
+    """Return the result of the first judge that agrees with the majority on all fields. If there is no such judge, the
+    majority's values are combined into a new result.
     """
     if vote.count.agreeing:
         return vote.count.agreeing[0].result

@@ -71,9 +71,8 @@ class Ballot:
 
     @property
     def kind(self) -> str | None:
-        """The subject of the vote: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed.
-
-        If the values cannot be compared with the ground truth, the kind is still `FIELDS`.
+        """The subject of the vote: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed. If
+        the values cannot be compared with the ground truth, the kind is still `FIELDS`.
         """
         if self.result.outcome is Outcome.UNDECIDED:
             return FIELDS
@@ -138,9 +137,8 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. At least `quorum` judges must agree.
-
-    Failed and undecided judges do not vote, but count in the denominator.
+    """Count the votes on the verdict. At least `quorum` judges must agree. Failed and undecided judges do not vote, but
+    count in the denominator.
     """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)

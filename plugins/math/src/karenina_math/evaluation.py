@@ -82,7 +82,6 @@ class TrialNumbers:
 
 def value_of(tree: Tree, point: Point) -> Value:
     """Return the value of an expression at a point, as a `Fraction` if it is exact, otherwise as a number of mpmath.
-
     Raises `NoValue` if it has none, such as for a division by zero, and `OutOfReach` if it is too large to compute.
     """
     try:
@@ -114,7 +113,6 @@ def number(value: Value) -> Value:
 
 def _value(tree: Tree, point: Point) -> Value:
     """Return the value of an expression, like `value_of`, but let arithmetic errors such as division by zero propagate.
-
     Raises `NoValue` if the expression has no value at the point.
     """
     kind, parts = tree[0], tree[1:]
@@ -199,9 +197,8 @@ def _repeating(written: str) -> Fraction:
 
 
 def _power(base: Value, exponent: Value) -> Value:
-    """Return a power, exactly for a fraction and an integer. *0^0* is 1.
-
-    Raises `OutOfReach` if it has too many digits, and `NoValue` or `ZeroDivisionError` if it is not defined.
+    """Return a power, exactly for a fraction and an integer. *0^0* is 1. Raises `OutOfReach` if it has too many digits,
+    and `NoValue` or `ZeroDivisionError` if it is not defined.
     """
     if mpmath.isinf(number(base)) or mpmath.isinf(number(exponent)):
         raise NoValue("a power of infinity")
@@ -260,7 +257,6 @@ def _binomial(above: Value, below: Value) -> Value:
 
 def _series(parts: list[Any], point: Point) -> Value:
     """Return a sum or product with bounds. If the upper bound is below the lower one, a sum is 0 and a product 1.
-
     Raises `OutOfReach` if it has infinitely many terms, or too many, and `NoValue` if a bound is not an integer.
     """
     kind, index, low, high, body = parts

@@ -117,9 +117,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return trees[0] == trees[1] or self._compare(*trees) is True
 
     def _compare(self, truth: Tree, value: Tree) -> bool | Undecided:
-        """Compare two parsed expressions in a child process, and return `Undecided` or `Unreadable` if that fails.
-
-        A process that takes too long or fails makes the result undecided.
+        """Compare two parsed expressions in a child process, and return `Undecided` or `Unreadable` if that fails. A
+        process that takes too long or fails makes the result undecided.
         """
         tolerance = str(Fraction(exact(self.tolerance or 0)))
         try:

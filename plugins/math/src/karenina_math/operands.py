@@ -112,9 +112,8 @@ class Operands(Cursor, ABC):
         return size
 
     def _bracket(self, sign: str) -> Tree:
-        """Read up to the bracket that closes `sign`: an expression, absolute value, set, tuple or interval.
-
-        Raises `NotReadable` if the closing bracket is missing or does not fit.
+        """Read up to the bracket that closes `sign`: an expression, absolute value, set, tuple or interval. Raises
+        `NotReadable` if the closing bracket is missing or does not fit.
         """
         if sign == "|":
             self._bars += 1
@@ -209,9 +208,8 @@ class Operands(Cursor, ABC):
         raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
-        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*.
-
-        Without brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
+        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*. Without
+        brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
         """
         base = exponent = None
         for _ in range(2):

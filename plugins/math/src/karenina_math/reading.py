@@ -24,9 +24,8 @@ _CLOSING: Final = frozenset(
 
 
 def read(text: str) -> Tree:
-    """Parse mathematical text into a tree of nested lists, such as ["sum", ["symbol", "x"], ["number", "1"]].
-
-    Raises `NotReadable` if it is not an expression, and `TooLarge` if it is beyond a limit or has two readings.
+    """Parse mathematical text into a tree of nested lists, such as ["sum", ["symbol", "x"], ["number", "1"]]. Raises
+    `NotReadable` if it is not an expression, and `TooLarge` if it is beyond a limit or has two readings.
     """
     reader = _Reader(tokens_of(text))
     if not reader.tokens:
@@ -48,7 +47,6 @@ class _Reader(Operands):
 
     def items(self) -> Tree:
         """Read items that are separated by commas, *and* or *or*, and return them as a list even if there is only one.
-
         Raises `TooLarge` for both words.
         """
         found = [self._item()]
@@ -145,7 +143,6 @@ class _Reader(Operands):
 
     def _mixed(self, whole: Tree) -> Tree:
         """Read the fraction of a mixed number in plain text, such as *4 1/2*, after its whole part, and return the sum.
-
         Raises `NotReadable` if no proper fraction of integers follows.
         """
         above, slash, below = (*(token.text for token in self.tokens[self.place : self.place + 3]), "", "")[:3]

@@ -136,9 +136,8 @@ def difference(tree: Tree) -> Tree:
 
 
 def as_set(tree: Tree) -> Tree:
-    """Return a pair or a simple inequality as an interval: *(1, 2)*, *x < 2* or *1 <= x < 2*; others are unchanged.
-
-    *x = 2* becomes a set of one number, and *x != 2* a difference from the real numbers.
+    """Return a pair or a simple inequality as an interval: *(1, 2)*, *x < 2* or *1 <= x < 2*; others are unchanged. *x
+    = 2* becomes a set of one number, and *x != 2* a difference from the real numbers.
     """
     if tree[0] == "tuple" and len(tree) == 3:
         return ["interval", False, False, tree[1], tree[2]]
@@ -164,7 +163,6 @@ def as_set(tree: Tree) -> Tree:
 
 def readings(tree: Tree) -> list[Tree]:
     """Return the meanings of a list: unions or intersections if it consists of inequalities, otherwise the list.
-
     Inequalities that are separated by commas can be either. A tree of another kind is its only meaning.
     """
     if tree[0] not in ("list", "and", "or"):
@@ -238,7 +236,6 @@ def has_indices(tree: object) -> bool:
 
 def other_names(truth: Tree, value: Tree) -> dict[str, str]:
     """Return {ours: theirs} if two expressions differ in one symbol each and these may mean the same, otherwise {}.
-
     These are the constants of an integration, such as *C* and *c*, and the argument of a function that is not written.
     """
     truth, value = unnamed(truth), unnamed(value)
@@ -329,9 +326,8 @@ def components(tree: Tree, size: int) -> list[Tree] | None:
 
 
 def replaced(tree: Any, others: Mapping[str, Tree]) -> Any:
-    """Return a copy of a tree in which parts are replaced. `others` maps the JSON of a part to its replacement.
-
-    Only parts of two elements, such as symbols and numbers, can be replaced.
+    """Return a copy of a tree in which parts are replaced. `others` maps the JSON of a part to its replacement. Only
+    parts of two elements, such as symbols and numbers, can be replaced.
     """
     if not isinstance(tree, list):
         return tree

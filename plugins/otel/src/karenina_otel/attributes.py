@@ -50,9 +50,8 @@ def output_messages(reply: Reply) -> str:
 
 
 def _reply_messages(reply: Reply) -> Sequence[Message]:
-    """Return the messages in a reply. An agent's reply contains its whole trace.
-
-    The message of a parser reply has no reasoning.
+    """Return the messages in a reply. An agent's reply contains its whole trace. The message of a parser reply has no
+    reasoning.
     """
     if isinstance(reply, AgentReply):
         return reply.trace
@@ -238,7 +237,6 @@ def _scores(
     rubric: VerificationResultRubric, labels: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Evaluation]:
     """Yield an evaluation for each trait, or for each metric of a metric trait. Traits without a score have no value.
-
     If a trait could not be scored, the evaluation has the error `trait_error`.
     """
     errors = rubric.trait_errors or {}

@@ -322,10 +322,10 @@ class Journal:
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Commit the collected rows, and record the number of calls that the run made.
+        """Commit the collected rows, and record the number of calls that the run made. Raises `JournalError` if the
+        file cannot be written.
 
-        The end time is only recorded if the run has `finished`. The ledger is no longer stored after this. Raises
-        `JournalError` if the file cannot be written.
+        The end time is only recorded if the run has `finished`. The ledger is no longer stored after this.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
@@ -349,10 +349,10 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call, or None if there is none that can be reused. In a replay,
-        errors and replies that cannot be reused are returned too, and if there is none, `PortError` is raised.
+        """Return the stored outcome of an identical call, or None if none can be reused. A replay returns one even if
+        it cannot be reused, or raises `PortError` if there is none. Raises `JournalError` if the file cannot be read.
 
-        Raises `JournalError` if the file cannot be read, or if an earlier attempt to write it failed.
+        `JournalError` is also raised if an earlier attempt to write the file failed.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:

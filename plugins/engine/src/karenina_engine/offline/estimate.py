@@ -205,12 +205,13 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """Estimate the calls, tokens and cost of a run over the given questions, without making any calls. If there is a
-    journal, only the remaining work is counted. Raises `PlanError` if a question has no valid plan.
+    """Estimate the calls, tokens and cost of a run, or of what remains of it in a journal, without making any calls.
+    Raises `PlanError`, `ConfigError` or `JournalError` if a question, a plugin or the journal cannot be used.
 
     `sample` is the maximum number of questions whose prompts are previewed if all of these need the same calls. Logs
-    warnings about unusable plugins, and about fields and traits without effect. Raises `ConfigError` if a required
-    plugin is missing or a stage rejects a question, and `JournalError` if the journal cannot be read.
+    warnings about unusable plugins, and about fields and traits without effect. Raises `PlanError` if a question has no
+    valid plan, `ConfigError` if a required plugin is missing or a stage rejects a question, and `JournalError` if the
+    journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking

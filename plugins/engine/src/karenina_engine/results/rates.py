@@ -69,11 +69,11 @@ class Rate(BaseModel):
 
 
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
-    """Return the bounds of the Wilson score interval for `hits` out of `out_of`.
+    """Return the bounds of the Wilson score interval for `hits` out of `out_of`. Raises `ValueError` unless 0 <= hits
+    <= out_of and out_of > 0.
 
-    Both numbers may be fractional, which allows for effective sizes. Raises `ValueError` unless 0 <= hits <= out_of and
-    out_of > 0. Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22
-    (1927).
+    Both numbers may be fractional, which allows for effective sizes. Source: E. B. Wilson, Probable inference, the law
+    of succession, and statistical inference, JASA 22 (1927).
     """
     if out_of <= 0 or not 0 <= hits <= out_of:
         raise ValueError(f"{hits} of {out_of} is not a proportion")

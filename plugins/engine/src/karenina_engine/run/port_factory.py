@@ -156,9 +156,7 @@ class PortFactory:
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port: for deep agents, for models with MCP servers (unless
-        their answers are recorded), and if the adapter requires it.
-
-        For a `ModelLabel`, it is read from the journal.
+        their answers are recorded), and if the adapter requires it. For a `ModelLabel`, it is read from the journal.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
