@@ -27,9 +27,8 @@ _SAID: Final = {True: "yes", False: "no", None: "unclear"}
 
 
 def as_verdict(value: Any) -> bool | None:
-    """Convert a verdict to True for correct, False for wrong, and None for anything else.
-
-    A verdict is a boolean, a word such as `yes` or `incorrect`, or one of the numbers 1, 0 and -1.
+    """Convert a verdict to True for correct, False for wrong, and None for anything else. A verdict is a boolean, a
+    word such as `yes` or `incorrect`, or one of the numbers 1, 0 and -1.
     """
     if isinstance(value, bool):
         return value
@@ -92,10 +91,8 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
-    """Make the label for a verdict, with the labeller and the note, if any.
-
-    If the verdict is neither correct nor wrong, `right` is None, and the verdict is added to the note. A number is kept
-    as `value` for `settle_scales`.
+    """Make the label for a verdict, with the labeller and the note, if any. If the verdict is neither correct nor
+    wrong, `right` is None, and the verdict is added to the note. A number is kept as `value` for `settle_scales`.
     """
     right = as_verdict(value)
     number = _as_number(value)
@@ -117,9 +114,8 @@ def _as_number(value: Any) -> float | None:
 
 
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
-    """Return labels as a CSV table for `karenina calibrate` and `karenina label --from`.
-
-    Set `with_models` to add a column with the models, which is needed if there are several.
+    """Return labels as a CSV table for `karenina calibrate` and `karenina label --from`. Set `with_models` to add a
+    column with the models, which is needed if there are several.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

@@ -72,9 +72,8 @@ def _are_labelled(targets: Sequence[Any]) -> bool:
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the distinct labelled strings in a target, or None if it contains any other text.
-
-    An empty target gives an empty list.
+    """Return the distinct labelled strings in a target, or None if it contains any other text. An empty target gives an
+    empty list.
     """
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None

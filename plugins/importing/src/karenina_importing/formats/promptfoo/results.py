@@ -89,9 +89,8 @@ def _results(document: Any) -> list[Any] | None:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows from results, a configuration or tests.
-
-    Raises `BenchmarkFileError` if the file is none of these, is a program, or has no results.
+    """Yield the rows from results, a configuration or tests. Raises `BenchmarkFileError` if the file is none of these,
+    is a program, or has no results.
     """
     suffix = path.suffix.lower()
     if suffix in _PROGRAMS:
