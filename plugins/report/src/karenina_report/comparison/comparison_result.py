@@ -261,11 +261,11 @@ class Comparison(SectionsView, ReportModel):
         return {run.label: of_model.get(run.model) if run.source in by_model else base for run in after}
 
     def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
-        """Return a copy of the comparison with only the selected `changes`.
+        """Return a copy of the comparison with only the selected `changes`. Raises `ConfigError` for a keyword that no
+        changed question has.
 
         `direction` selects flips to a `worse` or `better` verdict in the second run of a pair. `keywords` selects
-        questions with at least one of the given keywords. Raises `ConfigError` for a keyword that no changed question
-        has.
+        questions with at least one of the given keywords.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)

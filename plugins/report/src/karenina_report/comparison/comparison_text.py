@@ -72,9 +72,8 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
 
 
 def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
-    """Yield a row of pass rates, or one per judge if there are several judges.
-
-    With `undecided`, a second row shows the pass rates with undecided results counted as wrong.
+    """Yield a row of pass rates, or one per judge if there are several judges. With `undecided`, a second row shows the
+    pass rates with undecided results counted as wrong.
     """
     several = any(len(run.summary.groups) > 1 for run in runs)
     judges = dict.fromkeys(group.judge for run in runs for group in run.summary.groups) if several else [None]
@@ -171,9 +170,8 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _difference_text(difference: Difference) -> str:
-    """Return the difference with its interval, which is called rough if there are fewer than 20 units.
-
-    With a single unit, the text says that there is no interval.
+    """Return the difference with its interval, which is called rough if there are fewer than 20 units. With a single
+    unit, the text says that there is no interval.
     """
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
@@ -246,7 +244,6 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
 
 def _power_text(difference: Difference) -> str:
     """Describe the smallest difference that can be found and the number of questions that others need.
-
     `difference.power` must be set.
     """
     power = difference.power
@@ -302,10 +299,7 @@ def _metric_row(difference: Difference) -> list[str]:
 
 
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
-    """Yield a section for each kind of change, with up to `most` questions each.
-
-    If `most` is 0, there are no sections.
-    """
+    """Yield a section for each kind of change, with up to `most` questions each. There are none if `most` is 0."""
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
         ("To and from undecided", [changed for changed in pair.changes if changed.undecided and not changed.flipped]),
@@ -348,9 +342,8 @@ def _values_text(values: FieldValues) -> str:
 
 
 def _extracted_text(counts: Mapping[str, int]) -> str:
-    """Return up to 5 extracted values, or `not extracted` if there are none.
-
-    If there are several values, each is followed by its number of results.
+    """Return up to 5 extracted values, or `not extracted` if there are none. If there are several values, each is
+    followed by its number of results.
     """
     several = len(counts) > 1
     shown = [

@@ -74,9 +74,8 @@ def _lines(diff: bytes) -> list[bytes]:
 
 
 def _read(lines: list[bytes]) -> Iterator[FileChange]:
-    """Yield the change of each file in the lines of a diff, skipping lines that are not part of one.
-
-    Raises `DiffError` or `UnreadableDiff` if a change cannot be read.
+    """Yield the change of each file in the lines of a diff, skipping lines that are not part of one. Raises `DiffError`
+    or `UnreadableDiff` if a change cannot be read.
     """
     change: FileChange | None = None
     at = 0
@@ -127,7 +126,6 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
 
 def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
     """Return whether `line` is a header line before the first hunk, and if so, store what it states in `change`.
-
     `lines` from index `at` are those after it.
     """
     name = change.new or change.old

@@ -119,9 +119,8 @@ class BwrapProvider:
         )
 
     def _overlays(self, program: Program, workspace: Path, scratch: Path, cgroups: Cgroups | None) -> bool:
-        """Return whether to open the workspace as an overlay instead of a copy.
-
-        Raises `SandboxError` if an overlay was demanded but cannot be mounted.
+        """Return whether to open the workspace as an overlay instead of a copy. Raises `SandboxError` if an overlay was
+        demanded but cannot be mounted.
         """
         safe = os.geteuid() != 0 or (cgroups is not None and has_own_users())
         overlay = self._layers != "copy" and safe and try_overlay(program, workspace, scratch)

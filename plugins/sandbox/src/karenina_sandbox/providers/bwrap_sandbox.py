@@ -183,7 +183,6 @@ class _Command:
 
     def _limit(self, pid: int) -> Cgroup | None:
         """Limit the first process of the sandbox, and so all that it starts, and return its control group, if any.
-
         Raises `SandboxError` if a limit cannot be set.
         """
         limits = self.sandbox.policy.limits

@@ -109,9 +109,8 @@ class _Folder:
         return await asyncio.to_thread(self._read, path, limit)
 
     def _read(self, path: str, limit: int) -> bytes | None:
-        """Return the content of a file, or None if it cannot be read or is behind a link out of the workspace.
-
-        Raises `SandboxError` if it is larger than `limit` bytes.
+        """Return the content of a file, or None if it cannot be read or is behind a link out of the workspace. Raises
+        `SandboxError` if it is larger than `limit` bytes.
         """
         try:
             with open_file(self.work.resolve(), self.work.resolve() / path) as file:
