@@ -146,10 +146,9 @@ class EmbeddingCheck(Stage):
 
     async def execute(self, context: VerificationContext) -> None:
         """Compare the embeddings of the values. If they are similar enough, ask the judge, who can change the field
-        result to True.
+        result to True. If the model or the judge fails, logs a warning, and the check counts as not performed.
 
-        If the judge finds the values equivalent, the field result is changed to True. If the model or the judge fails,
-        a warning is logged, and the check counts as not performed.
+        If the judge finds the values equivalent, the field result is changed to True.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)

@@ -212,8 +212,8 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
 
 
 def with_options(question: str, choices: Sequence[str]) -> str:
-    """Add lettered options to a question, at most 26, unless it lists them already or they are just letters. It lists
-    them if each is at the end of a line after the first.
+    """Return a question with lettered options, at most 26, or unchanged if it lists them already or they are just
+    letters. It lists them if each is at the end of a line after the first.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:

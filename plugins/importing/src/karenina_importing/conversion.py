@@ -257,10 +257,10 @@ class _Converter:
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
         """Return the keys of a question in a YAML benchmark, from mapped values and those that the format has set.
+        Raises `_RowError` or `NoAnswer` if a value cannot be used.
 
         Keys set by the format replace mapped ones, but metadata is merged and traits are combined. If the mapping
-        declares a template or a trait, the format's fields are dropped. Raises `_RowError` or `NoAnswer` if a value
-        cannot be used.
+        declares a template or a trait, the format's fields are dropped.
         """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
@@ -298,10 +298,11 @@ class _Converter:
         return Cell(value, question, row.place)
 
     def declare_found(self) -> None:
-        """Declare the templates and traits of the questions in `found`, by the kinds of their correct answers.
+        """Declare the templates and traits of the questions in `found`, by the kinds of their correct answers, and add
+        notes for the user.
 
-        Adds notes for the user, including notes about invalid templates, and about sentences that the answer type
-        `text` would compare word for word.
+        There are notes about invalid templates, and about sentences that the answer type `text` would compare word for
+        word.
         """
         done = self.imported
         if self.mapping.answer == "text":

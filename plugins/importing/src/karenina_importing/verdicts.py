@@ -47,11 +47,11 @@ class Score:
 
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Make a label from the score that says whether an answer is correct, and return all other scores' names.
+    """Return a label made from the score that says whether an answer is correct, or None without one, and all other
+    scores' names.
 
-    This is the first score whose name is about correctness, or otherwise the first one. Scores for faults, such as
-    hallucinations, are not used, so the label may be None. The label keeps the score's name as `score` for
-    `settle_scales`.
+    The score is the first one whose name is about correctness, or otherwise the first of all. Scores for faults, such
+    as hallucinations, are not used. The label keeps the score's name as `score` for `settle_scales`.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)

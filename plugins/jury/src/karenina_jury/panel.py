@@ -159,12 +159,12 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Determine the result from the vote, asking the stronger judge if necessary.
+        """Return the result that follows from the vote, asking the stronger judge if necessary. The reason is stored in
+        `record`, and the ballot of this judge is added to `vote.asked`.
 
         The stronger judge, if there is one, is asked if there is no quorum or if a judge found no excerpt for a value.
-        The reason is stored in `record`, and its ballot is added to `vote.asked`. If no judge succeeds, the first
-        judge's result is returned. If there is no verdict, a copy of the first judge's result is returned that is
-        marked as not judged.
+        If no judge succeeds, the first judge's result is returned. If there is no verdict, a copy of the first judge's
+        result is returned that is marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):

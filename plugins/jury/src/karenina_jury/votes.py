@@ -180,11 +180,11 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote, its share of all judges, and the reason if there is no quorum.
+    """Return the most frequent vote (None without votes), its share of all judges, and why there is no quorum, or None
+    if there is one.
 
-    If there is a quorum, the reason is None. The first of several equally frequent votes wins. Without any votes, the
-    winner is None with a share of 0. `what` names the subject of the vote. `shown` maps judges to their votes in the
-    form used in the reason.
+    The first of several equally frequent votes wins. Without any votes, the share is 0. `what` names the subject of the
+    vote. `shown` maps judges to their votes in the form used in the reason.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"

@@ -170,7 +170,9 @@ def _value(tree: Tree, point: Point) -> Value:
 
 
 def _combine(one: Value, other: Value, sign: str) -> Value:
-    """Return a sum, product or quotient, exactly if both numbers are rational."""
+    """Return a sum, product or quotient, exactly if both numbers are rational. Raises `ZeroDivisionError` for a
+    division by zero.
+    """
     if not (isinstance(one, Fraction) and isinstance(other, Fraction)):
         one, other = number(one), number(other)
         if sign == "/" and other == 0:
@@ -272,7 +274,9 @@ def _series(parts: list[Any], point: Point) -> Value:
 
 
 def _function(name: str, value: Value, point: Point) -> Value:
-    """Return the value of a known function, such as *sin*, for a number. Raises `NoValue` for other functions."""
+    """Return the value of a known function, such as *sin*, for a number. Raises `NoValue` for other functions, and
+    `OutOfReach` if the number is too large.
+    """
     if name == "abs":
         return abs(value)
     if name in ("floor", "ceil"):

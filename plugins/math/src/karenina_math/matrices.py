@@ -148,7 +148,9 @@ def _matrix(tree: Tree, names: set[str], tall: set[str]) -> Any:
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Return a sum of matrices. A number beside one is a multiple of the unit matrix."""
+    """Return a sum of matrices. A number beside one is a multiple of the unit matrix. Raises `_NoMatrix` if that is not
+    square.
+    """
     if not isinstance(one, mpmath.matrix):
         one, other = other, one
     if isinstance(one, mpmath.matrix) and not isinstance(other, mpmath.matrix):

@@ -58,7 +58,9 @@ class Operands(Cursor, ABC):
         """Return whether the next token starts a factor."""
 
     def _exponent(self) -> Tree:
-        """Read the exponent after a *^*. Powers of powers group from the right."""
+        """Read the exponent after a *^*. Powers of powers group from the right. Raises `TooLarge` for a degree sign in
+        braces.
+        """
         if self._take("{"):
             if self._take("\\circ"):
                 raise TooLarge("a degree sign in braces is not supported")
@@ -208,8 +210,10 @@ class Operands(Cursor, ABC):
         raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
-        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*. Without
-        brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
+        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*. Raises
+        `NotReadable` if they do not fit the function, and `TooLarge` if the argument is unclear.
+
+        Without brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
         """
         base = exponent = None
         for _ in range(2):
@@ -240,7 +244,9 @@ class Operands(Cursor, ABC):
         return tree if exponent is None else ["power", tree, exponent]
 
     def _series(self, kind: str) -> Tree:
-        """Read a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus."""
+        """Read a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus. Raises
+        `NotReadable` if a bound is missing or of another form.
+        """
         before = frozenset(self.free)
         low: Tree = []
         high: Tree = []
@@ -344,7 +350,9 @@ class Operands(Cursor, ABC):
         return "".join(token.text for token in self.tokens[self.place :])
 
     def _index(self) -> str | Tree:
-        """Read a subscript: a string such as *12* or *max*, or an expression such as *n-1* or the index of a sum."""
+        """Read a subscript: a string such as *12* or *max*, or an expression such as *n-1* or the index of a sum.
+        Raises `TooLarge` for several indices of sums.
+        """
         in_braces = self._take("{")
         parts: list[str] = []
         start = self.place

@@ -62,7 +62,9 @@ class _Reader(Operands):
         return [words.pop() if words else "list", *found]
 
     def _item(self) -> Tree:
-        """Read an expression or set, or a relation of several of them, such as *1 < x < 2*."""
+        """Read an expression or set, or a relation of several of them, such as *1 < x < 2*. Raises `TooLarge` if it is
+        nested too deeply.
+        """
         self._depth += 1
         if self._depth > DEEPEST:
             raise TooLarge(f"the value is nested more than {DEEPEST} levels deep")
@@ -155,7 +157,9 @@ class _Reader(Operands):
         return number
 
     def _power(self) -> Tree:
-        """Read a factor with the signs after it: exponents, factorials, percent and degrees."""
+        """Read a factor with the signs after it: exponents, factorials, percent and degrees. Raises `NotReadable` for a
+        factorial of more than two signs.
+        """
         base = self._primary()
         while True:
             if self._take("!"):

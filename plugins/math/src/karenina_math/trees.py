@@ -375,9 +375,8 @@ def _is_mixed(left: Tree, right: Tree) -> bool:
 
 
 def beside(left: Tree, right: Tree) -> Tree:
-    """Return what two operands side by side mean: a product, or a mixed number such as *12\\frac{1}{2}*.
-
-    Raises `TooLarge` if a sign such as *!* after a mixed number has two readings.
+    """Return what two operands side by side mean: a product, or a mixed number such as *12\\frac{1}{2}*. Raises
+    `TooLarge` if a sign such as *!* after a mixed number has two readings.
     """
     if _is_mixed(left, right):
         return ["sum", left, right]

@@ -154,10 +154,10 @@ class MCPSource:
     def open(
         self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
     ) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Connect to all servers concurrently, and provide their tools for the duration of the `with` block.
+        """Connect to all servers, and provide their tools in the `with` block. Entering it raises `AdapterConfigError`
+        if the settings are invalid, and `PortError` if a server cannot be reached or its tools cannot be used.
 
-        Entering the block raises `AdapterConfigError` if the settings are invalid, and `PortError` if a server cannot
-        be reached or its tools cannot be used.
+        The servers are connected concurrently.
         """
         return _open_session(model, workspace, sandbox)
 

@@ -233,10 +233,11 @@ class Scheduler:
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
-        """Replace a dead worker, and log a warning. Its jobs are queued again in smaller groups.
+        """Replace a dead worker, and log a warning. Its jobs are queued again in smaller groups. Raises `ExecutorError`
+        after too many consecutive deaths.
 
         A job fails if it has killed `MOST_DEATHS` workers and was the only job of the last one. After a stop, the
-        worker is not replaced and its jobs are dropped. Raises `ExecutorError` after too many consecutive deaths.
+        worker is not replaced and its jobs are dropped.
         """
         worker.alive = False
         self._handles.discard(worker)

@@ -126,9 +126,9 @@ class SharedOptions:
 
     def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
         """Return the options as keyword arguments for `compare` and `describe`, and load the benchmark file if given.
-        Raises `ConfigError` if `cut` or `scale` is malformed or names a trait twice.
+        Raises `ConfigError` for a malformed or repeated `cut` or `scale`, and the errors of `read_named_benchmark`.
 
-        Also raises the errors of `read_named_benchmark`.
+        A `cut` or `scale` is repeated if it names a trait twice.
         """
         benchmark = read_named_benchmark(files, self.benchmark, table.parse())
         return {

@@ -51,10 +51,10 @@ class TestReport:
 
 
 def read_junit(content: bytes) -> TestReport:
-    """Return the tests in a JUnit report, which a hostile program may have written.
+    """Return the tests in a JUnit report, which a hostile program may have written. Raises `BadReport` if it is not
+    complete, is too large, is not a JUnit report, or counts more failures than it has.
 
-    A repeated name has its worst outcome. Document types, and with them entities, are refused. Raises `BadReport` if
-    the report is not complete, is too large, is not a JUnit report, or counts more failures than it has.
+    A repeated name has its worst outcome. Document types, and with them entities, are refused.
     """
     if len(content) > MOST_READ:
         raise BadReport(f"the report is larger than {MOST_READ:,} bytes")

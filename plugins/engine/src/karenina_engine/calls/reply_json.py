@@ -92,7 +92,7 @@ def load_error(text: str) -> PortError:
 
 
 def copy_error(error: PortError) -> PortError:
-    """Copy an error so that it can be raised for another caller, with a traceback of its own."""
+    """Return a copy of an error that can be raised for another caller, with a traceback of its own."""
     return PortError(
         str(error),
         category=error.category,

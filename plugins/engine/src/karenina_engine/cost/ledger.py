@@ -310,8 +310,8 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Summarize the cost of the given ledger lines, in total and by model, stage and judge. Cached replies are not
-    included. Lines without a judge are not included in the totals by judge.
+    """Return a summary of the cost of the given ledger lines, in total and by model, stage and judge. Cached replies
+    are not included, nor are lines without a judge in the totals by judge.
     """
     return {
         "currency": "USD",

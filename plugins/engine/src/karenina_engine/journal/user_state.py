@@ -200,8 +200,8 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def _open(file: Path) -> Iterator[BinaryIO]:
-    """Open a state file for reading. Raises `FileNotFoundError` if it does not exist. Raises `UserStateError` if it is
-    unreadable, or if another user could have written it.
+    """Open a state file for reading in the `with` block. Raises `FileNotFoundError` if it does not exist, and
+    `UserStateError` if it is unreadable, or if another user could have written it.
     """
     try:
         check_own_folder(file.parent)

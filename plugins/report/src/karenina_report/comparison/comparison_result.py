@@ -289,12 +289,11 @@ class Comparison(SectionsView, ReportModel):
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
         """Return the intervals of the pass rate of `other` minus that of `label`, each with the condition that it is
-        for.
+        for. Returns an empty list if the runs are not compared or no question has a verdict in both.
 
         The first interval is over all results, and its condition is empty. If there are several judges, each has an
         interval. Another one counts undecided results as wrong in `other` and as correct in `label`. Conditions are
-        phrases for messages. An interval is None if there are fewer than two units. The list is empty if the runs are
-        not compared or no question has a verdict in both.
+        phrases for messages. An interval is None if there are fewer than two units.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

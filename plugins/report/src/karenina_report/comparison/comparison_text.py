@@ -265,7 +265,7 @@ def _group_interval(group: Group) -> str:
 
 
 def _changed_text(pair: Pair) -> str:
-    """Name the questions that were skipped because they changed, and explain how to compare them anyway."""
+    """Return a text that names the questions skipped because they changed, and explains how to compare them anyway."""
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
@@ -368,7 +368,7 @@ def _outcomes(counts: object) -> str:
 
 
 def _several_pairs_text(comparison: Comparison) -> str:
-    """Explain how the p values are adjusted for several pairs."""
+    """Return a text that explains how the p values are adjusted for several pairs."""
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "

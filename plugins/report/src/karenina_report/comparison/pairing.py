@@ -147,7 +147,7 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
-    """Group the results by question id, normalized to NFC."""
+    """Return the results by question id, normalized to NFC."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
         grouped[compose(result.question_id)].append(result)

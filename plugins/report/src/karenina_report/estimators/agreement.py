@@ -153,7 +153,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
 def _sums(
     items: Sequence[tuple[Hashable, Ratings]], measure: Callable[[Counter[Hashable]], float]
 ) -> tuple[list[float], list[list[int]]]:
-    """Sum the measure over each unit's items, and count each unit's ratings per class."""
+    """Return the sum of the measure over each unit's items, and the number of each unit's ratings per class."""
     classes = list(dict.fromkeys(rating for _, ratings in items for rating in ratings))
     measured: dict[Hashable, float] = {}
     counted: dict[Hashable, Counter[Hashable]] = {}

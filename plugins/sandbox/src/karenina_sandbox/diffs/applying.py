@@ -88,7 +88,9 @@ def _inside(path: str) -> Path:
 def _changed(
     change: FileChange, folder: Path, gone: Collection[str], made: Mapping[str, tuple[bytes, int]]
 ) -> bytes | None:
-    """Return the content of a file after a change, or None if it is removed. Raises `DiffError` if it does not fit.
+    """Return the content of a file after a change, or None if it is removed. Raises `DiffError` if it does not fit, and
+    `UnreadableDiff` if only git may be able to apply it.
+
     `gone` are the files that the diff removes or moves. `made` are those that it has made, which it may change again.
     """
     name = change.old or change.new
@@ -138,7 +140,7 @@ def _changed(
 
 def _old_content(change: FileChange, name: str, folder: Path) -> bytes:
     """Return the content of a file before the change, or the target if the change is of a link. Sets the change's
-    `old_mode` if it moves a link. Raises `DiffError` if the file cannot be read.
+    `old_mode` if it moves a link. Raises `DiffError` if the file, and `UnreadableDiff` if the link, cannot be read.
     """
     place = folder / _inside(name)
     if change.moved and change.old_mode is None and place.is_symlink():

@@ -66,7 +66,7 @@ def read_diff(diff: bytes) -> Iterator[FileChange]:
 
 
 def _lines(diff: bytes) -> list[bytes]:
-    """Split a diff into lines. If its headers end with CRLF, as after a conversion, every CRLF becomes LF."""
+    """Return the lines of a diff. If its headers end with CRLF, as after a conversion, every CRLF becomes LF."""
     first = _HEADER.search(diff)
     if first is not None and _CRLF.match(diff, first.start()):
         diff = diff.replace(b"\r\n", b"\n")
@@ -125,7 +125,9 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
 
 
 def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
-    """Return whether `line` is a header line before the first hunk, and if so, store what it states in `change`.
+    """Return whether `line` is a header line before the first hunk, and if so, store what it states in `change`. Raises
+    `DiffError` or `UnreadableDiff` if its binary content cannot be read.
+
     `lines` from index `at` are those after it.
     """
     name = change.new or change.old

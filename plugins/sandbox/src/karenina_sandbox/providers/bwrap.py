@@ -179,7 +179,9 @@ def _wrap(
     network: bool,
     filtering: int | None,
 ) -> list[str]:
-    """Return bubblewrap's command for a program that stays open. With `uid`, make it the owner of the workspace."""
+    """Return bubblewrap's command for a program that stays open. With `uid`, make it the owner of the workspace. Raises
+    `SandboxError` if that fails, or if there is no bubblewrap.
+    """
     arguments = [*isolation(uid), *mount_arguments(policy)]
     if network:
         arguments.remove("--unshare-net")

@@ -84,7 +84,9 @@ class _Command:
     _stop: Stop | None = None
 
     async def run(self, argv: Sequence[str]) -> CommandResult:
-        """Start bubblewrap with pipes for its arguments and status, and wait for the command. See `Sandbox.run`."""
+        """Start bubblewrap with pipes for its arguments and status, wait for the command, and return what it did.
+        Raises `SandboxError` if bubblewrap cannot be started. See `Sandbox.run`.
+        """
         sandbox = self.sandbox
         environment = environment_of(sandbox.policy)
         inside = str(PurePosixPath(INSIDE, self.cwd))

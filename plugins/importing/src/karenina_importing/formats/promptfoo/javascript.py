@@ -200,7 +200,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
-        """Match `token` like `_take`, but raise `NotTranslated` if it does not match."""
+        """Match `token` like `_take`, and return the match. Raises `NotTranslated` if it does not match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
