@@ -335,7 +335,9 @@ class _Converter:
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
-        """Return the mapped metadata of a row without empty values. Raises `_RowError` if one cannot be JSON."""
+        """Return the mapped metadata of a row without empty values, and add what it found to `found`. Raises
+        `_RowError` if one cannot be JSON.
+        """
         metadata = {}
         for key, path in self.mapping.metadata.items():
             with _naming(f"metadata.{key}"):
@@ -347,8 +349,9 @@ class _Converter:
         return metadata
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
-        """Add the answers in a row as recordings, and people's verdicts on them as labels. An answer without a
-        replicate gets the next free number. Raises `_RowError` if there is no answer or a replicate occurs twice.
+        """Record the answers in a row, and people's verdicts on them as labels. An answer without a replicate gets the
+        next free one. Raises `_RowError` for a missing answer or a repeated replicate, and `ConfigError` for too many
+        answers.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label in recordings:
@@ -392,7 +395,9 @@ class _Converter:
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
-        """Return the answers that the format found in a row. Raises `_RowError` if there are none."""
+        """Return the answers that the format found in a row, and add `response` to `found`. Raises `_RowError` if there
+        are none.
+        """
         if not recordings:
             raise _RowError("the row has no answer")
         self.imported.found.add("response")

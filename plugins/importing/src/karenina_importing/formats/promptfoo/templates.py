@@ -115,10 +115,8 @@ def show(value: Any) -> str:
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Evaluate an expression with its filters, and return the result as a string. Raises `NotFilled` for environment
-    variables, unknown filters, and anything other than a variable.
-
-    A missing variable is added to `missing`, unless there is a default.
+    """Evaluate an expression with its filters, and return the result as a string. A missing variable without a default
+    is added to `missing`. Raises `NotFilled` for environment variables, unknown filters, and other expressions.
     """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:
