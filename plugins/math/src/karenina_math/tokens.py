@@ -245,7 +245,9 @@ def _keep_thin(text: str) -> str:
 
 
 def _unboxed(text: str) -> str:
-    """Return the contents of the *\\boxed* in a text, or the text if it has none. Raises `NotReadable` for several."""
+    """Return the contents of the *\\boxed* in a text, or the text if it has none. Raises `NotReadable` for several, or
+    if the box is not closed.
+    """
     starts = [match.end() for match in re.finditer(r"\\(?:boxed|fbox)\s*\{", text)]
     if not starts:
         return text
