@@ -62,10 +62,10 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Mark labels as unclear, in place, if their numbers are on a scale such as 1 to 5, and return notes about this.
+    """Mark labels as unclear, in place, if their numbers are on a scale such as 1 to 5, remove the keys `score` and
+    `value` from all labels, and return notes about the scales.
 
-    On such a scale, 1 does not mean correct. A 0 is also unclear if there are negative numbers. All labels lose the
-    keys `score` and `value`.
+    On such a scale, 1 does not mean correct. A 0 is also unclear if there are negative numbers.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:

@@ -145,7 +145,7 @@ class _Reader(Operands):
 
     def _mixed(self, whole: Tree) -> Tree:
         """Read the fraction of a mixed number in plain text, such as *4 1/2*, after its whole part, and return the sum.
-        Raises `NotReadable` if no proper fraction of integers follows.
+        Raises `NotReadable` if no proper fraction of integers follows, and `TooLarge` if a sign such as *!* does.
         """
         above, slash, below = (*(token.text for token in self.tokens[self.place : self.place + 3]), "", "")[:3]
         number = beside(whole, ["over", ["number", above], ["number", below]])

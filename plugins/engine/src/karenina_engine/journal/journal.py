@@ -409,7 +409,7 @@ class Journal:
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         """Return the first row that a query finds, or None if it finds none. Returns `()` if the row contains invalid
-        UTF-8.
+        UTF-8. Raises `JournalError` if the file cannot be read.
         """
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)

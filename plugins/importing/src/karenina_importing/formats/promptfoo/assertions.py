@@ -212,7 +212,9 @@ class _Converter:
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
     def _add(self, assertion: Any) -> Any:
-        """Add an assertion and return its part of the strategy, or None if it does not become a field."""
+        """Add an assertion and return its part of the strategy, or None if it does not become a field. It may also
+        become a trait, or be recorded as left out.
+        """
         self.count += 1
         if self.count > _MOST:
             self.done.left_out.append(f"assertion beyond the first {_MOST:,} of a test")

@@ -283,8 +283,8 @@ class _Config:
         turns: Sequence[str],
         files: Mapping[str, bytes],
     ) -> SourceRow:
-        """Make the row for one test and one prompt. Raises `NotFilled` if only promptfoo can make the prompt, and
-        `BenchmarkFileError` if the rows become too large.
+        """Make the row for one test and one prompt, with the notes collected so far. Raises `NotFilled` if only
+        promptfoo can make the prompt, and `BenchmarkFileError` if the rows become too large.
 
         `values` is the test with everything it inherits, and `options` are its options. `turns` names the variables
         that contain a conversation, and `files` contains the files in variables, by path.

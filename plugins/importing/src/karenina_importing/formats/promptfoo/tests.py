@@ -166,10 +166,10 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assertion(text: str) -> dict[str, Any]:
-    """Parse the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`.
+    """Parse the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`. Any other text means `equals`.
 
-    The `file://` name of a program gives a `python` or `javascript` assertion. Any other text means `equals`, including
-    a single word that is the name of a type, such as `cost`.
+    This includes a single word that is the name of a type, such as `cost`. The `file://` name of a program gives a
+    `python` or `javascript` assertion.
     """
     text = text.strip()
     if text.startswith(FILE):
