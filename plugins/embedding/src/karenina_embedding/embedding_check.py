@@ -145,8 +145,8 @@ class EmbeddingCheck(Stage):
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare the embeddings of the values. If they are similar enough, ask the judge, who can change the field
-        result to True. If the model or the judge fails, logs a warning, and the check counts as not performed.
+        """Compare the embeddings of the values, and record the result. If they are similar enough, the judge is asked,
+        who can change the field result to True. If either fails, logs a warning and leaves the field result unchanged.
 
         If the judge finds the values equivalent, the field result is changed to True.
         """

@@ -370,7 +370,9 @@ class Operands(Cursor, ABC):
         return self._until("}") if in_braces else self._primary()
 
     def _matrix(self, name: str) -> Tree:
-        """Read a matrix up to its *\\end*, after its *\\begin*. Raises `NotReadable` if its rows differ in length."""
+        """Read a matrix up to its *\\end*, after its *\\begin*. Raises `NotReadable` if it is of an unknown kind, is
+        not closed, or has rows that differ in length.
+        """
         if name not in _MATRICES:
             raise NotReadable(f"{name} is not supported")
         if name == "array" and self._take("{"):

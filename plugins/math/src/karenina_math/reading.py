@@ -117,7 +117,9 @@ class _Reader(Operands):
         return terms[0] if len(terms) == 1 else ["sum", *terms]
 
     def _product(self) -> Tree:
-        """Read a product or quotient, also without a sign, as in *2x*. Raises `TooLarge` for *1/2x* (two readings)."""
+        """Read a product or quotient, also without a sign, as in *2x*. Raises `TooLarge` for *1/2x* (two readings), and
+        `NotReadable` for a number after another factor.
+        """
         left = self._power()
         after_slash = False
         while True:

@@ -160,8 +160,8 @@ def _otlp_names(variable: str) -> list[str]:
 
 
 def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) -> list[threading.Thread]:
-    """Run functions in parallel. Return the threads that have not finished in time. The limit is `FLUSH_SECONDS`, or
-    `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. If the time runs out before any warning, one is logged.
+    """Run functions in parallel, and return the threads left after `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING`
+    once `warned` is set. If time runs out before any warning, logs one and sets `warned`.
     """
     threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()

@@ -65,7 +65,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message to the run, and wait for its response without a time limit."""
+        """Send a message to the run, and return its response, for which this waits without a time limit."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -251,7 +251,9 @@ class Worker:
                 self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """Return the queued messages. If there are none, wait up to `_REPORT_INTERVAL` seconds."""
+        """Return the queued messages, encoded, with the state of servers and calls if it has changed. If there are
+        none, wait up to `_REPORT_INTERVAL` seconds.
+        """
         if not self._outbox:
             self._has_output.clear()
             try:

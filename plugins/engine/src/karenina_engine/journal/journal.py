@@ -278,7 +278,9 @@ class Journal:
                 self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the stored endpoint digests, by port and model id. Malformed digests are ignored."""
+        """Return the stored endpoint digests, by port and model id. Malformed digests are ignored. Raises
+        `JournalError` if the file cannot be read.
+        """
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()

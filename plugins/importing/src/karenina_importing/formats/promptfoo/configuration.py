@@ -172,8 +172,8 @@ class _Config:
         return SourceRow(place, {}, problem, notes=notes)
 
     def _read_default(self, default: Any) -> Mapping[str, Any]:
-        """Return `defaultTest`, which may be in a file. If it is not an object, a note is added. Raises
-        `BenchmarkFileError` if the file cannot be read.
+        """Return `defaultTest`, which may be in a file, or an empty mapping without one. If it is not an object, a note
+        is added. Raises `BenchmarkFileError` if the file cannot be read.
         """
         if isinstance(default, str):
             try:
@@ -240,8 +240,8 @@ class _Config:
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_media(self, value: Any, files: dict[str, bytes]) -> Any:
-        """Return a value, or, if it is a data URL or the name of an image, PDF or recording, the path of the new file.
-        The contents are added to `files`. Raises `NotRead` if a file cannot be attached.
+        """Return a value, or the path of a file added to `files` if it is a data URL or names an image, PDF or
+        recording. Adds a note about other URLs of media. Raises `NotRead` if a file cannot be attached.
         """
         if not isinstance(value, str):
             return value

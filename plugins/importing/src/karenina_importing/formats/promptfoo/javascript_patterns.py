@@ -186,7 +186,7 @@ class _Pattern:
         return True
 
     def _add_escape(self) -> None:
-        """Translate an escape. Its backslash has already been read."""
+        """Translate an escape. Its backslash has already been read. Raises `NotTranslated` if it is not supported."""
         name = self.source[self.at : self.at + 1]
         if name and name in "dw":
             self._add(f"\\{name}")
