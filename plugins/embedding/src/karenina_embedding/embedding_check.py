@@ -52,7 +52,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """Return the item's part of the request: the question, and both values as canonical JSON."""
+    """Return the item's part of the prompt: the question, and both values (canonical JSON) in fences."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"
@@ -124,7 +124,9 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if the fields passed or are undecided, or if no verdict could make them pass."""
+        """Return True, or a `Skip` with the reason: the fields passed or are undecided, or no verdict could make them
+        pass.
+        """
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:
             return Skip("the fields passed" if passed else "the fields are undecided")
@@ -143,10 +145,10 @@ class EmbeddingCheck(Stage):
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare the values. If they are similar enough, ask the judge.
+        """Compare the embeddings of the values, and record the result. If they are similar enough, the judge is asked,
+        who can change the field result to True. If either fails, logs a warning and leaves the field result unchanged.
 
-        If the judge finds the values equivalent, the field result is changed to True. If the model or the judge fails,
-        a warning is logged, and the check counts as not performed.
+        If the judge finds the values equivalent, the field result is changed to True.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)

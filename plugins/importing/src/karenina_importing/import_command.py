@@ -140,9 +140,8 @@ def import_(
 
 
 def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
-    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used for a file.
-
-    `key` is the format in the mapping file, or None if there is no mapping file.
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used for a file. `key` is
+    the format in the mapping file, or None if there is no mapping file.
     """
     from karenina_core.errors import ConfigError
 
@@ -153,9 +152,8 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
-    """Return the format called `key`, or detect it if `key` is None. `hf:` sources are tables.
-
-    Raises `ConfigError` if there is no such format, or if the file is empty.
+    """Return the format called `key`, or detect it if `key` is None. `hf:` sources are tables. Raises `ConfigError` if
+    there is no such format, or if the file is empty.
     """
     from karenina_core import plugins
     from karenina_core.errors import ConfigError
@@ -181,10 +179,10 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
-    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None.
+    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None. Raises `ConfigError` if an
+    option does not apply to the format.
 
     `subset`, `split` and `server` are for datasets (`hf:NAME`). `rows`, `encoding` and `sheet` are for tables in files.
-    Raises `ConfigError` if these are used for any other format.
     """
     from itertools import islice
 
@@ -216,10 +214,8 @@ _CURE_OF_MEDIA: Final = (
 
 
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
-    """Print the rows that could not be converted, and raise `ConfigError` for some of them unless `partial` is set.
-
-    Also raises `ConfigError` if a name in `mapped` has no value in any row, if there are no rows, or if no row could be
-    converted.
+    """Print the rows that could not be converted. Raises `ConfigError` if there are any and `partial` is not set, if no
+    row was converted, or if a name in `mapped` has no value in any row.
     """
     from karenina_core.errors import ConfigError
 
@@ -340,7 +336,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
 
 
 def _select_model(models: Sequence[str], recordings: Path) -> str:
-    """Explain how to judge the recordings of one of several models."""
+    """Return a text that explains how to judge the recordings of one of several models."""
     import json
     from shlex import quote
 

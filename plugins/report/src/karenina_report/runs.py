@@ -174,9 +174,8 @@ def is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Make the names of runs unique, in place, by adding the file, path or number to each if any two are equal.
-
-    If each source is one run (`one_each`) and all names are the same, the file replaces the name.
+    """Make the names of runs unique, in place, by adding the file, path or number to each if any two are equal. If each
+    source is one run (`one_each`) and all names are the same, the file replaces the name.
     """
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
@@ -197,10 +196,8 @@ def _source_name(source: Source) -> str | None:
 
 
 def iterate_results(source: Source) -> Iterator[VerificationResult]:
-    """Yield the results of a result file, of the last run in a journal, or of a collection in memory.
-
-    Raises `ResultFileError` or `JournalError` if the source cannot be read, and `ConfigError` if a journal contains
-    results from another version.
+    """Yield the results of a result file, a journal's last run, or a collection in memory. Raises `ResultFileError` or
+    `JournalError` if the source cannot be read, and `ConfigError` for a journal of another version.
     """
     if not isinstance(source, str | Path):
         yield from source
@@ -221,7 +218,6 @@ def is_journal(path: Path) -> bool:
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
     """Yield the results of the last run in a journal. Raises `ConfigError` if one is from another version of Karenina.
-
     Raises `JournalError` if the journal cannot be read.
     """
     with JournalView(path) as opened:
@@ -247,7 +243,6 @@ def find_journal(source: Source) -> Path | None:
 
 def _read_journal_info(source: Source) -> JournalInfo:
     """Return the cost, content and settings of a run from its journal, all empty if it has none that can be read.
-
     Without a journal, a result file's header may still say that the run was free.
     """
     journal = find_journal(source)

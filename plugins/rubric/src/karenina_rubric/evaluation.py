@@ -210,7 +210,8 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score the static traits and those dynamic ones that apply, and record the scores, also if some or all failed.
+        """Score the static traits and the dynamic ones that apply, and record scores and errors. A failed trait stops
+        no other.
 
         In a conversation, traits are scored on the turns that they choose. If the judge cannot decide which dynamic
         traits apply, each of them gets an error.
@@ -457,7 +458,8 @@ def _is_agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return the valid trait evaluators of all plugins, by descending precedence, then by name. The first claim wins.
+    """Return the valid trait evaluators of all plugins in the order in which they may claim a trait: by descending
+    precedence, then by name.
 
     Invalid evaluators are omitted, because they were already reported when the plugins were loaded.
     """

@@ -187,10 +187,10 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Score the traits, in a single call if the strategy is `batch`, and one by one if that gave no valid score.
+        """Return the scores of the traits, from one call if the strategy is `batch`, and from one call each if that
+        gave no valid score. Raises `PortError`, without further calls, if the first call cannot reach the judge.
 
-        The scores may be in any order. Raises `PortError` if the first call cannot reach the judge, so that no further
-        calls are made.
+        The scores may be in any order.
         """
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
@@ -240,9 +240,8 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Score a trait in a call of its own, and retry an invalid reply.
-
-        Raises `StructuredError` or `PortError` if this fails.
+        """Return the score of a trait from a call of its own, in which an invalid reply is requested again. Raises
+        `StructuredError` or `PortError` if this fails.
         """
 
         def validate(data: Mapping[str, Any]) -> Judgement:

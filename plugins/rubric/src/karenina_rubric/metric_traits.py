@@ -82,10 +82,10 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Return the true and false positives and negatives that follow from a judge's reply about a trait.
+    """Return the true and false positives and negatives that follow from a judge's reply about a trait. Raises
+    `InvalidReply` if a number is unknown or a list of numbers is null.
 
-    Raises `InvalidReply` if a number is unknown or a list of numbers is null. If the list of other statements is null,
-    it counts as empty.
+    If the list of other statements is null, it counts as empty.
     """
     tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":

@@ -76,7 +76,6 @@ class Check(StrictSettings):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         """Return the check. Raises `ValueError` for an empty command, or if `report`, the command and tests do not fit.
-
         A report needs `{report}` in the command, and `passing_before` needs a report.
         """
         if any("\0" in word for word in self.run) or not self.run[0]:

@@ -56,9 +56,8 @@ class LeakSearch:
     missing: list[str] = field(default_factory=list)
 
     def messages(self, questions: Collection[Question]) -> Iterator[tuple[Message, str]]:
-        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id.
-
-        Questions without a workspace are added to `missing`. A workspace is read once for all its questions.
+        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id. Questions
+        without a workspace are added to `missing`. A workspace is read once for all its questions.
         """
         tasks: dict[Path, list[_Task]] = {}
         for question in questions:
@@ -91,9 +90,8 @@ class LeakSearch:
             yield from ((message, task.id) for message in task.messages())
 
     def _hide(self, task: _Task) -> Iterator[Message]:
-        """Record in the task what its question hides from agents. Yield an error for what is inside the workspace.
-
-        The generator must be consumed, or nothing is recorded.
+        """Record in the task what its question hides from agents. Yield an error for what is inside the workspace. The
+        generator must be consumed, or nothing is recorded.
         """
         for name, check in task.fields.checks.items():
             if check.add is not None:
@@ -102,7 +100,9 @@ class LeakSearch:
             yield from self._hide_path(task, task.fields.solution, "belongs to the solution")
 
     def _hide_path(self, task: _Task, path: str, why: str) -> Iterator[Message]:
-        """Record the files at a path, or in a diff, as hidden from agents. See `_hide`."""
+        """Record the files at a path, or in a diff, as hidden from agents. Yields an error if a path in the workspace
+        cannot be read. See `_hide`.
+        """
         try:
             if not is_diff(path) and (found := task.files.beside(path)).is_dir():
                 for inner, content in self._read(task.files, found):
@@ -120,9 +120,8 @@ class LeakSearch:
                 yield "error", str(error)
 
     def _read(self, files: TaskFiles, folder: Path) -> Iterator[tuple[str, bytes]]:
-        """Yield the relative path and the content of each file that a copy of the folder would contain.
-
-        Links are followed within the workspace root. Files that cannot be read or are too large are added to `unread`.
+        """Yield the relative path and the content of each file that a copy of the folder would contain. Links are
+        followed within the workspace root. Files that cannot be read or are too large are added to `unread`.
         """
         waiting, visited, count = [(folder, "")], {folder}, 0
         while waiting:

@@ -200,7 +200,7 @@ class ServerLimiter:
             self.queued -= 1
 
     def on_success(self) -> None:
-        """Return a permit after a reply. This may raise the limit, and it ends any pause."""
+        """Give back a permit after a reply. This may raise the limit, and it ends any pause."""
         may_grow = self._growth_replies > 0
         self._growth_replies -= may_grow
         self.held -= 1

@@ -132,10 +132,8 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
 
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
-    """Return the configuration with the paths of the benchmark's recordings resolved.
-
-    Recordings must be inside the benchmark's folder, or a trusted value must name them. They are resolved here so that
-    links created later cannot redirect them.
+    """Return the configuration with the benchmark's recordings confined to its folder, or to that of a file in
+    `trusted`. The folders are stored in `files_within`, so that links created later cannot lead out of them.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, Any] = {}

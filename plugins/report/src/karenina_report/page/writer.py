@@ -63,7 +63,8 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write a page for runs, and return the new path of an earlier page of this name, or None without one.
+    """Write a page for runs, and return the new path of an earlier page of this name, or None. Raises `ConfigError`,
+    `ResultFileError`, `JournalError` or `BenchmarkFileError` if an argument or a file cannot be used.
 
     The runs are from result files, journals, or results in memory. `warn` is called with a message about everything
     that is missing from the page. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be
@@ -289,9 +290,8 @@ class _PageItems:
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """Return the cost of the calls in US dollars, or None if there are no calls or a price is unknown.
-
-    Discounts for cached tokens are not deducted.
+    """Return the cost of the calls in US dollars, or None if there are no calls or a price is unknown. Discounts for
+    cached tokens are not deducted.
     """
     total = 0.0
     for row in calls:

@@ -238,9 +238,8 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Estimate variance components over the questions for which all judges judged all replicates, or return None.
-
-    It returns None for fewer than two such questions, or for one judge and one replicate.
+    """Estimate variance components over the questions for which all judges judged all replicates, or return None. It
+    returns None for fewer than two such questions, or for one judge and one replicate.
     """
     replicates = sorted({replicate for _, replicate in verdicts})
     questions = dict.fromkeys(question for question, _ in verdicts)

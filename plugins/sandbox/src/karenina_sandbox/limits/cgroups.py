@@ -89,9 +89,8 @@ class Cgroup:
         (self.at.pids / "pids.max").write_text(str(limits.processes))
 
     def add(self, pid: int) -> None:
-        """Move a process into the group; processes that it starts later are in it, too.
-
-        Raises `OSError` if that fails.
+        """Move a process into the group, which also gets processes that it starts later. Raises `OSError` if that
+        fails.
         """
         for folder in self.at.folders:
             (folder / "cgroup.procs").write_text(str(pid))
@@ -119,9 +118,8 @@ class Cgroup:
 
 
 def find_cgroups(mounts: str | None = None, own: str | None = None) -> Cgroups | None:
-    """Return the control groups in which this process can limit both memory and processes, or None.
-
-    `mounts` and `own` replace the contents of `/proc/self/mountinfo` and `/proc/self/cgroup`.
+    """Return the control groups in which this process can limit both memory and processes, or None. `mounts` and `own`
+    replace the contents of `/proc/self/mountinfo` and `/proc/self/cgroup`.
     """
     try:
         mounted = list(_read_mounts(Path("/proc/self/mountinfo").read_text() if mounts is None else mounts))

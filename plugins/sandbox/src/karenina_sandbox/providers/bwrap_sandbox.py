@@ -84,7 +84,9 @@ class _Command:
     _stop: Stop | None = None
 
     async def run(self, argv: Sequence[str]) -> CommandResult:
-        """Start bubblewrap with pipes for its arguments and status, and wait for the command. See `Sandbox.run`."""
+        """Start bubblewrap with pipes for its arguments and status, wait for the command, and return what it did.
+        Raises `SandboxError` if bubblewrap cannot be started. See `Sandbox.run`.
+        """
         sandbox = self.sandbox
         environment = environment_of(sandbox.policy)
         inside = str(PurePosixPath(INSIDE, self.cwd))
@@ -183,7 +185,6 @@ class _Command:
 
     def _limit(self, pid: int) -> Cgroup | None:
         """Limit the first process of the sandbox, and so all that it starts, and return its control group, if any.
-
         Raises `SandboxError` if a limit cannot be set.
         """
         limits = self.sandbox.policy.limits

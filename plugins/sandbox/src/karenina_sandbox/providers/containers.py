@@ -354,9 +354,8 @@ def _call(engine: Engine, *arguments: str) -> str:
 
 
 async def _call_async(engine: Engine, *arguments: str, check: bool = True) -> str:
-    """Call the engine asynchronously, and return its standard output, with `check=False` even if it fails.
-
-    Raises `SandboxError` if it takes too long or, by default, if it fails.
+    """Call the engine asynchronously, and return its standard output, with `check=False` even if it fails. Raises
+    `SandboxError` if it takes too long or, by default, if it fails.
     """
     process = await _start(engine, *arguments)
     try:

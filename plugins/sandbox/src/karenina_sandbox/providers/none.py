@@ -37,7 +37,9 @@ class _Folder:
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
-        """Run a command as the user, and end all that it started. See `Sandbox.run`."""
+        """Run a command as the user, end all that it started, and return what it did. Raises `CannotStart` if it cannot
+        be started. See `Sandbox.run`.
+        """
         limits = self.policy.limits
         within = min(limits.seconds if seconds is None else seconds, limits.seconds)
         python = self.policy.python or Path(sys.executable)
@@ -109,9 +111,8 @@ class _Folder:
         return await asyncio.to_thread(self._read, path, limit)
 
     def _read(self, path: str, limit: int) -> bytes | None:
-        """Return the content of a file, or None if it cannot be read or is behind a link out of the workspace.
-
-        Raises `SandboxError` if it is larger than `limit` bytes.
+        """Return the content of a file, or None if it cannot be read or is behind a link out of the workspace. Raises
+        `SandboxError` if it is larger than `limit` bytes.
         """
         try:
             with open_file(self.work.resolve(), self.work.resolve() / path) as file:
