@@ -59,9 +59,10 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
-    """Return a request with the traits and their scales, the question, and the response.
+    """Return a request with the traits and their scales, the question, the reference answer if there is one, and the
+    response.
 
-    If there is a `reference`, it is placed before the response. Both are fenced.
+    The reference and the response are fenced.
     """
     listed = "\n\n".join(_describe_trait(trait) for trait in traits)
     shown = f"Reference answer:\n{fence(reference, 'reference')}\n\n" if reference is not None else ""

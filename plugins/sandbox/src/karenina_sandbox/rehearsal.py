@@ -45,9 +45,10 @@ class CheckRehearsal:
     def inspect(
         self, config: VerificationConfig, questions: Collection[Question], trust: Trust
     ) -> Iterator[tuple[Message, str]]:
-        """Yield what is wrong without running a check, each with the question's id.
+        """Yield what agents can see of hidden tests, solutions and ground truths, and `restore` of what does not exist,
+        without running a check. Each message comes with the question's id.
 
-        This is what agents can see of hidden tests, solutions and ground truths, and `restore` of what does not exist.
+        What was not searched is a note, without a question.
         """
         for question in questions:
             try:

@@ -96,9 +96,9 @@ class RunChecks(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Check that the folders exist, and that the fields name checks. Return a need if no sandbox is chosen.
+        """Raise `ConfigError` for questions whose checks cannot run. Return a need if no sandbox is chosen.
 
-        Raises `ConfigError` for questions whose checks cannot run.
+        The folders must exist, and the fields must name checks.
         """
         self._broken.clear()
         try:
@@ -153,13 +153,11 @@ class RunChecks(Stage):
     async def _results(
         self, context: VerificationContext, runner: CheckRunner, name: str, check: Check, patch: Patch | None
     ) -> list[CheckResult]:
-        """Return what a check found on the untouched folder, and then with the answer.
+        """Return what a check found on the untouched folder, and then with the answer: twice if it is flaky, not at all
+        if the patch cannot be used. Raises `PortError` if the check cannot run or the environment is broken.
 
-        For the answer, there are two results if the check is flaky, and none if the patch cannot be used.
-
-        Raises `PortError` if the check cannot run, or if the environment is broken, as it is if there is no report on
-        the untouched folder, with the answer, or with the solution. Like all failures, this is not stored as a result,
-        so a resumed run tries again.
+        The environment is broken if there is no report on the untouched folder, with the answer, or with the solution.
+        Like all failures, this is not stored as a result, so a resumed run tries again.
         """
 
         async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
@@ -219,7 +217,9 @@ class RunChecks(Stage):
     def _offer(
         context: VerificationContext, name: str, check: Check, patch: Patch | None, results: Sequence[CheckResult]
     ) -> dict[str, Any]:
-        """Offer the values of a check, and return its description for the result."""
+        """Offer the known values of a check for the template, and return the check's command and results for the
+        result. Without `results`, values are missing and count as wrong.
+        """
         bound = context.find_artifact(ANSWER_CLASS)
         sources = bound.sources if bound is not None else {}
         truths = bound.expected() if bound is not None and sources else {}

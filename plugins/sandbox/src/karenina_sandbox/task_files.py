@@ -181,9 +181,8 @@ class TaskFiles:
             return await to_thread.run_sync(compare_folders, unchanged, folder)
 
     async def additions(self, path: str) -> Patch:
-        """Return the changes that a check makes by adding the folder or patch at `path`.
-
-        Raises `WorkspaceError` if there is none, and `DiffError` if the patch does not fit the source.
+        """Return the changes that a check makes by adding the folder or patch at `path`. Raises `WorkspaceError` if
+        there is none, and `DiffError` if the patch does not fit the source.
         """
         if is_diff(path) or (found := self.beside(path)).is_file():
             return await self.read_diff(self.diff(path))

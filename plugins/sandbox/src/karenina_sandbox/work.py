@@ -78,7 +78,7 @@ class RunCommand:
 
 
 def describe_result(result: CommandResult) -> str:
-    """Return the exit code and the output of a command, for a model."""
+    """Return a text for a model with the exit code of a command, or the limit that stopped it, and its output."""
     how = f"stopped: it reached the limit of {result.stopped_by}" if result.stopped_by else f"exit code {result.exit}"
     parts = [how]
     for name, content, cut in (

@@ -62,10 +62,11 @@ class _Scores(BaseModel, defer_build=True):
 
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
-    """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be used.
+    """Store scores in the user's state folder, replacing any for the same judge, cases and settings. Raises
+    `UserStateError` if a file there cannot be used.
 
-    A score replaces an earlier one for the same judge, cases and settings. Only the last 20 scores of each judge are
-    kept. `cases` describes the cases, `settings` is a digest of the configuration, and `results` is the result file.
+    Only the last 20 scores of each judge are kept. `cases` describes the cases, `settings` is a digest of the
+    configuration, and `results` is the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
@@ -99,9 +100,8 @@ def _write(path: Path, scores: list[StoredScore]) -> None:
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), with the oldest first.
-
-    Raises `UserStateError` if the file is invalid or other users could have written to it.
+    """Return the stored scores of a judge (`interface:model_name`), with the oldest first. Raises `UserStateError` if
+    the file is invalid or other users could have written to it.
     """
     path = _path(judge)
     try:

@@ -203,7 +203,9 @@ async def fill_template(
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
-        """Bind the template. Raises an exception if its dates or values do not agree with the response."""
+        """Return the template bound to `values`. Raises an exception if its dates or values do not agree with the
+        response.
+        """
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:

@@ -113,9 +113,9 @@ def template_source_of(question: Question) -> str | None:
 
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
     """Return a source from which another process can load the question's template, or None if it has no template.
+    Raises `TemplateError` if the source is unavailable or cannot be loaded on its own.
 
-    The source of a template class is loaded with `trust` to make sure that it works. Raises `TemplateError` if the
-    source is unavailable or cannot be loaded on its own.
+    The source of a template class is loaded with `trust` to make sure that it works.
     """
     source = template_source_of(question)
     if question.answer_class is not None and source is not None:

@@ -121,7 +121,7 @@ class PageSection:
             )
 
     def to_json(self, distribution: str) -> dict[str, Any]:
-        """Return the section as a JSON-compatible dict."""
+        """Return the section as a JSON-compatible dict, with the `distribution` that provides it."""
         return {
             "id": self.id,
             "title": self.title,

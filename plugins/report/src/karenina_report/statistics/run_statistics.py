@@ -198,10 +198,10 @@ def _means(
 def group_rates(
     results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
-    """Return the pass rate for each value in the column `by`, sorted by value.
+    """Return the pass rate for each value in the column `by`, sorted by value. Raises `ConfigError` if there is no such
+    column.
 
-    A result with several values counts for each of them. A result without a value is not counted. Raises `ConfigError`
-    if there is no such column.
+    A result with several values counts for each of them. A result without a value is not counted.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -282,7 +282,9 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return each answer's unit, and its verdicts in the order of `judges`. A missing verdict is None."""
+    """Return a list of the units of the answers, and a list of their verdicts in the order of `judges`. A missing
+    verdict is None.
+    """
     return (
         [units.of(question) for question, _ in rated],
         [[by_judge.get(judge) for judge in judges] for by_judge in rated.values()],

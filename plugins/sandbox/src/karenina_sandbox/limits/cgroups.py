@@ -109,9 +109,10 @@ class Cgroup:
         return ["/bin/sh", "-c", _ENTER, "sh", *places, "--"]
 
     def remove(self, *, patient: bool = False) -> None:
-        """Remove the group, which must be empty. What is left is removed by `Cgroups.remove_orphans`.
+        """Remove the group, which must be empty; errors are ignored. With `patient`, wait up to a second until it is
+        empty.
 
-        With `patient`, wait up to a second until it is empty.
+        What is left is removed by `Cgroups.remove_orphans`.
         """
         for folder in self.at.folders:
             with suppress(OSError):
@@ -169,7 +170,7 @@ def _below(point: Path, root: str, group: str) -> Path:
 
 
 def _read_mounts(text: str) -> Iterator[tuple[str, set[str], str, Path]]:
-    """Yield type, options, root and path of each mounted hierarchy, from the text of `/proc/self/mountinfo`."""
+    """Yield the type, options, root and path of each control group hierarchy in the text of `/proc/self/mountinfo`."""
     for line in text.splitlines():
         first, _, last = line.partition(" - ")
         fields, (kind, _, options) = first.split(" "), [*last.split(" "), "", "", ""][:3]

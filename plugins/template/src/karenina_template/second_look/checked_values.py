@@ -271,7 +271,7 @@ async def check_value(
 
 
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
-    """Let the judge list between `count` and four values in `text`."""
+    """Ask the judge to list between `count` and four values in `text`, and return them."""
     item = {"type": "string", "minLength": 1, "maxLength": 60}
     form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
     request = break_special_tokens(text)

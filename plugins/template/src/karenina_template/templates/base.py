@@ -272,7 +272,8 @@ class BaseAnswer(BaseModel):
     def settle(
         self, key: AnswerKey, responses: Mapping[str, str], results: Mapping[str, Undecided | Literal[False]]
     ) -> None:
-        """Verify the answer with `key`, using the given response for each field and the given results.
+        """Set the key, the response for each field, and the results that replace those of fields, for verifying the
+        answer.
 
         A field in `results` gets this result whatever its value is. This is meant for answers bound to a question,
         which start with all rules of their template.
@@ -326,7 +327,9 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        """Call `ground_truth()` and the inherited method, and set `correct` if neither of them did."""
+        """Call `ground_truth()` and the inherited method, and set `correct` to the declared truths if neither of them
+        set it.
+        """
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):
