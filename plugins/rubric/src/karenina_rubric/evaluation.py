@@ -363,7 +363,7 @@ def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
 
 
 def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
-    """Log a warning that names the traits that will not be scored because their code is not trusted, if there are any."""
+    """Log a warning that names the traits that will not be scored because their code is not trusted, if any."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:

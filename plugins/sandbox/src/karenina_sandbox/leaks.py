@@ -179,7 +179,7 @@ class _Task:
     told: dict[str, list[str]] = field(default_factory=dict)
 
     def contains(self, path: str) -> bool:
-        """Return whether a path, relative to the workspace root, is inside the workspace after its links are resolved."""
+        """Return whether a path, relative to the workspace root, is inside the workspace after resolving its links."""
         try:
             return resolve_links(self.files.root / path).is_relative_to(self.files.source)
         except OSError:

