@@ -109,7 +109,7 @@ class OptionGroup(Protocol):
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command that has groups of options among its parameters.
+    """Return the command with each parameter that is a group of options replaced by the options of the group.
 
     A group is a dataclass such as `TableOptions`, each of whose fields becomes an option, or a class such as
     `OptionGroup`. Typer sees the options instead of the parameter, and the command is called with an instance of the

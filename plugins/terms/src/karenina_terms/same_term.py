@@ -71,7 +71,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
             return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the texts name the same term, `Unreadable` if the value names none, or `Undecided`."""
+        """Return whether the texts name the same term, `Unreadable` if the value names no term, or `Undecided` if it
+        names several or the table cannot be read.
+        """
         written, text = self._written(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

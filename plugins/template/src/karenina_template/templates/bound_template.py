@@ -265,10 +265,10 @@ class BoundTemplate:
         return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field rejects any of them.
+        """Return the answer with the judge's values, repaired if a field rejects any of them. Raises pydantic's
+        `ValidationError` for missing fields and for values that are still invalid.
 
-        `filled` contains the known values by field, which the answer only gets if its class accepts them. Raises
-        pydantic's `ValidationError` for missing fields and for values that are still invalid after the repair.
+        `filled` contains the known values by field, which the answer only gets if its class accepts them.
         """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}

@@ -91,7 +91,9 @@ class Comparison:
         return {name: known_result(result) for name, result in results.items()}
 
     def scores(self) -> dict[str, float | None]:
-        """Return the result of `field_scores`. Exceptions from a class's own method propagate."""
+        """Return each verified field's credit from 0 to 1, or None if it is undecided. Exceptions from a class's own
+        method propagate.
+        """
         if self._key is None:
             return self.answer.field_scores()
         if self._scores is None:

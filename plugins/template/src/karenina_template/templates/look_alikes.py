@@ -115,7 +115,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield `value` or its items if they are strings, up to a limit. Long strings are skipped."""
+    """Yield `value`, or its items, if they are strings. Long strings, and items after a limit, are skipped."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(

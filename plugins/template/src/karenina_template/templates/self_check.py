@@ -104,10 +104,9 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of the ground truths.
+    """Yield the flaws of the ground truths. The wrong values that are tried are added to `changed`, by field.
 
-    Wrong values are added to `changed` by field. If `changed` is None, no wrong values are tried, no types are checked,
-    and warnings may be missing.
+    If `changed` is None, no wrong values are tried, no types are checked, and warnings may be missing.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():

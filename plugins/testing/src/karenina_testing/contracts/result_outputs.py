@@ -228,7 +228,7 @@ class ReportSectionContract(PluginContract):
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections in a report on the given runs by id, as JSON-compatible dicts.
+        """Return the plugin's sections in a report on the given runs as JSON-compatible dicts, keyed by id.
 
         A section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section is
         missing.

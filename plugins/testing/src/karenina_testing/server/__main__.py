@@ -27,9 +27,8 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Parse the replies in JSON lines, by side (`answer` and `judge`) and item.
-
-    A line without a side applies to both. Raises `ValueError`, with the line number, if a line is malformed.
+    """Parse the replies in JSON lines, by side (`answer` and `judge`) and item. A line without a side applies to both.
+    Raises `ValueError`, with the line number, if a line is malformed.
     """
     sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
     for number, line in enumerate(text.splitlines(), 1):

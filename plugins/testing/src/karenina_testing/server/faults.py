@@ -209,10 +209,10 @@ def raw(data: bytes, end: Any = "close") -> Fault:
 
 
 def named(text: str) -> Fault:
-    """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`.
+    """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`. Raises `ValueError` if the
+    name is unknown or the arguments are invalid.
 
-    The values after the colons are arguments of the function with that name. Raises `ValueError` if the name is unknown
-    or the arguments are invalid.
+    The values after the colons are arguments of the function with that name.
     """
     name, *arguments = text.split(":")
     if name.isdecimal():

@@ -128,7 +128,9 @@ def _union(parts: tuple[Annotation, ...]) -> Annotation:
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    """Return the type and value of a literal's option. Raises `TemplateError` if `Literal` does not allow the value."""
+    """Return the name of the type and the value of a literal's option. Raises `TemplateError` if `Literal` does not
+    allow it.
+    """
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(

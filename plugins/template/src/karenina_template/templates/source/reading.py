@@ -412,10 +412,10 @@ def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
 def _check_reachable(
     answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
 ) -> None:
-    """Check the names and rules of the answer's fields and of the models nested in it.
-
-    Raises `TemplateError` for a reserved name, for a misplaced rule, or if nothing is verified. Raises
+    """Raise `TemplateError` for a field with a reserved name, for a misplaced rule, or if nothing is verified, and
     `UntrustedTemplate` for a model that contains itself.
+
+    The models nested in the answer's fields are checked too.
     """
     for name, item in answer.fields.items():
         if name in METHODS | OWN_FIELDS:
