@@ -48,9 +48,8 @@ def spoken(request: Request, said: Say) -> Reply:
 
 
 def as_forced_call(said: Say, request: Request) -> Say:
-    """Turn `said` into a call of the tool that the request forces.
-
-    Returns `said` unchanged if no tool is forced, if it already has calls, or if its text is not a JSON object.
+    """Return `said` as a call of the tool that the request forces, with its text as the arguments, or unchanged if no
+    tool is forced, it has calls already, or its text is not a JSON object.
     """
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):

@@ -93,7 +93,7 @@ class ScriptedServer:
     # --- Called by tests.
 
     def says(self, *replies: One) -> None:
-        """Send the given replies to the next calls, in order. The last one is repeated.
+        """Make the server send the given replies to the next calls of both sides, in order. The last one is repeated.
 
         They replace the scripts of both sides.
         """

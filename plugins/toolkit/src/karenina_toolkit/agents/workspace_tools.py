@@ -119,7 +119,9 @@ class _WorkspaceTool(ABC):
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
-        """Yield the entries below `folder`, which is itself `depth` levels below the starting folder."""
+        """Yield the files, links and empty folders below `folder`, sorted by name. It is `depth` levels below the
+        starting folder, and a folder at `DEEPEST` levels is yielded without what it contains.
+        """
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
         for entry in children:
@@ -166,10 +168,10 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return up to `MOST_CHARACTERS` of the file, starting at `start_line`, with a note if there is more.
+        """Return up to `MOST_CHARACTERS` of the file, starting at `start_line`, with a note if there is more. Raises
+        `ToolError` if the file is missing or not text.
 
-        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the file is missing or not text, or if it takes too
-        long to find the line.
+        Bytes that are not UTF-8 are replaced. `ToolError` is also raised if it takes too long to find the line.
         """
         file = self._locate_existing(arguments)
         if not file.is_file():

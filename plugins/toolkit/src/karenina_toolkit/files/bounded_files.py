@@ -155,10 +155,10 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an open file with their line endings.
+    """Yield the lines of an open file with their line endings. Raises `FileError` if a line is longer than
+    `LONGEST_LINE`, or if the file exceeds the size limit and `any_size` is false.
 
-    Raises `FileError` if a line is longer than `LONGEST_LINE`, or if the file has grown beyond the size limit since it
-    was opened. With `any_size`, there is no size limit.
+    A file may exceed the limit because it has grown since it was opened.
     """
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)

@@ -218,11 +218,11 @@ class _Walk:
         self._parts = parts
 
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
-        """Yield the rows in `value`, which is reached after the first `at` parts of the path.
+        """Yield the rows in `value`, which is reached after the first `at` parts of the path. Raises `FileError` if the
+        rest of the path leads nowhere.
 
         `place` is the location so far, with indexes and keys in place of `*`. `around` contains the objects along the
-        path, each with its own path. `key` is the last key that a `*` stood for. Raises `FileError` if the rest of the
-        path leads nowhere.
+        path, each with its own path. `key` is the last key that a `*` stood for.
         """
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:

@@ -148,10 +148,10 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Check all parts of an Excel file, and return the checks keyed by the part's name.
+    """Check all parts of an Excel file, and return the checks keyed by the part's name. Raises `FileError` if there are
+    too many bytes, cells or elements.
 
-    Raises `FileError` if there are too many bytes, cells or elements. openpyxl cannot unpack more than that afterwards,
-    because this also checks that every part has its stated size.
+    openpyxl cannot unpack more than that afterwards, because this also checks that every part has its stated size.
     """
     from karenina_toolkit.files.archives import open_archive
 
