@@ -78,7 +78,8 @@ class CheckRehearsal:
         return sandbox_problem(config, plugins_of(config))
 
     async def run(self, config: VerificationConfig, question: Question, trust: Trust) -> Sequence[Message]:
-        """Run the checks on the untouched folder and with the solution, and return problems and the verdicts.
+        """Run the checks on the untouched folder and with the solution, and return the problems as errors and warnings,
+        and the verdicts as notes.
 
         Failures of folders, patches and the sandbox are returned as errors, too.
         """

@@ -119,9 +119,8 @@ class RunChecks(Stage):
         return [] if problem is None else [ServiceNeed(f"questions with checks need a sandbox: {problem}")]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Run the checks, offer what they found as known values, and describe the checks in the result.
-
-        A check that cannot run ends the item with an error.
+        """Run the checks, offer what they found as known values, and describe the checks in the result. If a check
+        cannot run, the item ends with an error.
         """
         fields = cast("CheckFields", context.question_settings)
         patch = context.get_artifact(WORKSPACE_PATCH)
@@ -307,9 +306,8 @@ def may_be_created(check: Check, base: CheckResult) -> bool:
 async def make_runner(
     config: VerificationConfig, plugins: Plugins, files: TaskFiles, fields: CheckFields
 ) -> CheckRunner:
-    """Return a runner for the checks of a question, after reading the files that they add.
-
-    Raises `WorkspaceError` if a folder is missing, and `DiffError` if a patch that is added does not fit it.
+    """Return a runner for the checks of a question, after reading the files that they add. Raises `WorkspaceError` if a
+    folder is missing, and `DiffError` if a patch that is added does not fit it.
     """
     settings = config.section(SandboxSettings)
     runner = CheckRunner(

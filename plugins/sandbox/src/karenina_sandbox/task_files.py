@@ -86,8 +86,7 @@ class TaskFiles:
     @classmethod
     def find(cls, config: VerificationConfig, question: Question) -> TaskFiles:
         """Return the files of a question, as its `workspace_path` below the workspace root. Archives are not unpacked.
-
-        Raises `WorkspaceError` if the folder is missing or not allowed.
+        Raises `WorkspaceError` if the question has no such path, or it is missing or not allowed.
         """
         root = find_root(config)
         if question.workspace_path is None:
@@ -112,9 +111,8 @@ class TaskFiles:
         return self if folder == self.source else replace(self, source=folder, archive=self.source)
 
     def beside(self, path: str) -> Path:
-        """Return the path of a file or folder below the workspace root, but outside of the question's own folder.
-
-        Raises `WorkspaceError` if there is none, or if it is inside, where agents would see it.
+        """Return the path of a file or folder below the workspace root. Raises `WorkspaceError` if there is none, or if
+        it is inside the question's own folder, where agents would see it.
         """
         try:
             found = resolve_links(self.root / path)
@@ -140,7 +138,6 @@ class TaskFiles:
 
     def diff(self, path: str) -> bytes:
         """Return a diff as bytes: `path` itself if it is the text of one, otherwise the file below the workspace root.
-
         Raises `WorkspaceError` if it cannot be read.
         """
         if is_diff(path):
@@ -200,7 +197,7 @@ class TaskFiles:
             CLEANUP_LIST.discard(folder)
 
     def is_restored(self, path: str, restore: Sequence[str] = ()) -> bool:
-        """Return whether a check replaces what the agent left at `path` by what the source has there, if anything.
+        """Return whether a check replaces what the agent left at `path` with what the source has there, if anything.
 
         It does if the file steers tests, or if a name or pattern in `restore` covers it.
         """

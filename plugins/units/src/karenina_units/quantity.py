@@ -415,9 +415,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"the value has no {what}, and the rule of the field names none (`unit`)")
 
     def _compare_share(self, number: Fraction, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Return the verdict on a number without a unit if the ground truth is a number, a count or a percentage.
-
-        If no verdict is needed because both are plain numbers, return their unit.
+        """Return the verdict on a number without a unit if the ground truth is a count or a percentage, or `NUMBER`,
+        the unit of plain numbers, if the ground truth is a plain number too.
         """
         if convert(Fraction(1), truth.meanings[0], (), None) == Converted(Fraction(1), Fraction(1), Fraction(1)):
             return NUMBER
