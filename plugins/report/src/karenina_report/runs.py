@@ -113,12 +113,13 @@ OpenSource = Callable[[Source], Callable[[VerificationResult], None]]
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None, open_source: OpenSource | None = None) -> list[Run]:
-    """Read one run for each answering model in each of the `sources`, in order, or only those of `model`. Each whole
-    result is passed to the function that `open_source` returns for its source.
+    """Read one run for each answering model in each of the `sources`, in order, or only those of `model`. The function
+    that `open_source` returns for a source is called with each whole result. Raises `ConfigError` if a source has no
+    results.
 
     If run names are not unique, file names are added to them. `model` is the id of an answering model. The runs do not
     keep all parts of the results. Raises `ResultFileError` or `JournalError` if a source cannot be read, and
-    `ConfigError` if a source has no results or is listed twice.
+    `ConfigError` if a source is listed twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model, open_source(source) if open_source else None) for source in sources]
@@ -270,7 +271,8 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why a source's cost is unknown or incomplete and how to fix it, or None if the cost is known.
+    """Return why a source's cost, which is `spent`, is unknown or incomplete and how to fix it, or None if the cost is
+    known.
 
     `spent` is the cost in the source's journal, or None without a journal.
     """

@@ -112,8 +112,8 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
 
 
 def _import_function(path: str, trust: Trust) -> Function:
-    """Import the function at a path such as `package.module:function`. Raises `CallableTraitError` if this fails, or if
-    it is a function of the standard library that is not trusted.
+    """Import the function at a path such as `package.module:function`, and return it. Raises `CallableTraitError` if
+    this fails, or if it is a function of the standard library that is not trusted.
 
     Other exceptions raised while importing the module propagate.
     """

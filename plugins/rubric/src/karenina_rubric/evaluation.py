@@ -60,8 +60,8 @@ class Presence:
 
 
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
-    """Ask the judge in a single call which of the traits' concepts are present in `text`. If this fails, a warning is
-    logged, and the result only contains an error.
+    """Ask the judge in a single call which of the traits' concepts are present in `text`, and return which are. If this
+    fails, a warning is logged, and the result only contains an error.
 
     An invalid reply is asked for again once.
     """
@@ -140,9 +140,8 @@ class RubricEvaluation(Stage):
     usage_key = "rubric_evaluation"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Return True if the question has a trait that is not agentic, and otherwise a `Skip` with the reason.
-
-        Raises `ValueError` if a static and a dynamic trait have the same name.
+        """Return True if the question has a trait that is not agentic, and otherwise a `Skip` with the reason. Raises
+        `ValueError` if a static and a dynamic trait have the same name.
         """
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
@@ -173,7 +172,7 @@ class RubricEvaluation(Stage):
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
         """Raise `ValueError` if a trait is invalid, or lacks the ground truth, files or judge that it needs. Log a
-        warning about untrusted code.
+        warning about untrusted code. Returns no needs.
 
         An invalid trait is one with a regex pattern that does not compile, or with an invalid `include_ground_truth` or
         `attachments`.

@@ -120,18 +120,15 @@ class _Request:
 
 
 def sees_truth(trait: RubricTrait) -> bool:
-    """Return whether the judge of this trait sees the reference answer.
-
-    Raises `ValueError` if the trait's `include_ground_truth` is invalid.
+    """Return whether the judge of this trait sees the reference answer. Raises `ValueError` if the trait's
+    `include_ground_truth` is invalid.
     """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
 
 def seen_files(trait: RubricTrait) -> bool | WorkspaceFiles:
     """Return the files that the judge of this trait gets: False for none, True for the question's attachments, or a
-    description of those in the workspace.
-
-    Raises `ValueError` if the trait's `attachments` is invalid.
+    description of those in the workspace. Raises `ValueError` if the trait's `attachments` is invalid.
     """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).attachments
 
@@ -158,9 +155,8 @@ class LLMTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return a score for each LLM trait, in any order, with an error if it failed. Other traits are ignored.
-
-        Raises `PortError` if a call for several traits cannot reach the judge.
+        """Return a score for each LLM trait, in any order, with an error if it failed. Other traits are ignored. Raises
+        `PortError` if a call for several traits cannot reach the judge.
         """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         parts: dict[tuple[bool | WorkspaceFiles, bool], list[LLMRubricTrait]] = {}
@@ -214,9 +210,9 @@ class LLMTraitEvaluator:
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
         """Ask about all traits in a single call. Return the valid scores, keyed by trait name, and log a warning about
-        the others.
+        the others. Raises `PortError` if the call fails.
 
-        If the reply cannot be parsed, there are no scores. Raises `PortError` if the call fails.
+        If the reply cannot be parsed, there are no scores.
         """
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits), attachments=request.attachments)

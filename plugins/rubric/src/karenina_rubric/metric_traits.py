@@ -104,8 +104,8 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split `things` into those whose number, from 1, is in `numbers`, and those that the answer lacks, keeping their
-    order. Raises `InvalidReply` if `numbers` is None or contains an unknown number.
+    """Return the `things` whose number, from 1, is in `numbers`, and those that the answer lacks, both in order. Raises
+    `InvalidReply` if `numbers` is None or contains an unknown number.
 
     If the judge lists a thing several times, it is repeated unless `once` is true.
     """

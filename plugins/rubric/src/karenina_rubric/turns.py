@@ -31,8 +31,8 @@ class TurnGroups:
 
 
 def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, default: str) -> TurnGroups:
-    """Group the traits by the turns that they read. A trait whose turn is missing is left out, or gets the worst score
-    or an error.
+    """Return the traits grouped by the turns that they read. A trait whose turn is missing is left out, or gets the
+    worst score or an error.
 
     A trait without a `turn` reads `default`, which is "all" or "last". If all traits would be left out, they get errors
     instead, because nothing would be scored.

@@ -160,10 +160,10 @@ class RunChecks(Stage):
         """
 
         async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
-            """Return the stored result of the check for a patch, or run the check and store the result.
+            """Return the stored result of the check for a patch, or run the check and store the result. Raises
+            `PortError` if the environment is broken, for which `why` returns a reason.
 
-            `why` returns why a result shows that the environment is broken, or None. A result that shows this is never
-            stored, and raises `PortError`.
+            Such a result is never stored.
             """
             key = runner.key(check, patch, repeat)
 
@@ -332,7 +332,6 @@ def strings_in(value: object) -> list[str]:
 
 def restore_problems(files: TaskFiles, fields: CheckFields, question: Question) -> Iterable[str]:
     """Yield a message for each check that restores a file that does not exist. Archives and patches are not checked.
-
     Raises `WorkspaceError` if what a check adds cannot be found.
     """
     for name, check in fields.checks.items():

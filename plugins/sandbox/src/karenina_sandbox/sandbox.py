@@ -145,8 +145,7 @@ class ProgramProvider(SandboxProvider, Protocol):
         self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
         """Yield a command that runs `command` isolated, and its whole environment. The command changes `workspace`
-        itself.
+        itself. Raises `SandboxError` if the sandbox cannot be opened.
 
-        Without a workspace, the program works in an empty folder. With `network`, it has that of the host. Raises
-        `SandboxError` if the sandbox cannot be opened.
+        Without a workspace, the program works in an empty folder. With `network`, it has that of the host.
         """

@@ -96,7 +96,6 @@ class TaskFiles:
 
     async def held(self, context: VerificationContext) -> TaskFiles:
         """Return the files, with an archive unpacked into a folder that exists until the answer's last item has ended.
-
         Raises `WorkspaceError` if it cannot be unpacked.
         """
         return self._at(await hold(context, self.source, self.root, self.most_bytes))
@@ -157,9 +156,10 @@ class TaskFiles:
 
     @asynccontextmanager
     async def copy(self) -> AsyncIterator[Path]:
-        """Yield a copy of the question's folder, which is made next to it and removed at the end.
+        """Yield a copy of the question's folder, which is made next to it and removed at the end. Raises
+        `WorkspaceError` if it cannot be copied.
 
-        If this process is killed, a later run removes it. Raises `WorkspaceError` if it cannot be copied.
+        If this process is killed, a later run removes it.
         """
         folder = create_folder(self.source.parent / unique_name(self.source.name, "run", None))
         try:
@@ -228,11 +228,12 @@ class TaskFiles:
         return list(new_modules(patch, self.source))
 
     def used_changes(self, patch: Patch, check: Check, added: Patch, installed: Collection[str]) -> UsedChanges:
-        """Return which of an agent's changes a check uses, and which paths it takes from the source instead.
+        """Return which of an agent's changes a check uses, and which paths it takes from the source instead. Raises
+        `WorkspaceError` if a file of the source cannot be read.
 
         It takes from the source what steers tests and what `restore` names, and leaves out new files in folders of
         tests that the check adds, and new modules that Python would import in place of `installed` ones, of those that
-        the check adds, and of those that it restores. Raises `WorkspaceError` if a file of the source cannot be read.
+        the check adds, and of those that it restores.
         """
         covered = {one.path for one in added.entries}
         parents = {str(parent) for path in covered for parent in Path(path).parents}
@@ -299,7 +300,6 @@ class TaskFiles:
     @asynccontextmanager
     async def check_folder(self, changes: UsedChanges, added: Patch) -> AsyncIterator[Path]:
         """Yield a temporary folder for a check: a copy of the source with an agent's changes and what the check adds.
-
         Raises `WorkspaceError` if the folder cannot be made.
         """
         async with self.copy() as folder:
@@ -312,10 +312,10 @@ class TaskFiles:
             yield folder
 
     def _restore(self, paths: Sequence[str], folder: Path) -> None:
-        """Copy the files and folders at `paths` from the source to `folder`, replacing whatever is there.
+        """Copy the files and folders at `paths` from the source to `folder`, replacing whatever is there. Raises
+        `OSError` if a file cannot be read or written.
 
         Of a folder, only itself is created, not what it contains. Parents that are not folders are replaced, too.
-        Raises `OSError` if a file cannot be read or written.
         """
         with TreeWriter(folder) as writer:
             for path in paths:

@@ -101,9 +101,8 @@ _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
 
 
 def in_another_unit(description: str, value: object) -> str | None:
-    """Return a number in another unit than that in `description`, as in `77 degrees Fahrenheit`, or None.
-
-    It is None if `value` is not a number, or if `description` has no known unit or several.
+    """Return a number in another unit than that in `description`, as in `77 degrees Fahrenheit`, or None if `value` is
+    not a number, or if `description` has no known unit or several.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None

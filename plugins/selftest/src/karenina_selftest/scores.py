@@ -134,7 +134,7 @@ def _miss(case: Case, result: VerificationResult) -> Miss:
 
 
 def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
-    """Count the cases of each family, separately for cases that must pass and cases that must fail."""
+    """Return the counts of each family's cases, separately for cases that must pass and cases that must fail."""
     groups: dict[tuple[str, bool], list[VerificationResult]] = {}
     for result in results:
         case = cases[result.question_id]
@@ -227,7 +227,7 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, kind: str) -> str:
-    """Format a rate with its interval and counts, or say that no case of this `kind` was judged.
+    """Return a rate with its interval and counts as text, or a text saying that no case of this `kind` was judged.
 
     `kind` is a phrase such as "that must fail".
     """

@@ -43,9 +43,10 @@ _FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
 
 
 def make_benchmark(cases: Sequence[Case]) -> Benchmark:
-    """Make a benchmark with one question for each case, under the case's ID.
+    """Return a benchmark with one question for each case, under the case's ID, without rubrics, few-shot examples and
+    workspaces.
 
-    Rubrics, few-shot examples and workspaces are removed, and the family becomes the only keyword.
+    The family becomes the only keyword.
     """
     benchmark = Benchmark.create(name="Self-test of a judge")
     for case in cases:
@@ -261,9 +262,8 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 
 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
-    """Store the scores in the user's state folder, except those of judges without a verdict.
-
-    Raises `UserStateError` if this fails.
+    """Store the scores in the user's state folder, except those of judges without a verdict. Raises `UserStateError` if
+    this fails.
     """
     from karenina_selftest.store import settings_digest, store_scores
 
@@ -272,7 +272,7 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Describe the cases by the pack's digest (unless `own_only` is set), the file, and their number.
+    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file, and their number.
 
     `used` is the number of selected cases, and `every` is the total number.
     """

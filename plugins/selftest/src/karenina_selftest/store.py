@@ -157,9 +157,8 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on self-tests, or nothing if none of the judges in the runs was tested.
-
-    Raises `UserStateError` if stored scores cannot be read.
+    """Return the section on self-tests, or nothing if none of the judges in the runs was tested. Raises
+    `UserStateError` if stored scores cannot be read.
     """
     results = [result for run in page.runs for result in run.results if result.outcome.has_verdict]
     judges = sorted({result.metadata.parsing_model for result in results})
@@ -188,10 +187,10 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note with the last self-test of each judge in the runs. Judges that were not tested are skipped.
+    """Return a note with the last self-test of each judge in the runs. Judges that were not tested are skipped. Raises
+    `UserStateError` if stored scores cannot be read.
 
-    Only the first 100 results of each run are read. Runs without a result file are skipped. Raises `UserStateError` if
-    stored scores cannot be read.
+    Only the first 100 results of each run are read. Runs without a result file are skipped.
     """
     judges: dict[str, None] = {}
     for run in runs:

@@ -37,9 +37,8 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     """Load the question's template, and return it, or None if it has none. Raises `TemplateError` if it is invalid, and
     `UntrustedTemplate` if it contains code that `trust` does not cover; by default, that is any code.
 
-    `trust` says which sources may be executed, which is none by default. Classes and pure declarations need no trust.
-    The template is kept with the question, and is only loaded again for a different `trust`, if it contains code.
-    Raises `TemplateError` if the template is invalid, and `UntrustedTemplate` if its code is not trusted.
+    Classes and pure declarations need no trust. The template is kept with the question, and is only loaded again for a
+    different `trust`, if it contains code.
     """
     loaded = question.derived
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):

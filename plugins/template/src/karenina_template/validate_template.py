@@ -44,7 +44,9 @@ class ValidateTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are untrusted, invalid, or fail for every answer, and about hidden constraints."""
+        """Log warnings about templates that are untrusted, invalid, or fail for every answer, and about hidden
+        constraints. Returns no needs.
+        """
         failing: list[str] = []
         unverified: list[str] = []
         untrusted: list[str] = []

@@ -140,9 +140,8 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         )
 
     def _table(self, *, is_new: bool = False) -> TermTable:
-        """Return the table. With `is_new`, it is read again if the file has changed.
-
-        Raises `FileError` if that is impossible.
+        """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError` if it cannot be
+        read.
         """
         columns = (self.column,) if isinstance(self.column, str) else self.column or ()
         return _tables.get(find_file(self.table), Columns(columns, self.separator), self.sha256, is_new=is_new)
@@ -162,7 +161,9 @@ class _Tables:
         self._known: OrderedDict[tuple[Path, Columns, str | None], tuple[tuple[int, ...], TermTable]] = OrderedDict()
 
     def get(self, path: Path, columns: Columns, sha256: str | None, *, is_new: bool) -> TermTable:
-        """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed."""
+        """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed.
+        Raises `FileError` if it cannot be read.
+        """
         with self._lock:
             at = path, columns, sha256
             known = self._known.get(at)

@@ -104,7 +104,9 @@ class _FilesInMemory:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file in memory under `name`, given as bytes or as a path (relative to `below` if that is set)."""
+        """Store a file in memory under `name`, given as bytes or as a path (relative to `below` if that is set), and
+        return its entry for the result.
+        """
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()

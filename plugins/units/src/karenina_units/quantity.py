@@ -195,9 +195,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return self._judge(text, truth)
 
     def _truth(self, expected: object) -> Truth:
-        """Parse the ground truth, adding the rule's `unit` if it has none.
-
-        Raises `ValueError` if it is not one quantity with a known unit.
+        """Return the ground truth as a quantity, with the rule's `unit` if it has none. Raises `ValueError` if it is
+        not one quantity with a known unit.
         """
         text = text_of(expected)
         value, uncertain = split_uncertainty(clean(text)) if text is not None and len(text) <= _LONGEST else ("", None)
@@ -220,9 +219,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return truth if uncertain is None else self._with_uncertainty(truth, uncertain, expected)
 
     def _with_uncertainty(self, truth: Truth, written: str, expected: object) -> Truth:
-        """Return a copy of the ground truth with an uncertainty such as *0.2 mg* or *4 %* in its own unit.
-
-        Raises `ValueError` if the uncertainty is not a number, or has another unit.
+        """Return a copy of the ground truth with an uncertainty such as *0.2 mg* or *4 %* in its own unit. Raises
+        `ValueError` if the uncertainty is not a number, or has another unit.
         """
         quantity = read_quantity(written, self.decimal, is_unit)
         if quantity is None:
@@ -238,8 +236,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
 
     def _judge(self, text: str, truth: Truth) -> Verdict:
         """Return the verdict on a text without LaTeX and uncertainty, which may contain several quantities and words.
-
-        Words that may change the quantity make the verdict `Undecided` or `Unreadable`.
+        Words that may change the quantity make it `Undecided` or `Unreadable`.
         """
         text = without_refused(text)
         parts = split_sum(text)
@@ -301,9 +298,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return ""
 
     def _compare_dose(self, text: str, times: Fraction | None, truth: Truth) -> Verdict:
-        """Return whether a dose that is given several times a day is the ground truth, a rate.
-
-        `times` is None if that number is not known, as in *5 mg PRN*.
+        """Return whether a dose that is given several times a day is the ground truth, a rate. `times` is None if it is
+        not known how often it is given, as in *5 mg PRN*, which may make the result `Undecided`.
         """
         found = find_quantities(text, self.decimal, is_unit)
         dose = found[0] if len(found) == 1 else None
@@ -430,7 +426,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Allowance(self.tolerance, self.relative, self.molar_mass)
 
     def _converts(self, truth: Truth) -> bool:
-        """Return whether the rule's unit can be converted to the ground truth's, or could be with a molar mass."""
+        """Return whether the rule's unit can be converted to the ground truth's, also if this needs a molar mass that
+        is not given.
+        """
         try:
             return any(
                 self._allowance.convert(Fraction(1), source, target) is not None

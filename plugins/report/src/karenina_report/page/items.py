@@ -182,9 +182,8 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add a result of the run with the number `run` to the index, with its texts shortened.
-
-        `cost` is the cost of the item's calls in US dollars, or None if it is unknown.
+        """Add a result of the run with the number `run` to the index, with its texts shortened and the `cost` of its
+        calls in US dollars, or None if it is unknown.
         """
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
@@ -271,10 +270,10 @@ class PageFiles:
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the question's attachments and the result's files for the page, with their contents up to the page's
-        limit, and with a note on contents that are left out.
+        """Return the question's attachments and the result's files for the page, each with its contents, as far as
+        `folders` has them and the page's limit allows, or with a note on why they are missing.
 
-        `folders` is used to find the contents. It is None for results in memory.
+        `folders` is None for results in memory.
         """
         attached = [self._attached.describe(file) for file in attachments_of(result)]
         return [*attached, *(self._describe(kept, folders) for kept in result.metadata.files)]

@@ -64,13 +64,13 @@ def describe(
     scales: Mapping[str, tuple[float, float]] | None = None,
     benchmark: str | Path | Benchmark | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics for each run in result files, journals, or results in memory.
+    """Return statistics for each run in result files, journals, or results in memory. Raises `ConfigError` if a source
+    has no results, or if a column or trait is unknown.
 
     A run is the results of one answering model. Use `model` to select one model by its id. Set `by` to a column to
     group pass rates. Questions with the same value in the column `cluster` (default: the question text) are one
     statistical unit. `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`,
-    `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results or a
-    column or trait is unknown.
+    `JournalError` or `BenchmarkFileError` if a file cannot be read.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -93,9 +93,8 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics for runs that have already been read. See `describe` for the options.
-
-    Raises `ConfigError` for an unknown column or trait, and for a column without values.
+    """Return statistics for runs that have already been read. See `describe` for the options. Raises `ConfigError` for
+    an unknown column or trait, and for a column without values.
     """
     results = [result for run in runs for result in run.results]
     check_trait_names(results, [*(cuts or {}), *(scales or {})])

@@ -45,7 +45,7 @@ class Cgroups:
         return (self.memory,) if self.memory == self.pids else (self.memory, self.pids)
 
     def create(self, limits: Limits) -> Cgroup:
-        """Create a group with these limits. Raises `OSError` if it cannot be created."""
+        """Create a group with these limits, and return it. Raises `OSError` if it cannot be created."""
         name = f"karenina-{os.getpid()}-{secrets.token_hex(4)}"
         group = Cgroup(Cgroups(self.version, self.memory / name, self.pids / name))
         try:

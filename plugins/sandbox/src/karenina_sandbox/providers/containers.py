@@ -244,7 +244,7 @@ class ContainerState:
 
 
 def read_state(inspected: str) -> ContainerState:
-    """Read what `inspect` prints. Raises `SandboxError` if it is not what podman and docker print."""
+    """Return the state that `inspect` prints. Raises `SandboxError` if it is not what podman and docker print."""
     try:
         state: dict[str, Any] = json.loads(inspected)[0]["State"]
         error = str(state.get("Error") or "")
@@ -256,9 +256,10 @@ def read_state(inspected: str) -> ContainerState:
 
 
 def isolation_arguments(engine: Engine, policy: Policy, owner: int | None) -> list[str]:
-    """Return the options of `create` and `run` for isolation and limits.
+    """Return the options of `create` and `run` for isolation and limits. The user in the container is `owner`, or that
+    of the image if it is None.
 
-    `owner` is the user id in the container; with None, that of the image, which is the user in rootless docker.
+    In rootless docker, the image's root is the user who runs docker.
     """
     limits = policy.limits
     largest = limits.disk + 4096

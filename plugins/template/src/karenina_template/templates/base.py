@@ -80,8 +80,9 @@ class AnswerKey:
     def results(
         self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
     ) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, or is undecided because its known value is missing, given the extracted
-        `values` and the raw `response`. Raises `InvalidAnswer` if a primitive returns an invalid result.
+        """Return whether each field passes, given the extracted `values` and the raw `response`, or `Undecided` if its
+        primitive cannot tell or its known value is missing. Raises `InvalidAnswer` if a primitive returns an invalid
+        result.
 
         `responses` maps fields to the text they read instead of `response`, such as a turn of a conversation. For a
         field with a known value, the value itself serves as the response, because no judge can have made it up.
@@ -283,11 +284,11 @@ class BaseAnswer(BaseModel):
         self._settled = replace(before, responses=responses, results={**before.results, **results})
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the result of each verified field. Undecided results contain the reason.
+        """Return the result of each verified field: the one set by `settle` or assumed by `Comparison`, if any, or that
+        of its rule. Undecided results contain the reason.
 
         Fields whose known value is None get the result set by `BoundTemplate.bind`, and fields whose turn is missing
-        from the conversation get the result set by `read_turns`. Undecided results are replaced with those assumed by
-        `Comparison`.
+        from the conversation get the result set by `read_turns`.
         """
         settled = self._settlement()
         results = self._answer_key().results(self._values(), self._bound_response(), settled.responses)

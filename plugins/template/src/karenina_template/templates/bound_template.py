@@ -56,7 +56,7 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Create a template from a class with its shape and source. Without a source, the template ID is based on the
+        """Return a template for a class with its shape and source. Without a source, the template ID is based on the
         class's name, schema, rules and strategy. Raises `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()

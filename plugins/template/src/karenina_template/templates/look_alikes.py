@@ -130,7 +130,7 @@ def _skeleton(text: str) -> str:
 
 
 def _describe_differences(text: str, other: str) -> str:
-    """Describe the first few characters that differ between two strings, for a message."""
+    """Return the first few characters that differ between two strings, described for a message."""
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":

@@ -123,8 +123,8 @@ def _check_rule(
     """Yield the flaws of a rule, and add a right value to `accepted` and a wrong one to `changed` (if it is None, no
     wrong value is tried).
 
-    If `changed` is None, no wrong value is tried, and only errors are sure to be found. Otherwise, fields that read the
-    raw response and primitives that need a model are reported as unchecked.
+    If `changed` is None, only errors are sure to be found. Otherwise, fields that read the raw response and primitives
+    that need a model are reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__

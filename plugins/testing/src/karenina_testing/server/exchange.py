@@ -146,10 +146,11 @@ class Reply:
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
-        """Create the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`.
+        """Return the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`. Unknown keys
+        are ignored.
 
         `headers`, `delay`, `cut` and `end` set the reply's fields of the same name. `raw` is text, and `case` becomes
-        the name. Other keys are ignored.
+        the name.
         """
         fields = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case

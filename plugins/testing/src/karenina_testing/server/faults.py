@@ -260,7 +260,7 @@ def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
 
 
 def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Apply `change` to the reply's stream. Replies without a stream are unchanged."""
+    """Return the reply with `change` applied to its stream. A reply without a stream is returned unchanged."""
     if good.chunks is None:
         return good
     data = _bytes(good)
@@ -281,7 +281,8 @@ def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
 
 
 def _insert_invalid_bytes(data: bytes) -> bytes:
-    """Insert two bytes that are not UTF-8 at the start of the first string under `content` or `text`, or of any other.
+    """Return the data with two bytes that are not UTF-8 inserted at the start of the first string under `content` or
+    `text`, or of any other.
 
     If there is no string, the bytes are inserted at the start of the data.
     """

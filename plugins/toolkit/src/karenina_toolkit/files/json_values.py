@@ -145,8 +145,8 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Parse JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit, or if an object has
-    different values for the same key. NaN and infinities are allowed.
+    """Return the value of JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit, or if
+    an object has different values for the same key. NaN and infinities are allowed.
 
     `where` is the text's location in the file, for use in messages. Bytes are decoded as UTF-8 or with `encoding`,
     unless there is a byte-order mark. Deep nesting, more than ten million values (a tenth of the size limit in bytes),
@@ -257,7 +257,7 @@ class _Walk:
 
 
 def suggest_rows(document: Any) -> list[str]:
-    """Suggest up to three paths to rows in a JSON document, starting with the path that has the most rows.
+    """Return up to three paths to rows in a JSON document, starting with the path that has the most rows.
 
     Rows are objects in a list, or the values of an object if they are objects that share a key. Only the first items of
     each list or object are searched.

@@ -48,8 +48,8 @@ _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file or pipe for reading bytes, within the size limit. Raises `FileError` if it cannot be opened or is too
-    large. With `any_size`, only pipes are limited.
+    """Open a file or pipe within the size limit, and return it for reading bytes. Raises `FileError` if it cannot be
+    opened or is too large. With `any_size`, only pipes are limited.
     """
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode)
@@ -163,8 +163,8 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 
 
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
-    """Decode bytes, removing any byte-order mark. Raises `FileError` if they cannot be decoded. `encoding` is explained
-    in `find_encoding`. `where` is the location of the bytes if they are only part of the file.
+    """Return the text of bytes, without any byte-order mark. Raises `FileError` if they cannot be decoded. `encoding`
+    is explained in `find_encoding`. `where` is the location of the bytes if they are only part of the file.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -244,7 +244,7 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
 
 
 def _read(file: IO[bytes], path: Path, count: int) -> bytes:
-    """Read up to `count` bytes. Raises `FileError` if reading fails."""
+    """Return up to `count` bytes of a file. Raises `FileError` if reading fails."""
     try:
         return file.read(count) or b""  # some system files return None if they have no data
     except OSError as error:

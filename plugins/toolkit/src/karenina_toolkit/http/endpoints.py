@@ -42,7 +42,7 @@ class ServerExtra(MediaExtra):
     @field_validator("headers")
     @classmethod
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Raise `ValueError` if a header contains forbidden characters."""
+        """Return the headers unchanged. Raises `ValueError` if one contains forbidden characters."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
                 raise ValueError(f"the header {name!r} contains a line break or another forbidden character")
@@ -79,7 +79,7 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
 ) -> SplitResult:
-    """Split a model's base URL into its parts. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
+    """Return the parts of a model's base URL. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
     or contains a password, a query or the path of a single API method. The message shows no secrets.
 
     `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has

@@ -204,7 +204,9 @@ class _ServerModes:
 
     @asynccontextmanager
     async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Let one call at a time test a mode. The others wait until the result is known or they run out of time."""
+        """In the `with` block, test a mode, one call at a time. The others wait until the result is known or they run
+        out of time.
+        """
         own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):

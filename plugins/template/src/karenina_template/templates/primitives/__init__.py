@@ -166,8 +166,8 @@ def missing_pack(name: str) -> str | None:
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """Create a primitive from `data` in the format of `Primitive.to_json`. Raises `ValueError` if the data is invalid,
-    and `UnknownPrimitive` if the type is unknown.
+    """Return the primitive described by `data` in the format of `Primitive.to_json`. Raises `ValueError` if the data is
+    invalid, and `UnknownPrimitive` if the type is unknown.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
         raise ValueError(f'a primitive must be {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004

@@ -341,8 +341,8 @@ class OptionReader:
         return frozenset(label for label, _, _ in places)
 
     def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
-        """Split `text` into a set with the label at its start, the separator, and the rest. The set is empty if there
-        is no label.
+        """Return a set with the label at the start of `text`, the separator after it, and the rest. The set is empty if
+        there is no label.
         """
         match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
         if match is None:
