@@ -180,7 +180,9 @@ class RunChecks(Stage):
             return CheckResult.from_json(await context.consult(SERVICE, key, ask, seconds=inf, per_replicate=False))
 
         async def why_base(result: CheckResult) -> str | None:
-            """Return why a result on the untouched folder shows a broken environment, unless the solution mends it."""
+            """Return why a result on the untouched folder shows a broken environment, or None if it does not, or the
+            solution mends it.
+            """
             why = why_broken(check, result)
             solution = await runner.solution() if why and may_be_created(check, result) else None
             if solution and (await consult(solution, repeat=3)).cannot_start is None:
@@ -191,7 +193,9 @@ class RunChecks(Stage):
             return None if result.tests is not None else f"{why_no_report}, nor with the solution{base.last_words()}"
 
         async def why_answer(result: CheckResult) -> str | None:
-            """Return why the environment is at fault for a missing report, if other runs show that it is."""
+            """Return why the environment is at fault for a missing report, or None if there is a report or other runs
+            do not show this.
+            """
             if result.tests is not None:
                 return None
             solution = await runner.solution()

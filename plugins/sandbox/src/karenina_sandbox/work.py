@@ -158,7 +158,7 @@ def is_recordable(patch: Patch) -> bool:
 
 
 def changes_of(source: Path, workspace: Path) -> Patch:
-    """Return what has changed in `workspace` since it was copied from `source`.
+    """Return the changes in `workspace` since it was copied from `source`, as a patch.
 
     The copy contains the targets of links instead of the links, which is no change.
     """

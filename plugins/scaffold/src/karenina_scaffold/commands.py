@@ -159,7 +159,7 @@ def init(
 
 
 def project_files() -> dict[str, str]:
-    """Return the files that `init` writes, keyed by name."""
+    """Return the contents of the files that `init` writes, keyed by file name."""
     from karenina_benchmark.formats.file_schema import benchmark_schema
     from karenina_cli.commands.config_command import schema_of
     from karenina_core.config import all_settings

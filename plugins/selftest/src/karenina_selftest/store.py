@@ -201,7 +201,7 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _text(stored: StoredScore) -> str:
-    """Return a sentence with the rates, date and cases of a self-test."""
+    """Return a sentence for people with the rates, date and cases of a self-test."""
     rate = stored.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
     unreadable = f"; {stored.unreadable:,} replies could not be parsed" if stored.unreadable else ""

@@ -187,7 +187,7 @@ async def fill_template(
     check: Callable[[BaseAnswer, str], None] | None = None,
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Have the judge fill the template, and return the reply with the template bound to the question's ground truths.
+    """Ask the judge to fill the template, and return the reply with the template bound to the question's ground truths.
     If its values do not agree with the response, the judge is asked again. Raises `PortError` or `StructuredError`,
     like `ask`.
 

@@ -183,9 +183,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"words in {_quoted(text)} may belong to its unit, {unit}")
 
     def _compare_share_of(self, share: Fraction, has_colon: bool, text: str, truth: Truth) -> Verdict:
-        """Return whether a share such as *1 in 1000* is the ground truth. *1:1000* may be a ratio, and *1:30* a time.
-
-        If these readings matter, the verdict is `Undecided`.
+        """Return whether a share such as *1 in 1000* is the ground truth, or `Undecided` if another reading matters:
+        *1:1000* may be a ratio, and *1:30* a time.
         """
         if self._allowance.compare_number(share, NUMBER, truth) is True:
             return not has_colon or Undecided(f"{_quoted(text)} may be a ratio or a share")

@@ -168,7 +168,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the means of partial credit and traits that have values."""
+    """Yield the mean of partial credit and of each trait's metrics, with an interval, except those without values."""
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [

@@ -217,7 +217,7 @@ class BaseAnswer(BaseModel):
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set a field, or another attribute of the template such as a tolerance."""
+            """Set a field, as pydantic does, or another attribute of the template, such as a tolerance."""
             cls = type(self)
             settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
             if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):

@@ -89,7 +89,10 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge. See `judge_schema` in `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema that a judge fills, with the descriptions of this template's fields.
+
+        See `judge_schema` in `templates.shapes.schema`.
+        """
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():

@@ -149,9 +149,9 @@ class Comparison:
 
 
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
-    """Return the result of the answer's `verify`, with 0, 1 and empty values (from `self.gene and ...`) as booleans.
-    Raises `InvalidAnswer` for any other value, such as a coroutine, which would be truthy. Exceptions from `verify`
-    propagate.
+    """Return the result of the answer's `verify`, also `Undecided` or None, with 0, 1 and empty values (from `self.gene
+    and ...`) as booleans. Raises `InvalidAnswer` for any other value, such as a coroutine, which would be truthy.
+    Exceptions from `verify` propagate.
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):

@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _work(self, note: Any, coming: Reply | Awaitable[Reply], request: Request, leaves: bool) -> None:
-        """Send a reply that is delayed, streamed or still being computed."""
+        """Send a reply that is delayed, streamed or still being computed, and then serve the next requests."""
         reply = coming if isinstance(coming, Reply) else None
         try:
             if reply is None:

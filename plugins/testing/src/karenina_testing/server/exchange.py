@@ -181,7 +181,7 @@ class Reply:
         return f"HTTP/1.1 {self.status} {phrase}\r\n{''.join([*usual, *own])}\r\n".encode("utf-8", "surrogateescape")
 
     def pieces(self) -> Iterable[bytes | float]:
-        """Yield the stream: data as bytes, and pauses as numbers of seconds."""
+        """Yield the pieces of the stream: data as bytes, and pauses as numbers of seconds."""
         for chunk in self.chunks or ():
             if isinstance(chunk, (bytes, int, float)):
                 yield chunk

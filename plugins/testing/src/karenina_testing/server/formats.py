@@ -176,7 +176,7 @@ def _completion_events(completion: Mapping[str, Any], counted: bool) -> Iterator
 
 
 def _message_events(message: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the events of a streamed message."""
+    """Yield the events of a streamed Messages API message, encoded."""
 
     def named(kind: str, **fields: Any) -> bytes:
         return event({"type": kind, **fields}, kind)
@@ -200,7 +200,7 @@ _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a block's content in pieces, as the API streams it."""
+    """Yield the deltas in which the Messages API streams a content block."""
     if block["type"] == "text":
         yield from ({"type": "text_delta", "text": part} for part in _parts(block["text"]))
     elif block["type"] == "thinking":

@@ -152,7 +152,7 @@ class Log:
         self.came = threading.Condition()
 
     def add(self, entry: Entry) -> None:
-        """Add an entry to the log, and wake up all who wait for `came`."""
+        """Add an entry to the log, and notify all threads that wait for `came`."""
         with self.came:
             self._entries.append(entry)
             self._items.setdefault(entry.item, []).append(entry)
@@ -232,10 +232,8 @@ class Script:
         return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the key by which the script looks up a request's replies.
-
-        This is the KEY of the last mark `[item KEY]`. Without a mark, it is the longest of the script's keys that the
-        messages contain. Without such a key, it is the last user message.
+        """Return the key by which the script looks up a request's replies: that of the last mark `[item KEY]`, the
+        longest of the script's keys in the messages, or the last user message.
         """
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):

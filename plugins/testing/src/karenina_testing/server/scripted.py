@@ -141,8 +141,8 @@ class ScriptedServer:
             self.log.came.notify_all()
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
-        """Return the log entry for a request, and its reply or an awaitable of it. The entry is None if the request is
-        not a call.
+        """Count and log a request if it is a call, and return its log entry, or None for other requests, and its reply
+        or an awaitable of it.
         """
         if not self.is_call(request):
             return None, self._other(request)

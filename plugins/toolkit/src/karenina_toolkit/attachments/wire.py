@@ -71,7 +71,7 @@ async def fill(request: Any, encode: Callable[[Any], Any] | None = None) -> Any:
 
 
 def _fill(value: Any) -> Any:
-    """Return a copy of a JSON-compatible value with the contents filled in."""
+    """Return a copy of a JSON-compatible value with each `Contents` replaced by the file's contents as a string."""
     if isinstance(value, Contents):
         return value.prefix + b64encode(read_attachment(value.attachment)).decode("ascii")
     if isinstance(value, Mapping):

@@ -187,7 +187,7 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def unreadable_error(path: Path, error: OSError) -> FileError:
-    """Return the exception for a file that cannot be opened or read."""
+    """Return the exception for a file that cannot be opened or read because of `error`, with a fix."""
     if isinstance(error, FileNotFoundError):
         return FileError(path, "", "the file does not exist", "check the path")
     return FileError(

@@ -134,7 +134,7 @@ class _Argument:
     last: tuple[Values, object] | None = None
 
     def value(self, values: Values) -> object:
-        """Return the argument's value for the given values of the literals."""
+        """Return the value of this argument in a source whose literals have the given `values`."""
         if not self.constants and self.last is not None:
             return self.last[1]
         current = [_join_constant(places, values) for places in self.constants]
