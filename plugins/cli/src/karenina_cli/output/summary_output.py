@@ -199,9 +199,9 @@ def budget_hint(session: RunSession, *, quiet: bool) -> str:
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
-    """Return the last cells of a ledger row: calls, tokens and cost."""
-    numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
-    return (*(f"{number:,}" for number in numbers), count.format_cost())
+    """Return the last cells of a ledger row: calls, tokens and cost. Tokens that were not reported are shown as "-"."""
+    tokens = (count.input_tokens, count.cached_tokens, count.output_tokens)
+    return (f"{count.calls:,}", *(f"{number:,}" if any(tokens) else "-" for number in tokens), count.format_cost())
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:

@@ -64,11 +64,16 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
         ["Items", *(f"{run.summary.items:,}" for run in runs)],
         ["Not judged", *(f"{run.summary.not_judged:,}" for run in runs)],
         ["Calls", *(f"{run.calls:,}" for run in runs)],
-        ["Tokens in", *(f"{run.input_tokens:,}" for run in runs)],
-        ["Tokens out", *(f"{run.output_tokens:,}" for run in runs)],
+        ["Tokens in", *(_tokens(run, run.input_tokens) for run in runs)],
+        ["Tokens out", *(_tokens(run, run.output_tokens) for run in runs)],
         ["Seconds per item", *(f"{run.seconds / run.summary.items:.2f}" for run in runs)],
         ["Cost", *(_cost(run) for run in runs)],
     ]
+
+
+def _tokens(run: ComparedRun, count: int) -> str:
+    """Return the count as text, or "-" if the run has calls, but no server reported their tokens."""
+    return f"{count:,}" if run.input_tokens or run.output_tokens or not run.calls else "-"
 
 
 def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
