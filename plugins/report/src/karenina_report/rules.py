@@ -98,9 +98,8 @@ def _drop_record(_record: logging.LogRecord) -> bool:
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
-    """Return the command of the user's own run for a journal, or an empty mapping if it is not known.
-
-    Raises `JournalError` or `UserStateError` if it cannot be read.
+    """Return the command with which this user wrote a journal, or an empty mapping if it is not known or was another
+    user's. Raises `JournalError` or `UserStateError` if it cannot be read.
     """
     with JournalView(journal) as view:
         return read_own_command(view.id(), journal) or {}

@@ -113,12 +113,13 @@ OpenSource = Callable[[Source], Callable[[VerificationResult], None]]
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None, open_source: OpenSource | None = None) -> list[Run]:
-    """Read one run for each answering model in each of the `sources`, in order.
+    """Read one run for each answering model in each of the `sources`, in order, or only those of `model`. The function
+    that `open_source` returns for a source is called with each whole result. Raises `ConfigError` if a source has no
+    results.
 
-    If run names are not unique, file names are added to them. `model` selects one answering model by its id.
-    `open_source` is called with each source, and the function that it returns with each whole result, because the runs
-    do not keep all parts. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a
-    source has no results or is listed twice.
+    If run names are not unique, file names are added to them. `model` is the id of an answering model. The runs do not
+    keep all parts of the results. Raises `ResultFileError` or `JournalError` if a source cannot be read, and
+    `ConfigError` if a source is listed twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model, open_source(source) if open_source else None) for source in sources]
@@ -140,9 +141,10 @@ def check_named_once(files: Sequence[Path]) -> None:
 
 
 def _runs_of(source: Source, model: str | None, use: Callable[[VerificationResult], None] | None) -> list[Run]:
-    """Return the runs in a source, one for each answering model, or only the run of `model`.
+    """Return the runs in a source, one for each answering model, or only the run of `model`, after calling `use` with
+    each of their results.
 
-    `use` is called with each result of these runs. The list is empty if there are no results.
+    The list is empty if there are no results.
     """
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
@@ -234,7 +236,9 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
 
 
 def find_journal(source: Source) -> Path | None:
-    """Return the source itself if it is a journal, otherwise the journal of the run that wrote it, if there is one."""
+    """Return the source itself if it is a journal, otherwise the journal of the run that wrote it, or None if there is
+    none.
+    """
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -262,7 +266,8 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why a source's cost is unknown or incomplete and how to fix it, or None if the cost is known.
+    """Return why a source's cost, which is `spent`, is unknown or incomplete and how to fix it, or None if the cost is
+    known.
 
     `spent` is the cost in the source's journal, or None without a journal.
     """
@@ -294,7 +299,8 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the ground truth shown to a labeller, which is stored with the labels.
+    """Return a hash of a `reference` answer and the fields' `truth`, by which labels state the ground truth that a
+    labeller saw.
 
     `reference` is the reference answer, and `truth` maps fields to their ground truths as JSON. The id starts with a
     letter, so that spreadsheet programs do not take it for a number.

@@ -64,9 +64,9 @@ class TraitEvaluator(Protocol):
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Score the traits. The scores may be in any order.
+        """Return a score for each of the traits, in any order. If a trait fails, its score has an `error`.
 
-        If a trait fails, return a score with an `error` for it. An exception would fail all traits in the call.
+        An exception fails all traits in the call.
         """
 
 
@@ -123,7 +123,7 @@ class KindEvaluator(Generic[TraitT]):
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Score the traits of this kind. Other traits are ignored."""
+        """Return a score for each trait of this kind, in any order. Other traits are ignored."""
 
         async def score(trait: TraitT) -> TraitScore:
             return await self.score(trait, text, context)
@@ -189,9 +189,10 @@ class ResultFields:
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
-    """Return whether the result field `name` accepts a trait's value. Unknown fields accept anything.
+    """Return whether the result field `name` accepts a trait's value. Unknown fields accept anything, and root fields
+    nothing.
 
-    Root fields accept nothing, because they do not map trait names to values.
+    Root fields do not map trait names to values.
     """
     if name in ROOT_FIELDS:
         return False

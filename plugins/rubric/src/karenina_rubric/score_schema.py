@@ -91,7 +91,7 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 
 
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
-    """Describe the scale of a trait for a prompt. Each class of a literal trait is on its own line.
+    """Return a description of a trait's scale for a prompt. Each class of a literal trait is on its own line.
 
     If the trait fills a template and the judge does not get a schema, set `show_template` to include the JSON Schema.
     """

@@ -57,7 +57,7 @@ class CheckResult:
     may_steer: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """Return the result as JSON."""
+        """Return the result as a JSON string."""
         values = {name: getattr(self, name) for name in self.__slots__}
         if isinstance(self.report, TestReport):
             values["report"] = asdict(self.report)
@@ -219,7 +219,7 @@ class CheckRunner:
 
     @staticmethod
     async def _read(sandbox: Sandbox, report: str) -> TestReport | str:
-        """Return the tests in a report, or the reason why there is none."""
+        """Read a JUnit report from the sandbox, and return its tests, or the reason why they cannot be read."""
         try:
             content = await sandbox.read(report, MOST_READ)
         except SandboxError:

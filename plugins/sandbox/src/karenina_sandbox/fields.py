@@ -97,7 +97,7 @@ def _read_checks(value: object) -> object:
 
 
 def _check_names(checks: Mapping[str, Check]) -> Mapping[str, Check]:
-    """Return the checks. Raises `ValueError` if a name cannot be part of a known value's name."""
+    """Return the checks unchanged. Raises `ValueError` if a name cannot be part of a known value's name."""
     for name in checks:
         if not _NAME.fullmatch(name):
             raise ValueError(

@@ -161,10 +161,10 @@ class _Reader:
 
 
 def plain_test_name(name: str) -> str:
-    """Return a test's name as `classname::name`, as reports of pytest contain it.
+    """Convert a pytest id to `classname::name`, as in pytest's reports. Other names are returned unchanged.
 
-    In an id of pytest, such as `tests/test_sum.py::TestSum::test_total[1]`, everything before the last `::` outside of
-    square brackets is the class name: `.py` is removed, and `/` and `::` become dots. Other names are not changed.
+    In an id such as `tests/test_sum.py::TestSum::test_total[1]`, everything before the last `::` outside of square
+    brackets is the class name: `.py` is removed, and `/` and `::` become dots.
     """
     head, bracket, parameters = name.partition("[")
     file, separator, rest = head.partition("::")

@@ -153,7 +153,7 @@ class LeakSearch:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder by name. If it cannot be read, the list is empty."""
+    """Return the entries of a folder, sorted by name, or an empty list if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -178,7 +178,7 @@ class _Task:
     told: dict[str, list[str]] = field(default_factory=dict)
 
     def contains(self, path: str) -> bool:
-        """Return whether a path below the workspace root is inside the workspace."""
+        """Return whether a path, relative to the workspace root, is inside the workspace after resolving its links."""
         try:
             return resolve_links(self.files.root / path).is_relative_to(self.files.source)
         except OSError:
@@ -202,7 +202,9 @@ class _Task:
                     self.told.setdefault(field_name, []).append(path)
 
     def messages(self) -> Iterator[Message]:
-        """Yield a warning for each thing that agents see in the workspace."""
+        """Yield warnings about files and ground truths that agents see in the workspace but should not, with how to
+        remove them.
+        """
         for why, paths in self.seen.items():
             names = _name_some(list(dict.fromkeys(paths)))
             yield "warning", f"the agent sees {names} in the workspace, which {why}; remove it from the workspace"

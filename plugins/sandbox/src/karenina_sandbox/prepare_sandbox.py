@@ -66,10 +66,10 @@ class PrepareSandbox(_WorkspaceStage):
     before = frozenset({Slot.GENERATE_ANSWER})
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Log warnings about a setting that the chosen sandbox does not use, and about agents that it does not confine.
+        """Warn about a setting that the chosen sandbox does not use, and about agents that it does not confine. Raises
+        `ConfigError` if there is no such sandbox.
 
-        Some adapters run an agent's tools by themselves, without the sandbox. Raises `ConfigError` if there is no such
-        sandbox, because programs of agents would run without it.
+        Some adapters run an agent's tools by themselves, without the sandbox.
         """
         settings = config.section(SandboxSettings)
         if settings.sandbox is None:

@@ -83,7 +83,9 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     attached = AttachedFiles(options.attachments)
 
     def write(file: BinaryIO) -> None:
-        """Write the page to an open file. The index is written after the items."""
+        """Read the sources and write the page to an open file, its index after its items. Warns about anything that is
+        left out.
+        """
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
@@ -110,7 +112,9 @@ def _make_head(
     rules: Rules,
     warn: Warn,
 ) -> tuple[dict[str, Any], Set[str]]:
-    """Return the page's head without the index, and the ids of questions whose verdict differs between runs."""
+    """Return the page's head without the index, and the ids of questions whose verdict differs between runs. Warns if
+    the runs cannot be compared.
+    """
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
@@ -130,9 +134,8 @@ def _make_head(
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Find the prompts for the calls in the journals, if the benchmark still produces them.
-
-    Warns about journals whose prompts cannot be found. Without a benchmark, there are no prompts.
+    """Return the prompts of the calls in the sources' journals, as far as `benchmark` still produces them. Warns about
+    journals whose prompts cannot be found, and returns none without a benchmark.
     """
     from karenina_engine.offline.replay import find_prompts
 
@@ -148,7 +151,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
 
 
 def _unused_journal(source: Source) -> Path | None:
-    """Return the journal next to a result file if it does not belong to these results."""
+    """Return the journal next to a result file if it does not belong to these results, and None otherwise."""
     if not isinstance(source, str | Path) or find_journal(source) is not None:
         return None
     journal = default_journal(Path(source))
@@ -158,9 +161,8 @@ def _unused_journal(source: Source) -> Path | None:
 def _compare(
     runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None, rules: Rules
 ) -> tuple[Comparison | None, str | None]:
-    """Compare the runs. Returns the comparison, or the reason why the runs cannot be compared.
-
-    Both are None if there is only one run.
+    """Return the comparison of the runs, or the reason why they cannot be compared; the other is None. Both are None if
+    there is only one run.
     """
     if len(runs) < 2:
         return None, None
@@ -250,7 +252,9 @@ class _PageItems:
         self._chunks = 0
 
     def open_source(self, source: Source) -> Callable[[VerificationResult], None]:
-        """Open the source's journal, and return a function that adds one of the source's results."""
+        """Open the source's journal, if it has one, and return a function that adds one of the source's results to the
+        page.
+        """
         journal = find_journal(source)
         folders = KeptFiles(Path(source), journal) if isinstance(source, str | Path) else None
         view = self._opened.enter_context(JournalView(journal)) if journal is not None else None
@@ -258,7 +262,7 @@ class _PageItems:
         numbers: dict[str, int] = {}
 
         def add(result: VerificationResult) -> None:
-            """Add a result to the index and the document."""
+            """Add a result to the chunk that is being collected, and write the chunk to the page if it is full."""
             answering = result.metadata.answering_id
             if answering not in numbers:
                 numbers[answering] = self._runs
@@ -318,12 +322,13 @@ def write_report(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Path | None:
-    """Write runs as a single HTML file that opens from disk, like `karenina report`.
+    """Write runs as a single HTML file that opens from disk, like `karenina report`. Returns the new path of a report
+    that was already there, which is renamed, or None.
 
-    The arguments are the same as for `compare`, except that a single run is allowed. A `benchmark` also adds prompts.
-    An existing report is renamed, and its new path is returned. A warning is logged for anything that cannot be shown.
-    Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a
-    source has no results, if an option names an unknown column or trait, or if `output` is a file of another kind.
+    The arguments are the same as for `compare`, except that a single run is allowed. A `benchmark` also adds prompts. A
+    warning is logged for anything that cannot be shown. Raises `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a source has no results, if an option names
+    an unknown column or trait, or if `output` is a file of another kind.
     """
     options = ReportOptions(
         by=by,

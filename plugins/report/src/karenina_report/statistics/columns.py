@@ -95,7 +95,8 @@ def require_values(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names a result's judge by its model, with its id if judges share a model.
+    """Return a function that names a result's judge by its model, with its id if judges share a model, or by
+    `NO_JUDGE`.
 
     Results without a judge are stored with their answering model as the judge. The function returns `NO_JUDGE` for
     them.

@@ -193,7 +193,9 @@ def _list(folder: int | None) -> dict[str, os.stat_result]:
 
 
 def _digest(name: str, folder: int, most_kept: int) -> tuple[str, bytes | None]:
-    """Return the SHA-256 of a file, and its content if it has at most `most_kept` bytes."""
+    """Return the SHA-256 of a file in an open folder, and its content, which is None if it has more than `most_kept`
+    bytes.
+    """
     digest, kept, size = hashlib.sha256(), bytearray(), 0
     with opened_file(name, folder) as descriptor, open(descriptor, "rb", closefd=False) as file:
         while chunk := file.read(_CHUNK):

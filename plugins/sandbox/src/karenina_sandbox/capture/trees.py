@@ -246,7 +246,9 @@ class TreeWriter:
                 os.setxattr(created, OPAQUE, b"y")
 
     def _below(self, path: str, usual: int) -> tuple[int, bool]:
-        """Return the mode of a new folder in the upper layer, and whether it hides what is below."""
+        """Return the mode of the lower layer's folder at `path` and False, or `usual` and True if there is no such
+        folder.
+        """
         assert self.lower is not None
         with suppress(OSError), ExitStack() as stack:
             here = stack.enter_context(opened(self.lower))

@@ -216,7 +216,9 @@ def _remove(change: FileChange, folder: Path) -> None:
 
 
 def _write(name: str, content: bytes, mode: int | None, folder: Path) -> None:
-    """Write a new or changed file, or a link without `mode`. It may replace a folder of which all has been removed."""
+    """Write a new or changed file, or a link if `mode` is None. A folder with the same name is removed if it contains
+    no files.
+    """
     new = _inside(name)
     with open_folder(folder, folder / new.parent, make=True) as parent:
         with suppress(NotADirectoryError, FileNotFoundError):

@@ -195,7 +195,8 @@ def _decode(name: bytes) -> str:
 
 
 def _named(change: FileChange, old: bytes, new: bytes) -> tuple[str | None, str | None]:
-    """Return the paths after `---` and `+++` without their prefixes, and None for /dev/null.
+    """Return the old and new path of a change from its lines `---` and `+++`, without their prefixes, and None for
+    /dev/null.
 
     Git may also name what it compares (`i/`, `w/`, `c/`, `o/`), and `diff -r` two folders of any name.
     """

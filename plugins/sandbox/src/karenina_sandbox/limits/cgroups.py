@@ -45,7 +45,7 @@ class Cgroups:
         return (self.memory,) if self.memory == self.pids else (self.memory, self.pids)
 
     def create(self, limits: Limits) -> Cgroup:
-        """Create a group with these limits. Raises `OSError` if it cannot be created."""
+        """Create a group with these limits, and return it. Raises `OSError` if it cannot be created."""
         name = f"karenina-{os.getpid()}-{secrets.token_hex(4)}"
         group = Cgroup(Cgroups(self.version, self.memory / name, self.pids / name))
         try:
@@ -108,9 +108,10 @@ class Cgroup:
         return ["/bin/sh", "-c", _ENTER, "sh", *places, "--"]
 
     def remove(self, *, patient: bool = False) -> None:
-        """Remove the group, which must be empty. What is left is removed by `Cgroups.remove_orphans`.
+        """Remove the group, which must be empty; errors are ignored. With `patient`, wait up to a second until it is
+        empty.
 
-        With `patient`, wait up to a second until it is empty.
+        What is left is removed by `Cgroups.remove_orphans`.
         """
         for folder in self.at.folders:
             with suppress(OSError):
@@ -167,7 +168,7 @@ def _below(point: Path, root: str, group: str) -> Path:
 
 
 def _read_mounts(text: str) -> Iterator[tuple[str, set[str], str, Path]]:
-    """Yield type, options, root and path of each mounted hierarchy, from the text of `/proc/self/mountinfo`."""
+    """Yield the type, options, root and path of each control group hierarchy in the text of `/proc/self/mountinfo`."""
     for line in text.splitlines():
         first, _, last = line.partition(" - ")
         fields, (kind, _, options) = first.split(" "), [*last.split(" "), "", "", ""][:3]

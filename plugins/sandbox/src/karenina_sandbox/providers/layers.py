@@ -137,10 +137,11 @@ class LayeredSandbox:
 
 
 def choose_uid(workspace: Path, *, in_place: bool) -> int:
-    """Return the unused user id that already owns the workspace, or one that nobody has, and reserve it.
+    """Reserve and return a user id for a sandbox: that of the workspace's owner if it is one for sandboxes, or an
+    unused one. With `in_place`, this user becomes the owner of the workspace folder.
 
-    Each sandbox has its own, because the kernel counts the processes of a user. `release_uid` ends the reservation.
-    With `in_place`, the workspace gets this owner at once, so that all that work in it at the same time have the same.
+    Each sandbox has its own, because the kernel counts the processes of a user. `release_uid` ends the reservation. All
+    that work in a workspace at the same time have the same.
     """
     used = {owner for owner in _list_owners() if owner in _UNUSED}
     with _RESERVING:
@@ -169,7 +170,9 @@ def _list_owners() -> Iterator[int]:
 
 @lru_cache(maxsize=1)
 def _remove_orphans() -> None:
-    """Remove what killed processes left: processes, folders and control groups. Done once for each process."""
+    """Remove the processes, folders and control groups left by killed processes. Later calls in the same process do
+    nothing.
+    """
 
     def is_own(path: Path) -> bool:
         """Return whether a folder is a sandbox's, and end the processes of bubblewrap that were started for it."""
@@ -185,7 +188,7 @@ def _remove_orphans() -> None:
 
 
 def _end_orphans(name: str) -> None:
-    """End the processes of bubblewrap that were started for the folder of a killed process.
+    """Kill the processes of bubblewrap that were started for `name`, the folder of a killed process.
 
     There may be some if it was killed in the milliseconds in which bubblewrap creates the first process of a sandbox.
     """
@@ -253,7 +256,7 @@ def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: boo
 
 
 def give(folder: Path, uid: int) -> None:
-    """Make `uid` the owner of a folder and what it contains, except files with another name elsewhere (hard links)."""
+    """Make `uid` the owner and group of a folder and all that it contains, except files with several hard links."""
     for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
         os.fchown(descriptor, uid, uid)
         for name in (*folders, *files):

@@ -64,7 +64,7 @@ def mount_arguments(policy: Policy) -> list[str]:
 
 
 def check_mounts(policy: Policy) -> None:
-    """Raise `SandboxError` if a folder of the host cannot be mounted at its own path."""
+    """Raise `SandboxError` if a path in `sandbox_mounts` does not exist, or would hide a folder of the sandbox."""
     for path in policy.mounts:
         if not path.exists():
             raise SandboxError(f"{path} does not exist, but sandbox_mounts names it; correct it")
@@ -117,9 +117,10 @@ def command_of(argv: Sequence[str], policy: Policy) -> list[str]:
 
 @lru_cache(maxsize=16)
 def python_paths(python: Path | None) -> tuple[Path, ...]:
-    """Return what an interpreter needs outside of /usr: its prefixes, and the links that lead to it.
+    """Return what an interpreter needs outside of /usr: its prefixes, and the links that lead to it. Raises
+    `SandboxError` if it cannot be run, or if a prefix contains the user's home folder.
 
-    Raises `SandboxError` if it cannot be run, or if a prefix contains the user's home folder.
+    Without an interpreter, this is nothing.
     """
     if python is None:
         return ()

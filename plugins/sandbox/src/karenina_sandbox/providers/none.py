@@ -128,7 +128,7 @@ class _Folder:
 
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
-    """Pass the input to a program, and wait until it has ended."""
+    """Write `stdin` to a program, and wait until it has ended. A program that does not read it is no error."""
     if process.stdin is not None:
         with suppress(ConnectionError, RuntimeError):  # uvloop raises the latter if the program has ended
             process.stdin.write(stdin)
@@ -138,7 +138,9 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
 
 
 def _end_others(home: Path) -> None:
-    """End the processes that left the program's session, where /proc shows that they have its home folder."""
+    """Kill the processes that left the program's session, which have `home` as their HOME in /proc, until none is
+    found.
+    """
     mark = b"\0HOME=" + os.fsencode(home) + b"\0"
     while True:
         found = []

@@ -164,10 +164,10 @@ def check_years(answer: BaseAnswer, response: str) -> None:
 
 
 def _is_invented(year: int, response: str) -> bool:
-    """Return whether the response contains years, but not the given one.
+    """Return whether the response contains a four-digit year, but not `year` in four digits, two digits or English
+    words.
 
-    The given year may be written in four digits, two digits or English words. Returns False if the response has no
-    four-digit year, because it may use other words or another calendar.
+    Without a four-digit year, the response may use other words or another calendar.
     """
     text = unicodedata.normalize("NFKC", response)
     if not _YEAR.search(text) or f"{year:04}" in text or f"{year % 100:02}" in _SHORT_YEAR.findall(text):

@@ -56,7 +56,7 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Create a template from a class with its shape and source. Without a source, the template ID is based on the
+        """Return a template for a class with its shape and source. Without a source, the template ID is based on the
         class's name, schema, rules and strategy. Raises `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
@@ -89,7 +89,10 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge. See `judge_schema` in `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema that a judge fills, with the descriptions of this template's fields.
+
+        See `judge_schema` in `templates.shapes.schema`.
+        """
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -263,10 +266,10 @@ class BoundTemplate:
         return self.bind(self.extracted(answer), answer._get_binding().response, known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field rejects any of them.
+        """Return the answer with the judge's values, repaired if a field rejects any of them. Raises pydantic's
+        `ValidationError` for missing fields and for values that are still invalid.
 
-        `filled` contains the known values by field, which the answer only gets if its class accepts them. Raises
-        pydantic's `ValidationError` for missing fields and for values that are still invalid after the repair.
+        `filled` contains the known values by field, which the answer only gets if its class accepts them.
         """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}

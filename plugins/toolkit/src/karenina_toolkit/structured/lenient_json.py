@@ -158,10 +158,8 @@ class LenientReader:
         self._number = number
 
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
-        """Read the object at index `at`, which must be a brace. Return it with the index of its end.
-
-        Raises `ValueError`, with the line and column, if the object cannot be read, and `RecursionError` if it is
-        nested too deeply.
+        """Read the object at index `at`, which must be a brace. Return it with the index of its end. Raises
+        `ValueError`, with the line and column, if it cannot be read, and `RecursionError` if it is nested too deeply.
         """
         entries: list[tuple[str, Any]] = []
         at = _after_space(text, at + 1)

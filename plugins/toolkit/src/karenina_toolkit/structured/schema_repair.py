@@ -60,7 +60,8 @@ _EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
     """Return `data` with those values converted that have an unambiguous meaning in its schema, and a flag that is true
-    if anything changed. No value is lost, and mismatches may remain (see `find_mismatches`).
+    if anything changed. Mismatches may remain (see `find_mismatches`). Raises `SchemaTooComplex` after `MOST_STEPS`
+    comparisons.
 
     - A boolean is converted from "true", "yes", "y", "1" and 1, or from "false", "no", "n", "0" and 0.
     - A number is converted from a string that is a JSON number, unless an enum contains the string itself.
@@ -70,7 +71,7 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     - An enum value is found for a string that differs in case, spaces or look-alike characters.
     - An object is unwrapped if it is the value of a single unknown key, as in `{"Answer": {...}}`.
 
-    Nothing else is changed. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    Nothing else is changed, and no value is lost.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
@@ -85,10 +86,9 @@ def find_mismatches(data: object, schema: Schema) -> list[str]:
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Repair `data`, and return it, whether anything changed, and a sentence for each remaining mismatch. Data that
-    already matches is only changed if it is wrapped in a single unknown key.
-
-    Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    """Return `data` repaired, whether anything changed, and a sentence for each remaining mismatch. Data that already
+    matches is only changed if it is wrapped in a single unknown key. Raises `SchemaTooComplex` after `MOST_STEPS`
+    comparisons.
     """
     schema = _Root.of(schema)
     original = dict(data)

@@ -208,7 +208,9 @@ class _ServerModes:
 
     @asynccontextmanager
     async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Let one call at a time test a mode. The others wait until the result is known or they run out of time."""
+        """In the `with` block, test a mode, one call at a time. The others wait until the result is known or they run
+        out of time.
+        """
         own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
@@ -229,7 +231,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return the modes that a server has accepted and rejected in this run."""
+    """Return the modes that a server has accepted and rejected in this run, as an object that all its callers share."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

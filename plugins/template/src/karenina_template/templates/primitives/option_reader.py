@@ -177,7 +177,7 @@ class OptionReader:
         return _NONE
 
     def _whole(self, text: str) -> Named:
-        """Return the option whose label or text is the whole of `text`."""
+        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several."""
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
@@ -210,7 +210,9 @@ class OptionReader:
         return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
 
     def _without_words(self, text: str, levels: int) -> Named:
-        """Return the options after introductory words such as *The answer is*, or without a rejection (*B, not A*)."""
+        """Return the options in `text` without introductory words such as *The answer is*, or without a rejection (*B,
+        not A*).
+        """
         lead, instead, refused = _LEAD.match(text), _BUT.search(text), _REFUSED.search(text)
         rests = [self._after_lead(text, lead.end()) if lead is not None else ""]
         if (first := _REFUSED_FIRST.match(text)) is not None:
@@ -283,7 +285,9 @@ class OptionReader:
         return found
 
     def _label_and_words(self, text: str) -> Named:
-        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*."""
+        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*, or
+        `Undecided` if the text matches no option.
+        """
         label, separator, rest = self._split_label(text)
         if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
             return _NONE
@@ -337,8 +341,8 @@ class OptionReader:
         return frozenset(label for label, _, _ in places)
 
     def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
-        """Split `text` into a set with the label at its start, the separator, and the rest. The set is empty if there
-        is no label.
+        """Return a set with the label at the start of `text`, the separator after it, and the rest. The set is empty if
+        there is no label.
         """
         match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
         if match is None:

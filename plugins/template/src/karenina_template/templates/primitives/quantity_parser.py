@@ -371,7 +371,9 @@ def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
 
 
 def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
-    """Return the number times ten to the power of `exponent`, or None if the exponent is too large."""
+    """Return the number times ten to the power of `exponent`, or None if there is no number or the exponent is too
+    large.
+    """
     if number is None or abs(exponent) > _LARGEST:
         return None
     sign, digits, place = number.as_tuple()

@@ -88,7 +88,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
-    """Return the judge's schema for an object with the given properties. Fields for reasoning come first."""
+    """Return the judge's schema for an object with the given properties, all required. Reasoning comes first."""
     ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
     return {
         "type": "object",

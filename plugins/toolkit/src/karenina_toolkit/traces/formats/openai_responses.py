@@ -108,10 +108,10 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
 
 
 def _call(kind: str, item: Entry) -> ToolCall:
-    """Convert an item to a call. If the server runs the tool, the call is named after the item's type.
-
-    The arguments are in `arguments` or `input`. Without these, all other fields are the arguments. Raises
+    """Convert an item to a call. If the server runs the tool, the call is named after the item's type. Raises
     `TraceFormatError` if a function call has no name.
+
+    The arguments are in `arguments` or `input`. Without these, all other fields are the arguments.
     """
     if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
