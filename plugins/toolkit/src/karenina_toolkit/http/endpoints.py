@@ -76,16 +76,11 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
     return body
 
 
-def check_base_url(
-    model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
-) -> SplitResult:
-    """Split a model's base URL into its parts. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
-    or contains a password, a query or the path of a single API method. The message shows no secrets.
-
-    `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has
-    a query string.
+def check_address(model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1") -> SplitResult:
+    """Split a model's base URL into its parts. Raises `AdapterConfigError` if no request can be sent to it: it does not
+    begin with http:// or https://, has no host, or its port is not a number up to 65535. The message shows no secrets.
     """
-    where = f"model {model.id!r}, endpoint_base_url"
+    where = _where(model)
     meant = complete_url(base_url)
     if meant is not None:
         raise AdapterConfigError(
@@ -100,6 +95,19 @@ def check_base_url(
         ) from None
     if url.scheme not in _PORTS or not url.hostname:
         raise AdapterConfigError(f"{where}: the URL must begin with http:// or https:// and contain a host")
+    return url
+
+
+def check_base_url(
+    model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
+) -> SplitResult:
+    """Split a model's base URL into its parts. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
+    or contains a password, a query or the path of a single API method. The message shows no secrets.
+
+    `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has
+    a query string.
+    """
+    url, where = check_address(model, base_url, like=like), _where(model)
     if url.username is not None or url.password is not None:
         raise AdapterConfigError(
             f"{where}: the URL contains a user name or password; remove the user name and password, and set the key "
@@ -110,6 +118,11 @@ def check_base_url(
     if url.path.endswith(_METHODS):
         raise AdapterConfigError(f"{where}: the URL is that of a single API method; use the base URL, such as {like}")
     return url
+
+
+def _where(model: ModelConfig) -> str:
+    """Return the place of a model's base URL, for messages."""
+    return f"model {model.id!r}, endpoint_base_url"
 
 
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
