@@ -157,7 +157,8 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
         except PatternTimeout as error:
             raise NoAnswer(str(error)) from error
         if match is None:
-            raise NoAnswer(f"answer_pattern does not match anything in the correct answer {truth!r:.80}")
+            what = f"answer_pattern does not match anything in the correct answer {truth!r:.80}"
+            raise NoAnswer(f"{what}; correct or remove the pattern")
         part = match[1] if match.re.groups else match[0]
         parts.append((part or "").strip())
     return parts
@@ -194,7 +195,8 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
         raise NoAnswer(
             f"the correct answer {truth!r:.80} matches more than one option by {names}; set choice_by to one of them"
         )
-    raise NoAnswer(f"the correct answer {truth!r:.80} is not one of the {len(choices)} options")
+    what = f"the correct answer {truth!r:.80} is not one of the {len(choices)} options"
+    raise NoAnswer(f"{what}; map raw_answer to a different path, or set choice_by or answer_pattern")
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
@@ -244,7 +246,7 @@ def _convert(kind: str, truth: str) -> Any:
         cure = "map raw_answer to a number, or set answer_pattern"
         raise NoAnswer(f"the correct answer {truth!r:.80} is not a number; {cure}") from error
     if kind == "integer" and not isinstance(number, int):
-        raise NoAnswer(f"the correct answer {truth!r:.80} is not an integer")
+        raise NoAnswer(f"the correct answer {truth!r:.80} is not an integer; use the answer type 'number'")
     return number if kind == "integer" else float(number)
 
 

@@ -105,7 +105,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
         _remove(copy)
         return RepairReport(path, path, None)
     if not path.exists():
-        raise JournalError(f"there is no journal at {path}")
+        raise JournalError(f"there is no journal at {path}; specify the .journal file of a run")
     if output is not None and (output.exists() or output.is_symlink()):
         raise JournalError(f"{output} already exists; specify a new file with -o")
     try:

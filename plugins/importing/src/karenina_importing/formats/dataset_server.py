@@ -72,7 +72,8 @@ class Dataset:
         large. More than `MOST_ROWS` rows are too many if no limit is set.
         """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
-            raise ConfigError([f"the reply from {self.server} does not contain the total number of rows"])
+            what = f"the reply from {self.server} does not contain the total number of rows"
+            raise ConfigError([f"{what}; import a downloaded file instead"])
         if self.limit is None and total > MOST_ROWS:
             what = f"the split {split!r} of hf:{self.name} has {total:,} rows, more than {MOST_ROWS:,}"
             raise ConfigError([f"{what}; set --limit, or download the split and import the file"])
@@ -119,11 +120,13 @@ class Dataset:
             )
             raise ConfigError([f"cannot reach {self.server}: {reason}; {cure}"]) from error
         if len(data) > most:
-            raise ConfigError([f"a reply from {self.server} exceeds the file size limit"])
+            what = f"a reply from {self.server} exceeds the file size limit"
+            raise ConfigError([f"{what}; set --limit, or import a downloaded file instead"])
         try:
             return json.loads(data), len(data)
         except (ValueError, RecursionError) as error:
-            raise ConfigError([f"the reply from {self.server} is not JSON: {error}"]) from error
+            what = f"the reply from {self.server} is not JSON: {error}"
+            raise ConfigError([f"{what}; try again, or import a downloaded file instead"]) from error
 
     def _headers(self) -> dict[str, str]:
         """Return the headers of a request. The user's token is only sent to Hugging Face's own server."""
