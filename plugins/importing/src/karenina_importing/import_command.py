@@ -117,7 +117,7 @@ def import_(
         from karenina_importing.imported_files import check_outputs, mapping_path, write_files
 
         key, mapping = read_mapping(map_file) if map_file is not None else (None, None)
-        _check_options(source, from_, key, subset=subset, split=split)
+        _check_options(source, from_, key, subset=subset, split=split, server=server)
         format = _choose(source, from_ or key or (None if rows is None else _TABLES))
         choose = format.choose if mapping is None else None
         mapping = (mapping or format.mapping).changed(map or ())
@@ -139,7 +139,9 @@ def import_(
             _print(screen, done, format, written)
 
 
-def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
+def _check_options(
+    source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None, server: str
+) -> None:
     """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used for a file. `key` is
     the format in the mapping file, or None if there is no mapping file.
     """
@@ -147,8 +149,8 @@ def _check_options(source: str, from_: str | None, key: str | None, *, subset: s
 
     if from_ is not None and key is not None and from_ != key:
         raise ConfigError([f"the mapping is for the format '{key}', but --from is '{from_}'; remove one of them"])
-    if not source.startswith(_HF) and (subset or split):
-        raise ConfigError(["--subset and --split apply only to hf:NAME, not to files"])
+    if not source.startswith(_HF) and (subset is not None or split is not None or server != _SERVER):
+        raise ConfigError(["--subset, --split and --server apply only to hf:NAME, not to files; remove these options"])
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:

@@ -234,7 +234,8 @@ def read_scenarios(scenarios: Any, document: Document, folder: Folder, notes: li
                 continue
             for base in bases or [{}]:
                 for test in read_tests(entry.get("tests") or [{}], source, (*path, "tests"), folder):
-                    yield Test(test.place if path else place, merge_tests(base, test.values), test.problem)
+                    values = merge_tests(base, test.values, default=False)
+                    yield Test(test.place if path else place, values, test.problem)
 
 
 def _scenario_values(config: Any, folder: Folder) -> Iterator[Mapping[str, Any]]:
@@ -245,20 +246,23 @@ def _scenario_values(config: Any, folder: Folder) -> Iterator[Mapping[str, Any]]
         for base in list_of(folder.value(entry)) if isinstance(entry, str) else [entry]:
             if not isinstance(base, Mapping):
                 raise NotRead(f"{base!r:.60} is not an object with keys such as `vars`")
-            yield base
+            yield {key: value for key, value in base.items() if key != "options"}  # promptfoo ignores these options
 
 
-def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a test with everything that it inherits from `base`. Its own values take precedence. Variables, options
-    and metadata are merged. Assertions are combined, unless the test has the option `disableDefaultAsserts`.
+def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any], *, default: bool = True) -> dict[str, Any]:
+    """Return a test with everything that it inherits from `base`. Its own values take precedence. Variables, options,
+    metadata and assertions are combined.
+
+    If `base` is the default test (`default`), the option `disableDefaultAsserts` of `test` leaves out its assertions.
     """
+    if default and as_mapping(test.get("options")).get("disableDefaultAsserts") is True:
+        base = {key: value for key, value in base.items() if key != "assert"}
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):
         if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
             merged[key] = {**base[key], **test[key]}
     if isinstance(base.get("assert"), list) and isinstance(test.get("assert"), list):
-        skips = as_mapping(test.get("options")).get("disableDefaultAsserts") is True
-        merged["assert"] = test["assert"] if skips else [*base["assert"], *test["assert"]]
+        merged["assert"] = [*base["assert"], *test["assert"]]
     return merged
 
 
