@@ -179,8 +179,9 @@ class Pipeline:
             answer = stage.should_run(context)
             if answer:
                 return None
-            why = answer.why if isinstance(answer, Skip) else "should_run() returned False"
-            return Skip(replace_surrogates(str(why)))
+            skip = answer if isinstance(answer, Skip) else Skip("should_run() returned False")
+            why = replace_surrogates(str(skip.why))
+            return skip if why is skip.why else Skip(why)
         except BaseException as failure:
             if is_interrupt(failure, task):
                 raise

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -164,6 +165,11 @@ class Plan:
     def of_scope(self, scope: str) -> tuple[PlannedStage, ...]:
         """Return the stages with the given scope (`answer` or `item`) in the order in which they run."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
+
+    @cached_property
+    def naming_folders(self) -> tuple[PlannedStage, ...]:
+        """The stages that name folders on which results depend (see `Stage.source_folders`)."""
+        return tuple(one for one in self.stages if type(one.stage).source_folders is not Stage.source_folders)
 
 
 def make_plan(

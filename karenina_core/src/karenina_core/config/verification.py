@@ -103,13 +103,13 @@ class VerificationConfig(BaseModel):
 
     def has(self, name: str) -> bool:
         """Return whether a setting with the given name exists. Its owner must be installed."""
-        return name in self._values
+        return name in (self.__pydantic_extra__ or {})
 
     def setting(self, name: str) -> Any:
         """Return the value of the given setting. Raises `ConfigError` if the name is unknown or the setting's owner is
         not installed.
         """
-        values = self._values
+        values = self.__pydantic_extra__ or {}
         if name in values:
             return values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])

@@ -143,9 +143,8 @@ class VerificationResultTemplate(Section):
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
         for part in (parts or {}).values():
-            for name in _COUNTED:
-                if not isinstance(part.get(name, 0), int):
-                    raise ValueError(f"{name} must be an integer")  # noqa: TRY004 - pydantic takes ValueError
+            if wrong := [name for name in _COUNTED if not isinstance(part.get(name, 0), int)]:
+                raise ValueError(f"{wrong[0]} must be an integer")
         return parts
 
 

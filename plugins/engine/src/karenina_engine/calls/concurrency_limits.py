@@ -189,7 +189,8 @@ class ServerLimiter:
         self._serial += 1
         heappush(self._queue, (order, self._serial, future))
         self.queued += 1
-        self._limits.wake(self)
+        if self._has_free_permit():
+            self._limits.wake(self)
         try:
             return await future
         except asyncio.CancelledError:

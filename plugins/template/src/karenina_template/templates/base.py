@@ -145,7 +145,7 @@ def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
     return strategy
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Binding:
     """What an answer is verified with, and texts and results that are already fixed for some of its fields.
 

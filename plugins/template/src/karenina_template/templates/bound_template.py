@@ -404,6 +404,8 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 def as_json(value: object) -> Any:
     """Convert `value` to JSON values. Sets become sorted lists, and unsupported values become strings."""
+    if isinstance(value, str):
+        return to_jsonable_python(value, fallback=str, serialize_unknown=True)
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):

@@ -41,7 +41,7 @@ def read_usage(data: Any) -> Usage:
 
     Some servers only include reasoning in the total, so the output is at least the total minus the input.
     """
-    if not isinstance(data, Mapping):
+    if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)
     counts: dict[str, int] = {}
     _count(data, counts)
@@ -66,7 +66,7 @@ def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
             number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
             if value is not None and number >= counts.get(kind, 0):
                 counts[kind] = number
-        elif name in _DETAILS and isinstance(value, Mapping):
+        elif name in _DETAILS and isinstance(value, (dict, Mapping)):
             _count(value, counts)
 
 

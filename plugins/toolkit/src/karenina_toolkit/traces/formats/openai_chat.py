@@ -308,7 +308,7 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
     """
     choice = _first_choice(data)
     message_data = choice.get("message")
-    if not isinstance(message_data, Mapping):
+    if not isinstance(message_data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         message_data = choice.get("delta") or None  # some servers send a stream chunk
         if not isinstance(message_data, Mapping):
             raise ValueError("the choice has no message")  # noqa: TRY004 - it is data from outside
@@ -339,12 +339,12 @@ def error_of_choice(data: Mapping[str, Any]) -> object:
     """Return the error in the first choice, or None. Gateways put a provider's error there."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return (first.get("error") or None) if isinstance(first, Mapping) else None
+    return (first.get("error") or None) if isinstance(first, (dict, Mapping)) else None
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
     choices = data.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], (dict, Mapping)):
         raise ValueError("the completion has no choices")
     first: Mapping[str, Any] = choices[0]
     return first
