@@ -96,7 +96,9 @@ class CheckRehearsal:
     async def _try_checks(
         self, runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, id: str
     ) -> list[Message]:
-        """Run the checks, and return the messages of `run`. Raises the errors of `CheckRunner`."""
+        """Run the checks on the untouched folder and with the solution, and return errors, warnings and notes as in
+        `run`. Raises `WorkspaceError`, `DiffError` or `SandboxError` if a check cannot be run.
+        """
         found: list[Message] = []
         solution = await runner.solution()
         base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}

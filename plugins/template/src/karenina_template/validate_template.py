@@ -138,7 +138,7 @@ def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
     """Return the reason if `verify()` fails for every answer, or None. Only templates with code are checked. Raises
-    `TemplateError` if other code fails for every answer; see `check_samples`.
+    `TemplateError` if no answer can be created, or if `verify()` never returns a verdict.
     """
     if bound is None or not bound.template.has_code:
         return None

@@ -63,7 +63,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         self._truth(self._table(is_new=True), expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the name of another term of the table, or None if the table cannot be used."""
+        """Return the name of another term of the table, or None if the table or the ground truth cannot be used."""
         try:
             table = self._table()
             return table.other_name(self._truth(table, expected))

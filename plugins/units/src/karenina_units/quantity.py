@@ -131,7 +131,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return f"{Decimal(higher.numerator) / higher.denominator} {truth.unit}".strip()
 
     def check(self, extracted: object, expected: object) -> Verdict:
-        """Return whether the quantities are the same, `Unreadable` if the value is not one quantity, or `Undecided`."""
+        """Return whether the quantities are the same, `Unreadable` if the value is not one quantity, or `Undecided` if
+        this is unclear.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False

@@ -323,12 +323,12 @@ def write_report(
     any_template: bool = False,
 ) -> Path | None:
     """Write runs as a single HTML file that opens from disk, like `karenina report`. Returns the new path of a report
-    that was already there, which is renamed, or None.
+    that was already there, which is renamed, or None. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError`
+    if a file cannot be read, and `ConfigError` if a source has no results or an option is invalid.
 
     The arguments are the same as for `compare`, except that a single run is allowed. A `benchmark` also adds prompts. A
-    warning is logged for anything that cannot be shown. Raises `ResultFileError`, `JournalError` or
-    `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a source has no results, if an option names
-    an unknown column or trait, or if `output` is a file of another kind.
+    warning is logged for anything that cannot be shown. Options must name known columns and traits, and `output` must
+    not be a file of another kind.
     """
     options = ReportOptions(
         by=by,

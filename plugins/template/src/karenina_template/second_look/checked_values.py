@@ -335,8 +335,9 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
-    """Return the numbers written in several words that the judge may have misread as `value`. See `choices_of`. The
-    result is empty if the response contains `value`, or if `value` is not a whole number, below 10 or very large.
+    """Return the numbers written in several words that the judge may have misread as `value`: with the same first
+    digit, and at most one digit more or less. The result is empty if the response contains `value`, or if `value` is
+    not a whole number, below 10 or very large.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:

@@ -96,8 +96,8 @@ def is_date_field(part: Mapping[str, Any]) -> bool:
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return all dates in `response` in ISO format if `value` is a date whose year seems invented (see `_is_invented`),
-    and otherwise an empty list.
+    """Return all dates in `response` in ISO format if `value` is a date whose year seems invented, and otherwise an
+    empty list. A year seems invented if the response contains years, but not this one.
     """
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
@@ -153,8 +153,8 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` if a date's year seems invented (see `_is_invented`) and the response has no dates to choose
-    from. Strings and lists are not checked.
+    """Raise `InvalidReply` if a date's year seems invented and the response has no dates to choose from. A year seems
+    invented if the response contains years, but not this one. Strings and lists are not checked.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)

@@ -355,7 +355,7 @@ def _is_timestamp(value: object) -> bool:
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
     """Return whether `value` can be read as two different dates, in a field that allows dates. If set, `format` is the
-    only accepted date format. See `read_dates`.
+    only accepted date format.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
@@ -363,7 +363,7 @@ def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) ->
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
     """Return `value` with unambiguous dates converted to ISO 8601 wherever the schema expects dates. If set, `format`
-    is the only accepted date format. See `read_dates`.
+    is the only accepted date format.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]

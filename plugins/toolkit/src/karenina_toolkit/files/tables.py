@@ -81,9 +81,9 @@ class Record:
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a column of the row or, if there is none, a scalar of an object that encloses the row
         (innermost first), or `default`. Case is ignored unless there is an exact match. An empty cell is None, whatever
-        the `default`.
+        the `default`. Raises `FileError` if the row is not a mapping or could not be read.
 
-        `name` may be a path in the enclosing objects (`data.title`). Raises the same exceptions as `values`.
+        `name` may be a path in the enclosing objects (`data.title`).
         """
         values = self.values
         column = find_column(values, name)

@@ -152,8 +152,8 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Suggest a fix for the case that the server rejects the API key. `key` is the result of `find_api_key` for the
-    same `variables`. If it is None, `otherwise` is returned.
+    """Return a suggested fix for the case that the server rejects the API key. `key` is the result of `find_api_key`
+    for the same `variables`. If it is None, `otherwise` is returned.
     """
     if key is None:
         return otherwise
@@ -163,7 +163,7 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if the API key is missing or cannot be sent in a header.
+    """Raise `AdapterConfigError` if the API key is missing although it is needed, or cannot be sent in a header.
 
     `key` is the result of `find_api_key` for the same `variables`. `needed` is the message for a missing key, or None
     if the server may not require one.

@@ -93,7 +93,9 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
-    """Return the strict form of a schema that can be strict. `official` is explained in `strict_schema`."""
+    """Return the strict form of a schema that can be strict. With `official`, limits on string length, which OpenAI's
+    own service forbids, are removed.
+    """
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     adapted: dict[str, Any] = {}

@@ -118,8 +118,8 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
-    """Return the message with the reasoning at its start moved from `content` to the end of `reasoning`. `cut_off` is
-    explained in `split_reasoning`.
+    """Return the message with the reasoning at its start moved from `content` to the end of `reasoning`. `cut_off`
+    states whether the message may consist only of reasoning.
     """
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:

@@ -148,7 +148,9 @@ def measure_trace(trace: Recording) -> AgentMetrics:
 
 
 def _looks_failed(message: Message) -> bool:
-    """Return whether a tool result is an error or looks like one (see `measure_trace`)."""
+    """Return whether a tool result is marked as an error, or looks like one by its beginning, its JSON keys or its
+    wording.
+    """
     text = message.content
     if message.is_error or _BEGINS_LIKE_AN_ERROR.match(text):
         return True

@@ -243,7 +243,9 @@ class OptionReader:
         return bool(self.by_label(subject) or self._mentions(subject))
 
     def _text_and_label(self, text: str) -> Named:
-        """Return the options for a text followed by a label, such as *Lima (B)*."""
+        """Return the options for a text followed by a label, such as *Lima (B)*, or none for other texts. The result is
+        `Undecided` if the text in front of the label is undecided.
+        """
         match = re.fullmatch(
             r"(?P<text>.+?)\s*(?:[(\[{<]\s*(?:(?:option|choice|letter|answer)\s)?(?P<inner>\w+)[.:]?\s*[)\]}>]"
             r"|\s*[,:=\u2013\u2014-]\s*(?P<outer>\w+))[.\s]*",
@@ -259,7 +261,9 @@ class OptionReader:
         return texts if isinstance(texts, Undecided) else label | texts if texts else _NONE
 
     def _several(self, text: str) -> Named:
-        """Return the options for several letters or texts, such as *A and B*, *B/D* and *AB*."""
+        """Return the options for several letters or texts, such as *A and B*, *B/D* and *AB*, or none for other texts.
+        The result is `Undecided` if they may be a number.
+        """
         parts = [part for part in _JOINED.split(text) if part.strip(_ENDS)]
         named = [self.by_label(part) or self.by_text(part) for part in parts]
         if len(parts) > 1 and all(named):
@@ -285,8 +289,8 @@ class OptionReader:
         return found
 
     def _label_and_words(self, text: str) -> Named:
-        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*, or
-        `Undecided` if the text matches no option.
+        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*, `Undecided`
+        if the text matches no option, or none if `text` has no such form.
         """
         label, separator, rest = self._split_label(text)
         if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
@@ -301,7 +305,9 @@ class OptionReader:
         return Undecided(f"{text[:60]!r} combines the label of an option with text that matches no option")
 
     def _in_other_words(self, text: str) -> Named:
-        """Return the option that `text` presents, or those that it mentions in other words."""
+        """Return the option that `text` presents, or those that it mentions in other words. There are none if it
+        mentions none, and the result is `Undecided` if this is unclear.
+        """
         mentioned = self._mentions(text)
         if isinstance(mentioned, Undecided) or not mentioned:
             return mentioned

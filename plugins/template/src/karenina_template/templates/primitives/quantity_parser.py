@@ -303,7 +303,7 @@ def _opening(text: str) -> tuple[str, int]:
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
-    """Read the number at `at`, with its currency and scale. Returns None if it is unclear."""
+    """Return the number at `at`, with its currency and scale, or None if there is none or it is unclear."""
     match = _NUMBER.match(text, at)
     if match is None or (at and text[at - 1].isalnum()):
         return None

@@ -232,7 +232,7 @@ def _used_classes(model: ModelDeclaration) -> set[str]:
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
-    """Return a class's part of `Declaration.shape`. `is_root` is true for the answer."""
+    """Return a class's part of the key that `Declaration.shape` returns. `is_root` is true for the answer."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(

@@ -53,8 +53,9 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Return the template in `source`, like `load_template`, but without looking in the source cache. It is added to
-    the cache only if the result of `split_literals` is passed as `split`, and never if it contains code.
+    """Return the template in `source`, without looking in the source cache. With `split`, the result of
+    `split_literals`, a template without code is added to it. Raises `TemplateError` if it is invalid, and
+    `UntrustedTemplate`, before any of it runs, if it contains code that `trust` does not cover.
     """
     try:
         tree = parse_source(source)

@@ -15,7 +15,7 @@ _SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a line that contains a message or describes a session."""
+    """Return whether `entry` is a line of a Claude Code session that contains a message or describes the session."""
     kind = entry.get("type")
     if not isinstance(kind, str) or "role" in entry:
         return False

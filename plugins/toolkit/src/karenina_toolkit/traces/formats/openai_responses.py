@@ -32,7 +32,7 @@ _RUN_KINDS: Final = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is an item without a role, or a message whose parts are in this format."""
+    """Return whether `entry` is a Responses API item without a role, or a message whose parts are in that format."""
     if "role" not in entry:
         return _kind(entry).endswith(("_call", "_call_output")) or _kind(entry) in (*_ITEMS, *_ABOUT_SERVERS)
     content = entry.get("content")
@@ -153,7 +153,7 @@ def _kind(item: Entry) -> str:
 
 
 def claims_run_item(entry: Entry) -> bool:
-    """Return whether `entry` is a run item that has a raw item, or a stream event that contains one."""
+    """Return whether `entry` is an Agents SDK run item with a raw item, or a stream event that contains one."""
     kind = entry.get("type")
     if kind == _RUN_EVENT:
         return isinstance(entry.get("item"), Mapping)
