@@ -99,8 +99,8 @@ def _compare_lists(truth: Tree, value: Tree, domain: str, ordered: bool, toleran
 
 
 def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
-    """Compare two expressions as `compare` does, for one reading of each. If they differ, other meanings of their
-    symbols are tried, which may make them equal or undecided.
+    """Compare two expressions as `compare` does, for one reading of each. Other meanings of their symbols and notation
+    are tried too, which may make them equal or undecided.
     """
 
     def is_same(one: Tree, other: Tree) -> bool:

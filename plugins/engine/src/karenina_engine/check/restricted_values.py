@@ -384,8 +384,8 @@ class _Finder:
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
-        """Add the restricted values among the fields of a model, including its interface if no adapter for it is
-        installed.
+        """Add the restricted values among the fields of a model, including its interface unless its adapter is allowed
+        in files or not installed.
 
         `setting` is the setting that contains the model, if any. `where` is what messages call the model. `places`
         contains the question's id, if any.

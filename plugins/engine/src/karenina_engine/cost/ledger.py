@@ -342,8 +342,8 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
-    """Return a dict with the total of `spent` for each value of the field `name`, in the order in which values first
-    occur.
+    """Return a list with a dict for each value of the field `name`: the value under that name, and the total counts
+    of its lines. Values are in the order in which they first occur.
     """
     sums: dict[str, SpendCounts] = {}
     for line in lines:

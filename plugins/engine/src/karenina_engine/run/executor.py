@@ -193,7 +193,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
         """Run the items of the given answers, one answer at a time, storing their results and passing them on. Items
-        with a stored result are not run.
+        with a stored result are not run, but their results are passed on too.
         """
         session = self._session
         for task in tasks:

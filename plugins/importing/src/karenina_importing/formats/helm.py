@@ -126,8 +126,8 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, and the reason if there are none (otherwise None). The answers are from `model`
-    or, if it is None, from the request's model.
+    """Return the answers to a request as recordings, and the reason if there are none (otherwise None). The recordings
+    name `model` as their model or, if it is None, the request's model.
     """
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"

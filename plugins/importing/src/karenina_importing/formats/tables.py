@@ -118,7 +118,9 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the suffix that fits the contents of a file, whatever its name is."""
+    """Return the suffix under which to read a file: that of its name if it is a table's, or else one that fits its
+    contents. Parquet is always recognized by its contents.
+    """
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
