@@ -100,7 +100,9 @@ def _to_wire(message: Message) -> dict[str, Any]:
 
 
 def _part_of(attachment: Attachment, number: int) -> dict[str, Any]:
-    """Return the content part for the attachment at this place of its message. Its contents are filled in later."""
+    """Return the content part for attachment `number` of a message, counted from 1. Its contents are filled in when it
+    is sent.
+    """
     kind = attachment.media_type
     if kind.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
@@ -231,7 +233,9 @@ class Client:
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Encode a request, naming the token limit and counting streams as `dialect` says that the server expects."""
+        """Return a request as JSON. `dialect` determines the field for the token limit, and whether a stream is asked
+        for token counts.
+        """
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens
@@ -270,7 +274,8 @@ class Client:
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """Return the reply from a stream, or the plain reply if the server does not stream.
+        """Send `body`, and return the reply assembled from the stream, or the plain reply if the server does not
+        stream.
 
         Raises `PortError`, or one of `_FAILURES` if the stream stalls or breaks.
         """
@@ -301,9 +306,8 @@ class Client:
             return data
 
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the JSON object in a reply.
-
-        Raises `PortError` for an error status, an error in the reply, or anything else.
+        """Return the JSON object in a reply. Raises `PortError` if the reply reports an error or contains anything
+        else.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)

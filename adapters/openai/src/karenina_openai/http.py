@@ -154,7 +154,7 @@ class Reply:
         return bytes(content)
 
     def _check_encoding(self) -> None:
-        """Raise `ConnectionBroken` if the library cannot decompress the body."""
+        """Raise `ConnectionBroken` if the body is still compressed because the library does not know the encoding."""
         encoding = self.header(
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body
@@ -299,13 +299,15 @@ def _proxy(url: str) -> ProxyBuilder:
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         _ = parts.port
         if parts.scheme not in _SCHEMES:
-            raise ConnectionFailed(f"a proxy with the scheme {parts.scheme}:// is not supported", is_permanent=True)
+            why = f"a proxy with the scheme {parts.scheme}:// is not supported; use one of {', '.join(_SCHEMES)}"
+            raise ConnectionFailed(why, is_permanent=True)
         if not parts.hostname:
             raise ValueError("the URL has no host")
         proxy = ProxyBuilder.all(place)
     except ValueError:
         raise ConnectionFailed(
-            "the proxy in the environment is not a URL with a host and a port", is_permanent=True
+            "the proxy in the environment is not a URL with a host and a port; correct or unset its variable",
+            is_permanent=True,
         ) from None
     if parts.username is None:
         return proxy

@@ -291,7 +291,7 @@ ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_e
 
 
 def _free_fields() -> dict[str, str]:
-    """Return the result fields that no artifact sets, each with its section."""
+    """Return the result fields that neither an artifact nor the end of the pipeline sets, each with its section."""
     from karenina_core.artifacts.keys import standard_keys
 
     by_key = {key.field for key in standard_keys().values() if key.section is not None}

@@ -438,7 +438,8 @@ class AgentPort(Port, Protocol):
     """A port for conversations with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit. Failed tool calls are part of the trace.
+        """Run the agent until it answers or reaches a limit, and return the reply. Failed tool calls are part of its
+        trace.
 
         A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached` set, and
         its trace ends with the last assistant message, whose tool calls are not run. Raises `PortError` if a call fails
@@ -466,7 +467,11 @@ class ModelRequest:
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for the reply from `port`. Awaiting it may raise `PortError`."""
+        """Return a coroutine that sends the request to the port's `run`, `parse` or `invoke`, and returns its reply.
+
+        A request with options is for an agent, and one with a schema is for a parser. Awaiting the coroutine may raise
+        `PortError`.
+        """
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:
             reply = port.run(self.messages, self.options, info=self.info)

@@ -41,7 +41,8 @@ def assemble(
     user_instructions: Mapping[str, str] | None = None,
     attachments: tuple[Attachment, ...] = (),
 ) -> list[Message]:
-    """Return a prompt that consists of the system prompt, all instructions, the examples, and the item's part `user`.
+    """Return the messages of a prompt: the system prompt with all instructions, the examples, and the item's part,
+    `user`.
 
     `added` contains the instructions of plugins. `user_instructions` is the user's `prompt_config`, of which the
     entries for the task and its family are used. Without instructions, there is no system message. `user` is inserted

@@ -171,7 +171,7 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Convert `value` to JSON, handling its parts separately down to a depth of `levels`.
+    """Return `value` as a JSON-compatible value, with its parts converted separately down to a depth of `levels`.
 
     Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
     by a string that names its type. Parts below `levels` are not replaced separately.

@@ -208,7 +208,7 @@ class ParseTemplate(ParsingStage):
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
         """Log warnings about what does not work well with the judges of this run: boolean fields that small judges have
-        to fill, and `check_values` on templates where it has no effect.
+        to fill, and `check_values` on templates where it has no effect. Returns the stage's needs.
         """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
@@ -224,11 +224,10 @@ class ParseTemplate(ParsingStage):
         return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Ask the judge to fill the template, a second time if its reply is invalid, and with `check_values` to check
-        its values. A checked value that the template rejects is dropped, and the reason recorded in the result field
-        `parsing`.
+        """Ask the judge to fill the template, a second time if its reply is invalid, and return the answer. With
+        `check_values`, the judge then checks its values. Raises `PortError` or `StructuredError` if the judge fails.
 
-        Raises `PortError` or `StructuredError` if the judge fails.
+        A checked value that the template rejects is dropped, and the reason recorded in the result field `parsing`.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""

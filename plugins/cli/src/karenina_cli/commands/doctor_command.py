@@ -218,7 +218,7 @@ def _check_model(plugins: Plugins, config: VerificationConfig, role: str, model:
 
 
 def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
-    """Yield what plugins find on this machine."""
+    """Yield the findings of all plugins that check this machine."""
     from karenina_cli.hookspecs import karenina_diagnoses
 
     for diagnosis in plugins.call(karenina_diagnoses):

@@ -73,7 +73,9 @@ def result_json(result: VerificationResult) -> dict[str, Any]:
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return `summary` for `--json`, with usage and failures."""
+    """Return a dict for `--json` whose key `summary` contains the summary of the results, their usage and their
+    failures.
+    """
     usage = results.usage()
     return {
         "summary": {
@@ -155,7 +157,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
-    """Return the files whose runs have no journal, except those of free runs."""
+    """Return the files whose runs have no journal, from which their cost is read, except those of free runs."""
     from karenina_engine.journal.view import find_journal
     from karenina_engine.results.result_file import read_header
 

@@ -147,10 +147,10 @@ class CallRunner:
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
-        """Store the outcome of a call and pass it on to the calls waiting for it.
+        """Store the outcome of a call and pass it on to the calls waiting for it. It is None if the call was cancelled.
+        Raises `PortError` if the outcome cannot be stored.
 
-        If `outcome` is None, the call was cancelled, and one of the waiting calls will be made instead. Raises
-        `PortError` if the outcome cannot be stored.
+        After a cancelled call, one of the waiting calls will be made instead.
         """
         mine = self._in_flight[call.key]
         self.storing += 1

@@ -320,7 +320,7 @@ class _Session:
             self._fail(source, error)
 
     def _fail(self, source: ToolSource, error: Exception) -> None:
-        """Set an error on `tools`. If the source is already open, log a warning instead."""
+        """Set an error on the future `tools`, as a `PortError`. If the source is already open, only log a warning."""
         if self.tools.done():
             logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
             return

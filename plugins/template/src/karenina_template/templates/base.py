@@ -85,8 +85,9 @@ class AnswerKey:
     def results(
         self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
     ) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, or is undecided because its known value is missing, given the extracted
-        `values` and the raw `response`. Raises `InvalidAnswer` if a primitive returns an invalid result.
+        """Return whether each field passes, given the extracted `values` and the raw `response`, or `Undecided` if its
+        primitive cannot tell or its known value is missing. Raises `InvalidAnswer` if a primitive returns an invalid
+        result.
 
         `responses` maps fields to the text they read instead of `response`, such as a turn of a conversation. For a
         field with a known value, the value itself serves as the response, because no judge can have made it up.
@@ -221,7 +222,7 @@ class BaseAnswer(BaseModel):
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set a field, or another attribute of the template such as a tolerance."""
+            """Set a field, as pydantic does, or another attribute of the template, such as a tolerance."""
             cls = type(self)
             settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
             if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):
@@ -277,7 +278,8 @@ class BaseAnswer(BaseModel):
     def settle(
         self, key: AnswerKey, responses: Mapping[str, str], results: Mapping[str, Undecided | Literal[False]]
     ) -> None:
-        """Verify the answer with `key`, using the given response for each field and the given results.
+        """Set the key, the response for each field, and the results that replace those of fields, for verifying the
+        answer.
 
         A field in `results` gets this result whatever its value is. This is meant for answers bound to a question,
         which start with all rules of their template.
@@ -291,11 +293,11 @@ class BaseAnswer(BaseModel):
         return own if own is not None else UNBOUND
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the result of each verified field. Undecided results contain the reason.
+        """Return the result of each verified field: the one set by `settle` or assumed by `Comparison`, if any, or that
+        of its rule. Undecided results contain the reason.
 
         Fields whose known value is None get the result set by `BoundTemplate.bind`, and fields whose turn is missing
-        from the conversation get the result set by `read_turns`. Undecided results are replaced with those assumed by
-        `Comparison`.
+        from the conversation get the result set by `read_turns`.
         """
         binding, key = self._get_binding(), self._answer_key()
         results = key.results(self._values(key), binding.response, binding.responses)
@@ -328,7 +330,9 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        """Call `ground_truth()` and the inherited method, and set `correct` if neither of them did."""
+        """Call `ground_truth()` and the inherited method, and set `correct` to the declared truths if neither of them
+        set it.
+        """
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):

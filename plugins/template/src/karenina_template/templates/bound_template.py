@@ -56,7 +56,7 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Create a template from a class with its shape and source. Without a source, the template ID is based on the
+        """Return a template for a class with its shape and source. Without a source, the template ID is based on the
         class's name, schema, rules and strategy. Raises `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
@@ -89,7 +89,10 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge. See `judge_schema` in `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema that a judge fills, with the descriptions of this template's fields.
+
+        See `judge_schema` in `templates.shapes.schema`.
+        """
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -263,10 +266,10 @@ class BoundTemplate:
         return self.bind(self.extracted(answer), answer._get_binding().response, known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field rejects any of them.
+        """Return the answer with the judge's values, repaired if a field rejects any of them. Raises pydantic's
+        `ValidationError` for missing fields and for values that are still invalid.
 
-        `filled` contains the known values by field, which the answer only gets if its class accepts them. Raises
-        pydantic's `ValidationError` for missing fields and for values that are still invalid after the repair.
+        `filled` contains the known values by field, which the answer only gets if its class accepts them.
         """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
@@ -352,7 +355,7 @@ def _is_timestamp(value: object) -> bool:
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
     """Return whether `value` can be read as two different dates, in a field that allows dates. If set, `format` is the
-    only accepted date format. See `read_dates`.
+    only accepted date format.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
@@ -360,7 +363,7 @@ def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) ->
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
     """Return `value` with unambiguous dates converted to ISO 8601 wherever the schema expects dates. If set, `format`
-    is the only accepted date format. See `read_dates`.
+    is the only accepted date format.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]

@@ -72,8 +72,8 @@ class ReplyBounds:
 
 
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """Parse JSON with `loads`. Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has
-    more than `MOST_VALUES` values.
+    """Return the value of JSON, parsed with `loads`. Raises `ValueError` if `raw` is not JSON, is nested deeper than
+    `DEEPEST` levels, or has more than `MOST_VALUES` values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
         raise ValueError(f"the JSON has more than {MOST_VALUES} values")
@@ -196,8 +196,8 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with invalid counts and characters corrected, so that it can be stored. Raises the same
-    exceptions as `sanitize_turn`.
+    """Return the reply with invalid counts and characters corrected, so that it can be stored. Raises `BrokenReply` if
+    ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` for too many tool calls.
     """
     return replace(
         reply,
@@ -224,7 +224,9 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
-    """Return the message with its strings corrected for storage. Raises the same exceptions as `sanitize_turn`."""
+    """Return the message with its strings corrected for storage. Raises `BrokenReply` if ids cannot be encoded or
+    arguments are nested too deeply, and `ReplyTooLarge` for too many tool calls.
+    """
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)

@@ -228,7 +228,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return the modes that a server has accepted and rejected in this run."""
+    """Return the modes that a server has accepted and rejected in this run, as an object that all its callers share."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

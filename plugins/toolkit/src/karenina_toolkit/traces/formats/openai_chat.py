@@ -151,8 +151,8 @@ class Parts:
 
 
 def split_parts(content: Any) -> Parts:
-    """Split the `content` of an assistant message: a string, null, a part, or a list of parts with any nesting. Raises
-    `TraceFormatError` for anything else.
+    """Return the parts of the `content` of an assistant message: a string, null, a part, or a list of parts with any
+    nesting. Raises `TraceFormatError` for anything else.
     """
     parts = Parts()
     if isinstance(content, str):
@@ -262,10 +262,10 @@ def _nested_reasoning(value: Any) -> str | None:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:
-    """Parse the arguments of a call, which are an object or its JSON. Missing arguments result in an empty dict.
+    """Return the arguments of a call, given as an object or its JSON. Missing arguments result in an empty dict, and
+    anything else is stored under `UNREADABLE_ARGUMENTS`.
 
-    Anything else is stored under `UNREADABLE_ARGUMENTS`, including JSON that is nested too deeply. Unpaired surrogates
-    are replaced.
+    JSON that is nested too deeply is also unreadable. Unpaired surrogates are replaced.
     """
     if isinstance(arguments, Mapping):
         return dict(arguments)
