@@ -23,7 +23,7 @@ from karenina_core.stage_selection import SelectedStage
 from karenina_core.stages.context import Item, ItemError, State
 from karenina_core.stages.stage import Stage, registered_stages
 from karenina_testing.scripted_models import ScriptedModels
-from karenina_toolkit.files.source_digest import source_folders
+from karenina_toolkit.files.source_digest import FolderLookup
 from karenina_toolkit.kept_files import keeping_files
 from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions
 from karenina_toolkit.stage_support import call_service
@@ -185,7 +185,7 @@ async def run_stage(
         config=config,
         ports=ports,
         trust=trust or Trust(),
-        sources=source_folders(plan, config, asked),
+        sources=FolderLookup(config).find(plan, asked),
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
     pipeline = Pipeline(plan, _Silent())

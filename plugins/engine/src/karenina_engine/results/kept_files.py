@@ -250,7 +250,10 @@ class ItemFiles:
         """
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
-        for source in (self,) if self._before is None else (self._before, self):
+        sources = (self,) if self._before is None else (self._before, self)
+        if not any(source._files or source._more for source in sources):
+            return []
+        for source in sources:
             files |= source._files
             more += source._more
         taken: set[str] = set()

@@ -16,7 +16,7 @@ from karenina_engine.progress.observers import ItemStarted
 from karenina_engine.results.kept_files import ItemFiles
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.port_factory import PortFactory
-from karenina_toolkit.files.source_digest import source_folders
+from karenina_toolkit.files.source_digest import FolderLookup
 from karenina_toolkit.kept_files import keeping_files
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class ItemRunner:
         self._parts = parts
         self._panel = panel
         self._port_factory = PortFactory(parts)
+        self._folders = FolderLookup(parts.config)
 
     @property
     def calls(self) -> CallRunner:
@@ -57,7 +58,7 @@ class ItemRunner:
         """Generate an answer, have the judges with the given indexes evaluate it, and yield the index and result of
         each judge as they end. An item that the budget does not cover is silently left out.
         """
-        sources = source_folders(task.pipeline.plan, self._parts.config, task.question)
+        sources = self._folders.find(task.pipeline.plan, task.question)
         whole = self._item(task, None, sources)
         try:
             with self._parts.observers.answer_events(whole):
