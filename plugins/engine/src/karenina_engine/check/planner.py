@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final, NoReturn, cast, overload
 
 from karenina_core.errors import ConfigError
 from karenina_core.pipeline import Pipeline
@@ -87,6 +87,10 @@ class QuestionPipelines(Sequence[Pipeline]):
         """Return the number of questions."""
         return len(self._by_question)
 
+    def __iter__(self) -> Iterator[Pipeline]:
+        """Return an iterator over the pipelines of all questions."""
+        return map(self._distinct.__getitem__, self._by_question)
+
     @overload
     def __getitem__(self, place: int) -> Pipeline: ...
     @overload
@@ -96,6 +100,19 @@ class QuestionPipelines(Sequence[Pipeline]):
         if isinstance(place, slice):
             return [self._distinct[number] for number in self._by_question[place]]
         return self._distinct[self._by_question[place]]
+
+
+class _QuestionRead(BaseException):
+    """Raised if a stage reads anything of `_AnyQuestion`."""
+
+
+class _AnyQuestion:
+    """Stands for every question. A stage that decides without reading anything of it decides the same for all."""
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise _QuestionRead
+
+    __getattribute__ = __eq__ = __hash__ = __bool__ = __repr__ = _refuse  # type: ignore[assignment]
 
 
 class Planner:
@@ -111,7 +128,7 @@ class Planner:
         self._by_selection_key: dict[Hashable, Pipeline] = {}
         stages = [(offer.stage(), offer.slot) for offer in self._offered]
         self._blocked = blocked_stages(plugins)
-        self._choosers = [stage for stage, _ in [*stages, *self._blocked] if type(stage).included is not Stage.included]
+        self._choosers = [stage for stage, _ in [*stages, *self._blocked] if self._reads_question(stage)]
         self._comparing = [stage for stage, _ in stages if type(stage).known_values is not Stage.known_values]
         self._scorers = [stage for stage, slot in stages if slot is not None and SLOT_RULES[slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
@@ -157,7 +174,7 @@ class Planner:
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
         pipelines = QuestionPipelines()
-        checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
+        checking: dict[Pipeline, list[tuple[Stage | None, array[int]]]] = {}  # None if every question is checked
         for place, question in enumerate(questions):
             if question_check is not None:
                 question_check.check(question)
@@ -174,17 +191,30 @@ class Planner:
             if pipeline not in checking:
                 stages = [planned.stage for planned in pipeline.plan.stages]
                 checking[pipeline] = [
-                    by_stage.setdefault(stage.name, (stage, array("L")))
+                    (
+                        None if type(stage).checks_question is Stage.checks_question else stage,
+                        by_stage.setdefault(stage.name, (stage, array("L")))[1],
+                    )
                     for stage in stages
                     if type(stage).before_run is not Stage.before_run
                 ]
-            for stage, places in checking[pipeline]:
-                if stage.checks_question(self._config, question):
+            for choosing, places in checking[pipeline]:
+                if choosing is None or choosing.checks_question(self._config, question):
                     places.append(place)
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         if problems:
             raise ConfigError([*problems])
         return Survey(by_stage, with_traits, pipelines)
+
+    def _reads_question(self, stage: Stage) -> bool:
+        """Return whether the question may decide if a stage is included. Otherwise, the configuration decides."""
+        if type(stage).included is Stage.included:
+            return False
+        try:
+            stage.included(self._config, cast("Question", _AnyQuestion()))
+        except (_QuestionRead, Exception):  # an error is reported with the plan of each question
+            return True
+        return False
 
     def _selection_key(self, question: Question) -> Hashable:
         """Return a cache key for the stages that apply to a question. Returns None if a stage raises an error."""
