@@ -50,10 +50,10 @@ class StageListener(Protocol):
 class Pipeline:
     """The runner of a plan, for many items concurrently.
 
-    Each item may take up to `item_timeout` seconds. None means no limit.
+    Each item may take up to `item_timeout` seconds. None means no limit. Without a `listener`, nothing is observed.
     """
 
-    def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
+    def __init__(self, plan: Plan, listener: StageListener | None, item_timeout: float | None = None) -> None:
         self.plan = plan
         self.item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
@@ -128,7 +128,7 @@ class Pipeline:
         terminated, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
-        logs = logger.isEnabledFor(logging.INFO)
+        listener, logs = self._listener, logger.isEnabledFor(logging.INFO)
         values: list[dict[str, Any]] = []
         try:
             for planned in stages:
@@ -139,7 +139,7 @@ class Pipeline:
                         logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
                     values.append({**self._constant_values[planned.name], "status": "skipped", "reason": skip.why})
                     continue
-                finished = self._listener.stage_started(planned.name, state.item)
+                finished = listener.stage_started(planned.name, state.item) if listener is not None else None
                 began = time.monotonic()
                 error = await self._execute(planned, state, context, task)
                 elapsed = time.monotonic() - began
@@ -171,8 +171,9 @@ class Pipeline:
             return None
         if error is not None and not stage.runs_after_error:
             return Skip(f"{error.stage} failed")
+        own, shared = state.artifacts, state.parent.artifacts if state.parent is not None else {}
         for key, producer in planned.producers:
-            if not state.has(key.name):
+            if key.name not in own and key.name not in shared:
                 return Skip(f"{key.name} is missing because {producer} did not run")
         try:
             answer = stage.should_run(context)

@@ -78,7 +78,7 @@ class QuestionPipelines(Sequence[Pipeline]):
     def without_observers(self) -> QuestionPipelines:
         """Return a copy in which the pipelines have no observers."""
         quiet = QuestionPipelines()
-        quiet._distinct = [Pipeline(pipeline.plan, NO_OBSERVERS, pipeline.item_timeout) for pipeline in self._distinct]
+        quiet._distinct = [Pipeline(pipeline.plan, None, pipeline.item_timeout) for pipeline in self._distinct]
         quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
         quiet._by_question = self._by_question
         return quiet
@@ -227,7 +227,8 @@ class Planner:
             raise PlanError(blocked)
         if id(plan) not in self._pipelines:
             limit = self._config.section(EngineSettings).item_timeout
-            self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
+            listener = self._observers if self._observers.observes_stages else None
+            self._pipelines[id(plan)] = Pipeline(plan, listener, limit)
         return self._pipelines[id(plan)]
 
 
