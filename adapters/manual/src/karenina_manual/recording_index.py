@@ -117,7 +117,8 @@ class Mismatches:
     last: int = 0
 
     def messages(self) -> Iterator[str]:
-        """Yield messages about questions without a recording and recordings without a question.
+        """Yield messages about questions without a recording or with an empty one, and about recordings without a
+        question.
 
         There is no message about `later`.
         """
@@ -239,10 +240,10 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row)))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Compare the recordings with a run's questions, in which a question's replicates are consecutive.
+        """Return which of the questions in `asked` lack a recording, and which recordings belong to no question in
+        `asked` or `others`.
 
-        `asked` are the run's questions. `others` are questions that are not part of the run; recordings for them are
-        accepted.
+        A question's replicates are consecutive in `asked`. `others` are questions that are not part of the run.
         """
         found = Mismatches()
         used: tuple[set[str], set[str]] = set(), set()
@@ -281,7 +282,7 @@ class RecordingIndex:
         texts.add(compose(text))
 
     def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
-        """Describe the recordings for which neither the id nor the text is in `used`."""
+        """Return descriptions of the recordings for which neither the id nor the text is in `used`."""
         unused: dict[int, tuple[str, Recording]] = {}
         indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
         for index, names in indexes:
@@ -301,10 +302,11 @@ class RecordingIndex:
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Find a question's recording, first by id, then by text, then by the text's digest.
+        """Return a question's recording, found by its id, its text or the text's digest. Raises `RecordingMissing` if
+        there is none.
 
-        A recording for this replicate takes precedence over one for all replicates. Raises `RecordingMissing` if there
-        is no recording, or if there are different ones for the same text. An empty or null recording counts as missing.
+        A recording for this replicate takes precedence over one for all replicates. Also raises `RecordingMissing` if
+        there are different ones for the same text. An empty or null recording counts as missing.
         """
         recording, value = self._find_recording(question_id, text, replicate)
         if isinstance(value, str):
@@ -312,7 +314,7 @@ class RecordingIndex:
         return replace(_to_answer(value), patch=recording.patch, digests=recording.digests)
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
-        """Return a question's recordings, and whether they were found by its text."""
+        """Return a question's recordings, which may be none, and whether they were found by its text."""
         recordings = self._by_id.get(compose(question_id)) if question_id else None
         if recordings is not None:
             return recordings, False
@@ -355,7 +357,7 @@ class RecordingIndex:
             )
         value = _select_replicate(first, replicate, sought)
         if value is None:
-            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place})")
+            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place}); record the answer again")
         if _is_empty(value) and first.patch is None:
             raise EmptyRecording(sought, first.place)
         return first, value
@@ -369,7 +371,7 @@ def _replicates_of(recorded: Recording) -> Iterable[int]:
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
-    """Return the value for one replicate. A value without `replicates` is for all replicates.
+    """Return a recording's value for one replicate. A value without `replicates` is for all replicates.
 
     Raises `RecordingMissing` if there are too few replicates.
     """
@@ -407,7 +409,7 @@ def _check_shape(recorded: Recording) -> None:
 
 
 def _to_answer(value: Any) -> Answer:
-    """Convert recorded text or a recorded conversation. Raises `TraceFormatError` if it cannot be read."""
+    """Convert recorded text or a recorded conversation to an `Answer`. Raises `TraceFormatError` if this fails."""
     if isinstance(value, str):
         return Answer(value)
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
@@ -449,10 +451,11 @@ def is_digest(key: str) -> bool:
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Parse a string that contains a conversation (JSON or messages). Any other value is unchanged.
+    """Parse a string that contains a conversation, unless `delimited` is False, and return any other value unchanged.
 
-    Items of `replicates` are parsed one by one. If `delimited` is False, nothing is parsed. If it is None, a string
-    that could be either a conversation or an answer raises `AdapterConfigError`, whose message contains `place`.
+    The conversation is in JSON, or consists of messages with headings or roles. Items of `replicates` are parsed one by
+    one. If `delimited` is None, a string that could be either a conversation or an answer raises `AdapterConfigError`,
+    whose message contains `place`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
@@ -481,7 +484,8 @@ def parse_headings(value: Any) -> Any:
 
 
 def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
-    """Return the patch in a row, or in the file that it names, if any. `model_patch` is the name in SWE-bench.
+    """Return the patch in a row's `patch` or `model_patch` (as in SWE-bench), or in the file that its `patch_file`
+    names, or None.
 
     Raises `AdapterConfigError` if it is not text, or if the file cannot be read.
     """

@@ -70,7 +70,7 @@ class Section:
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` for all keys that are not in `known`, suggesting similar keys."""
+        """Raise `BenchmarkFileError` if there are keys that are not in `known`, suggesting similar keys."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return

@@ -21,7 +21,7 @@ from karenina_engine.calls.reply_json import dump_json_bytes
 from karenina_engine.model_settings import map_models, model_settings
 from karenina_toolkit.files.bounded_files import FileError, open_file, open_only_below, read_bytes
 from karenina_toolkit.files.safe_paths import stays_below
-from karenina_toolkit.files.source_digest import FolderLookup, digest_folders
+from karenina_toolkit.files.source_digest import digest_folders, source_folders
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Fingerprints:
     def __init__(self, config: VerificationConfig, plugins: Plugins, trust: Trust) -> None:
         self._plugins = plugins
         self._trust = trust
-        self._folders = FolderLookup(config)
+        self._settings_of = config
         self._models: dict[int, bytes] = {}
         self._config = digest_json(self._settings(config))
         self._common: dict[tuple[int, int, int], tuple[object, bytes]] = {}
@@ -108,7 +108,7 @@ class Fingerprints:
 
     async def read_folders(self, question: Question, plan: Plan) -> None:
         """Compute the digests of the question's folders in a thread, so that `compute` does not block."""
-        folders = self._folders.find(plan, question)
+        folders = source_folders(plan, self._settings_of, question)
         if folders and (id(question), id(plan)) not in self._questions:
             self._note(question, plan, await to_thread.run_sync(digest_folders, folders))
 
@@ -136,10 +136,10 @@ class Fingerprints:
         entry = self._questions.get(at)
         if entry is not None:
             return entry[1]
-        return self._note(question, plan, digest_folders(self._folders.find(plan, question)))
+        return self._note(question, plan, digest_folders(source_folders(plan, self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
-        """Compute and cache the digests of a question. If the cache is full, the oldest entry is dropped."""
+        """Compute, cache and return the digests of a question. If the cache is full, the oldest entry is dropped."""
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()
@@ -193,7 +193,7 @@ class Fingerprints:
 
 
 def _described(value: object) -> object:
-    """Return a question's turns with their attachments described as in `Message.to_dict`."""
+    """Return turns, or a part of them, with attachments as dicts (see `Attachment.to_dict`) and tuples as lists."""
     if isinstance(value, Attachment):
         return value.to_dict()
     if isinstance(value, Mapping):

@@ -16,7 +16,7 @@ from karenina_engine.progress.observers import ItemStarted
 from karenina_engine.results.kept_files import ItemFiles
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.port_factory import PortFactory
-from karenina_toolkit.files.source_digest import FolderLookup
+from karenina_toolkit.files.source_digest import source_folders
 from karenina_toolkit.kept_files import keeping_files
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class ItemRunner:
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
         self._parts = parts
         self._panel = panel
+        self._run_name = parts.config.core.run_name
         self._port_factory = PortFactory(parts)
-        self._folders = FolderLookup(parts.config)
 
     @property
     def calls(self) -> CallRunner:
@@ -58,7 +58,7 @@ class ItemRunner:
         """Generate an answer, have the judges with the given indexes evaluate it, and yield the index and result of
         each judge as they end. An item that the budget does not cover is silently left out.
         """
-        sources = self._folders.find(task.pipeline.plan, task.question)
+        sources = source_folders(task.pipeline.plan, self._parts.config, task.question)
         whole = self._item(task, None, sources)
         try:
             with self._parts.observers.answer_events(whole):
@@ -85,7 +85,7 @@ class ItemRunner:
     async def _judge_all(
         self, task: AnswerTask, answer: State, judges: Sequence[int], answer_files: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Have the judges evaluate an answer concurrently, and yield their results as they arrive."""
+        """Have the judges evaluate an answer concurrently, and yield each judge's index and result as it arrives."""
         judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, answer_files)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):
@@ -139,16 +139,15 @@ class ItemRunner:
 
     def _item(self, task: AnswerTask, judge: ModelConfig | None, sources: tuple[SourceFolder, ...]) -> Item:
         """Return the item for an answer, or for an answer and its judge, whose result depends on `sources`."""
-        config = self._parts.config
         return Item(
             question=task.question,
             answering_model=task.answering_model,
             parsing_model=judge,
             replicate=task.replicate,
-            config=config,
+            config=self._parts.config,
             ports=self._port_factory,
             trust=self._parts.trust,
-            run_name=config.core.run_name,
+            run_name=self._run_name,
             order=task.order,
             sources=sources,
         )

@@ -94,7 +94,7 @@ class ResumeState:
         await self.fingerprints.read_folders(task.question, task.pipeline.plan)
 
     def is_done(self, task: AnswerTask) -> bool:
-        """Return whether all items of an answer have results that are still valid. This counts nothing."""
+        """Return whether all items of an answer have valid results, or the run is a replay. This counts nothing."""
         if self.journal.replaying:
             return True
         stored = [

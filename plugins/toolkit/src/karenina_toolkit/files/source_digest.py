@@ -10,44 +10,30 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import RunError, describe_error
 from karenina_core.models.ports import SourceFolder
-from karenina_core.stages.stage import Stage
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
-    from karenina_core.plan import Plan, PlannedStage
+    from karenina_core.plan import Plan
 
 MOST_READ: Final = 10_000_000_000
 """The maximum number of bytes to hash in a folder. After that, only sizes and modification times are used."""
 
 
-class FolderLookup:
-    """Finds the folders that affect the results of questions. It remembers which stages of each plan name folders."""
-
-    def __init__(self, config: VerificationConfig) -> None:
-        self._config = config
-        self._stages: dict[int, tuple[Plan, list[PlannedStage]]] = {}
-
-    def find(self, plan: Plan, question: Question) -> tuple[SourceFolder, ...]:
-        """Return the folders outside the benchmark that affect the result of `question`. Raises `RunError` if a stage
-        fails to return its folders, because stored results cannot be checked without them.
-        """
-        known = self._stages.get(id(plan))
-        if known is None:
-            naming = [one for one in plan.stages if type(one.stage).source_folders is not Stage.source_folders]
-            known = self._stages[id(plan)] = plan, naming
-        if not known[1]:
-            return ()
-        folders: list[SourceFolder] = []
-        for planned in known[1]:
-            try:
-                folders += planned.stage.source_folders(self._config, question)
-            except Exception as error:
-                raise RunError(
-                    f"{planned.name} of {planned.distribution} {planned.version} failed to name the folders on which "
-                    f"the result of question {question.id!r} depends: {describe_error(error)}"
-                ) from error
-        return tuple(folders)
+def source_folders(plan: Plan, config: VerificationConfig, question: Question) -> tuple[SourceFolder, ...]:
+    """Return the folders outside the benchmark that affect the result of `question`. Raises `RunError` if a stage fails
+    to return its folders, because stored results cannot be checked without them.
+    """
+    folders: list[SourceFolder] = []
+    for planned in plan.naming_folders:
+        try:
+            folders += planned.stage.source_folders(config, question)
+        except Exception as error:
+            raise RunError(
+                f"{planned.name} of {planned.distribution} {planned.version} failed to name the folders on which "
+                f"the result of question {question.id!r} depends: {describe_error(error)}"
+            ) from error
+    return tuple(folders)
 
 
 def digest_folders(sources: Iterable[SourceFolder]) -> str:
