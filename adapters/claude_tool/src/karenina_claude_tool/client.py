@@ -53,10 +53,11 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Convert an SDK error to a `PortError` by its class and HTTP status, with `secrets` and `prompt` masked.
+    """Convert an SDK error except a timeout to a `PortError` by its class and HTTP status, with `secrets` and `prompt`
+    masked.
 
-    Errors of other classes are invalid requests, which are permanent. Timeouts must be handled by the caller, who knows
-    the limit.
+    Errors of other classes are invalid requests, which are permanent. Timeouts are handled by the caller, who knows the
+    limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -271,11 +272,11 @@ def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mappin
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]
     elif body.get("tools"):
         body["tools"] = [*body["tools"][:-1], {**body["tools"][-1], "cache_control": mark}]
-    if not grows or not conversation:
+    if not grows or not conversation or conversation[-1]["role"] != "user":
         return conversation
     *before, last = conversation
     content = [*last["content"][:-1], {**last["content"][-1], "cache_control": mark}]
-    return [*before, {**last, "content": content}] if last["role"] == "user" else conversation
+    return [*before, {**last, "content": content}]
 
 
 def _custom_headers(text: str) -> Iterator[tuple[str, str]]:

@@ -58,10 +58,11 @@ if TYPE_CHECKING:
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Convert `messages` to chat messages. Reasoning is omitted, and a tool's failure only shows in its content.
+    """Convert `messages` to chat messages without reasoning, in which each attachment is a placeholder until they are
+    sent.
 
-    The contents of attachments are filled in when the messages are sent. Tool messages consist of text only, so the
-    attachments of tool results follow them in a user message.
+    A tool's failure only shows in its content. Tool messages consist of text only, so the attachments of tool results
+    follow them in a user message.
     """
     wire: list[dict[str, Any]] = []
     pending: list[dict[str, Any]] = []

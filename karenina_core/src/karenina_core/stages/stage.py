@@ -168,12 +168,12 @@ class Stage:
         """
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
-        """Check for problems that would make items fail, before a run makes any calls. Return the models that the stage
-        will call, with the ports they must have, and the services that are not available. By default, there are none.
+        """Raise `ValueError` for problems that would make items fail, before a run makes any calls. Return the models
+        that the stage will call, with the ports they must have, and missing services. By default, there are none.
 
         `questions` are those for which `checks_question` is true. `trust` determines which of their code may be
-        executed. The run checks the returned models, and always checks the judge's `judge_ports`. Raise `ValueError`
-        for any other problem. Warnings may be logged.
+        executed. The run checks the returned models, and always checks the judge's `judge_ports`. Warnings may be
+        logged.
         """
         return ()
 

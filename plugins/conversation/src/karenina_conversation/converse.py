@@ -154,10 +154,11 @@ class Converse(Stage):
 
     @staticmethod
     async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
-        """Alternate between the model and the user until one side ends or fails, and record the conversation. If the
-        user's side fails, the item's error is set.
+        """Alternate between the model, or its recorded turns, and the user until one side ends or fails, and record the
+        conversation. The item gets an error if the user's side fails, and fails if a limit of turns says so.
 
-        Recorded answers are replayed as long as the user's messages match.
+        Recorded answers are replayed as long as the user's messages match. What a simulated user said is taken from the
+        recording, too.
         """
         messages = first_messages(context)
         turns: list[ModelTurn] = []
@@ -169,6 +170,7 @@ class Converse(Stage):
         brief = cast("QuestionFields", context.question_settings).user
         stated = turn.conversation or {}
         stopped: EndReason | RecordedEnd | None = None
+        failed = False
         if context.answer_is_recorded():
             (_, turn), *recorded = split_recorded(turn)
             if brief is not None:  # what the user said is recorded, too, and in exports of ours also why it stopped
@@ -186,6 +188,7 @@ class Converse(Stage):
                 if brief is not None and isinstance(user, Script) and isinstance(following, NextTurn):
                     refuse_recorded(following.said, taken[-1])
             except NoNextTurn as error:
+                failed = True
                 context.mark_error(str(error), Outcome.STAGE_ERROR)
                 if isinstance(error, SimulatedUserFailed):
                     context.set_result_field("user_fault", error.fault)
@@ -225,7 +228,8 @@ class Converse(Stage):
         if brief is None:
             context.offer_value("conversation.reached", None, why="a script has no goal")
             return
-        why = "the simulated user gave no usable reply"
+        broke_off = ended is None and not failed
+        why = "the conversation broke off" if broke_off else "the simulated user gave no usable reply"
         if context.answer_is_recorded():
             why = "the recording does not state whether its user reached the goal"
         context.offer_value("conversation.reached", reached, why=why)

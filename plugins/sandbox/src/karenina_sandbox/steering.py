@@ -247,9 +247,8 @@ def _top_level(source: Path, patch: Patch, run: Sequence[str]) -> set[str]:
 
 
 def _has_tests(folder: str, source: Path, added: Patch) -> bool:
-    """Return whether a folder directly contains tests, in the source or because a check adds Python files to it.
-
-    The workspace itself ("") does not count.
+    """Return whether a folder in the workspace directly contains tests, in the source or because a check adds Python
+    files to it. It is False for the workspace itself ("").
     """
     if not folder:
         return False

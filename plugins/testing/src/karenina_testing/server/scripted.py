@@ -258,8 +258,8 @@ class ScriptedServer:
         listening = await self._loop.create_server(lambda: Connection(self), sock=door, ssl=self._tls, backlog=4096)
         name = f"[{self._host}]" if ":" in self._host else self._host
         self.url = f"{'http' if self._tls is None else 'https'}://{name}:{door.getsockname()[1]}{self._path}"
-        ready()
         try:
+            ready()
             await self._over.wait()
         finally:
             listening.close()

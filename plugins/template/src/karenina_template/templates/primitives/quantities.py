@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import product
 from typing import ClassVar, Final
 
 from pydantic import Field
@@ -43,6 +44,7 @@ from karenina_template.templates.primitives.values import above_by, text_of
 from karenina_toolkit.folding import fold
 
 _HUNDRED: Final = Decimal(100)
+_TWO_WAYS: Final = "a number can be read in two ways because its mark may be a decimal mark or a thousands separator"
 _EXPONENT: Final = re.compile(r"[-^\u207b][0-9\u00b9\u00b2\u00b3]")
 _NOUN: Final = re.compile(r"(?![A-Z]{2,3}\Z)[^\W\d_][^\W\d_'-]{2,}[^\s]*")
 """A word that may be what is counted, not a symbol such as *x*, *i* or *AM*."""
@@ -315,25 +317,29 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     if a number is within the other's range or limit, or if only another reading is equal.
     """
     number, right = value.numbers[0], truth.numbers[0]
+    if value.high and truth.high:
+        if (number, value.high[0]) == (right, truth.high[0]):
+            return True
+        same = set(value.numbers) & set(truth.numbers) and set(value.high) & set(truth.high)
+        return bool(same) and Undecided(_TWO_WAYS)
     if value.high or truth.high:
-        if value.high and truth.high:
-            return (number, value.high[0]) == (right, truth.high[0])
-        (low, high), single = ((number, value.high[0]), right) if value.high else ((right, truth.high[0]), number)
-        return low <= single <= high and Undecided(
+        bounds, single = (value, truth) if value.high else (truth, value)
+        readings = product(bounds.numbers, single.numbers, bounds.high)
+        return any(low <= tested <= high for low, tested, high in readings) and Undecided(
             "either the value or the ground truth is a range, and the other is a number within that range"
         )
     if value.sign != truth.sign:
-        limits = [(value.sign, number, right), (truth.sign, right, number)]
-        fits = all(_is_within(sign, limit, tested) for sign, limit, tested in limits)
+        fits = any(
+            _is_within(value.sign, one, other) and _is_within(truth.sign, other, one)
+            for one, other in product(value.numbers, truth.numbers)
+        )
         return fits and Undecided("either the value or the ground truth is a limit, and the other is within that limit")
     if number == right:
         return True
     other = not set(value.numbers).isdisjoint(truth.numbers)
     if other and any(-number in (*value.numbers, *truth.numbers) for number in value.numbers):
         return Undecided("a number in brackets may be negative")
-    return other and Undecided(
-        "a number can be read in two ways because its mark may be a decimal mark or a thousands separator"
-    )
+    return other and Undecided(_TWO_WAYS)
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
