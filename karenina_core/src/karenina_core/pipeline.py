@@ -171,9 +171,8 @@ class Pipeline:
             return None
         if error is not None and not stage.runs_after_error:
             return Skip(f"{error.stage} failed")
-        own, shared = state.artifacts, state.parent.artifacts if state.parent is not None else {}
         for key, producer in planned.producers:
-            if key.name not in own and key.name not in shared:
+            if not state.has(key.name):
                 return Skip(f"{key.name} is missing because {producer} did not run")
         try:
             answer = stage.should_run(context)
@@ -273,10 +272,9 @@ def _executed_values(
     usage, notes = calls.usage, calls.notes or CallNotes()
     values["seconds"] = round(notes.work_seconds(elapsed), SECONDS_DIGITS)
     if usage is not NO_USAGE or calls.failed or notes.retries or notes.keys:
-        values["calls"] = usage.calls
+        values["calls"], values["failed_calls"], values["retries"] = usage.calls, calls.failed, notes.retries
         values["input_tokens"], values["output_tokens"] = usage.input_tokens, usage.output_tokens
-        values["retries"], values["failed_calls"], values["call_keys"] = notes.retries, calls.failed, notes.keys
-        values["waited"] = round(notes.waited + notes.queued, SECONDS_DIGITS)
+        values["waited"], values["call_keys"] = round(notes.waited + notes.queued, SECONDS_DIGITS), notes.keys
     return values
 
 

@@ -111,7 +111,7 @@ class ParsingStage(Stage):
         no valid template.
         """
         from karenina_template.question_template import may_need_judge, template_of
-        from karenina_template.templates import TemplateError
+        from karenina_template.templates.errors import TemplateError
 
         if not super().needs_judge(config, question, trust) or not may_need_judge(question):
             return False

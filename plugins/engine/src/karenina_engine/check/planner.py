@@ -87,6 +87,10 @@ class QuestionPipelines(Sequence[Pipeline]):
         """Return the number of questions."""
         return len(self._by_question)
 
+    def __iter__(self) -> Iterator[Pipeline]:
+        """Return an iterator over the pipelines of all questions."""
+        return map(self._distinct.__getitem__, self._by_question)
+
     @overload
     def __getitem__(self, place: int) -> Pipeline: ...
     @overload
@@ -157,7 +161,7 @@ class Planner:
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
         pipelines = QuestionPipelines()
-        checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
+        checking: dict[Pipeline, list[tuple[Stage | None, array[int]]]] = {}  # None if every question is checked
         for place, question in enumerate(questions):
             if question_check is not None:
                 question_check.check(question)
@@ -174,12 +178,15 @@ class Planner:
             if pipeline not in checking:
                 stages = [planned.stage for planned in pipeline.plan.stages]
                 checking[pipeline] = [
-                    by_stage.setdefault(stage.name, (stage, array("L")))
+                    (
+                        None if type(stage).checks_question is Stage.checks_question else stage,
+                        by_stage.setdefault(stage.name, (stage, array("L")))[1],
+                    )
                     for stage in stages
                     if type(stage).before_run is not Stage.before_run
                 ]
-            for stage, places in checking[pipeline]:
-                if stage.checks_question(self._config, question):
+            for choosing, places in checking[pipeline]:
+                if choosing is None or choosing.checks_question(self._config, question):
                     places.append(place)
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         if problems:
