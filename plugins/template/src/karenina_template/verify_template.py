@@ -14,6 +14,9 @@ from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
 from karenina_template.question_template import known_values_of, template_of
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
+from karenina_template.templates.comparison import Comparison
+from karenina_template.templates.errors import InvalidAnswer
+from karenina_template.templates.primitives.named_files import files_of
 from karenina_template.turns import field_turns, read_turns
 from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.stage_support import skip_if_failed
@@ -89,7 +92,6 @@ class VerifyTemplate(Stage):
         because their items end in an error.
         """
         from karenina_template.templates import TemplateError
-        from karenina_template.templates.primitives import files_of
 
         seen: set[str] = set()
         problems: list[str] = []
@@ -134,8 +136,6 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext, bound: BoundTemplate) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
-        from karenina_template.templates.primitives.named_files import files_of
-
         answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
         text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         conversation = context.find_artifact(CONVERSATION)
@@ -164,9 +164,6 @@ class VerifyTemplate(Stage):
         Exceptions from `verify_granular()` are only recorded. Exceptions from the class's own `field_results()` and
         `field_scores()` propagate.
         """
-        from karenina_template.templates.comparison import Comparison
-        from karenina_template.templates.errors import InvalidAnswer
-
         comparison = Comparison(answer)
         try:
             passed = comparison.passed()
