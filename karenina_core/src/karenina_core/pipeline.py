@@ -11,7 +11,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from traceback import walk_tb
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -30,6 +30,7 @@ from karenina_core.text import replace_surrogates
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.plan import Plan, PlannedStage
+    from karenina_core.stages.state import StageCalls
 
 logger = logging.getLogger("karenina")
 
@@ -49,10 +50,10 @@ class StageListener(Protocol):
 class Pipeline:
     """The runner of a plan, for many items concurrently.
 
-    Each item may take up to `item_timeout` seconds. None means no limit.
+    Each item may take up to `item_timeout` seconds. None means no limit. Without a `listener`, nothing is observed.
     """
 
-    def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
+    def __init__(self, plan: Plan, listener: StageListener | None, item_timeout: float | None = None) -> None:
         self.plan = plan
         self.item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
@@ -127,25 +128,28 @@ class Pipeline:
         terminated, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
+        listener, logs = self._listener, logger.isEnabledFor(logging.INFO)
         values: list[dict[str, Any]] = []
         try:
             for planned in stages:
                 context = VerificationContext(state, planned)
                 skip = self._skip(planned, state, context, task)
                 if skip is not None:
-                    logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
-                    skipped = {"status": "skipped", "reason": skip.why}
-                    values.append({**self._constant_values[planned.name], **skipped})
+                    if logs:
+                        logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
+                    values.append({**self._constant_values[planned.name], "status": "skipped", "reason": skip.why})
                     continue
-                finished = self._listener.stage_started(planned.name, state.item)
+                finished = listener.stage_started(planned.name, state.item) if listener is not None else None
                 began = time.monotonic()
                 error = await self._execute(planned, state, context, task)
                 elapsed = time.monotonic() - began
-                executed = _executed_values(context, error, elapsed)
+                if error is None and logs:
+                    logger.info("[%s] %s done", state.item.question.id, planned.name)
+                executed = _executed_values(self._constant_values[planned.name], context.own_calls, error, elapsed)
                 state.started += elapsed - executed["seconds"]
-                values.append({**self._constant_values[planned.name], **executed})
+                values.append(executed)
                 if finished is not None:
-                    finished(StageRecord(**values[-1]))
+                    finished(StageRecord(**executed))
         finally:
             for folder in list(state.workspaces):
                 await state.leave_workspace(folder)
@@ -174,8 +178,9 @@ class Pipeline:
             answer = stage.should_run(context)
             if answer:
                 return None
-            why = answer.why if isinstance(answer, Skip) else "should_run() returned False"
-            return Skip(replace_surrogates(str(why)))
+            skip = answer if isinstance(answer, Skip) else Skip("should_run() returned False")
+            why = replace_surrogates(str(skip.why))
+            return skip if why is skip.why else Skip(why)
         except BaseException as failure:
             if is_interrupt(failure, task):
                 raise
@@ -188,7 +193,7 @@ class Pipeline:
         Interrupts propagate (see `is_interrupt`). `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
-        earlier = state.first_error()
+        earlier = state.error
         try:
             waiting = stage.execute(context)
             if waiting is not None and inspect.isawaitable(waiting):
@@ -196,17 +201,16 @@ class Pipeline:
                     await waiting
                 else:
                     await _in_time(waiting, state.deadline, ItemTimeout(self.item_timeout or 0.0))
-            if context.calls.no_recorded_reply is not None:
-                raise context.calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
-            raised = state.first_error()
-            if raised is earlier:
+            if (calls := context.own_calls) is not None and calls.no_recorded_reply is not None:
+                raise calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
+            raised = state.error
+            if raised is earlier or raised is not state.first_error():
                 if not planned.writes <= state.artifacts.keys():
                     missing = sorted(planned.writes - state.artifacts.keys())
                     raise MissingProduct(
                         f"stage {planned.name} of {planned.distribution} ran without setting {', '.join(missing)}; "
                         "set every artifact in `produces` (to None if there is no value)"
                     )
-                logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None
         except BaseException as failure:
             if is_interrupt(failure, task):
@@ -255,28 +259,23 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
         raise
 
 
-def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the record values of a stage that was executed. They only describe model calls if there were any."""
-    calls = context.calls
-    usage, notes = calls.usage, calls.notes
-    values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error}
-    if notes is None:
-        if usage is NO_USAGE and not calls.failed:
-            return {**values, "seconds": round(elapsed, SECONDS_DIGITS)}
-        notes = CallNotes()
-    values["seconds"] = round(notes.work_seconds(elapsed), SECONDS_DIGITS)
-    if usage is NO_USAGE and not (calls.failed or notes.retries or notes.keys):
+def _executed_values(
+    constant: Mapping[str, Any], calls: StageCalls | None, error: str | None, elapsed: float
+) -> dict[str, Any]:
+    """Return the record values of a stage that was executed. They only describe model calls if there were any.
+    `constant` contains the values that are the same for every item.
+    """
+    values = {**constant, "status": "failed" if error is not None else "ran", "error": error}
+    if calls is None:
+        values["seconds"] = round(elapsed, SECONDS_DIGITS)
         return values
-    return {
-        **values,
-        "calls": usage.calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "retries": notes.retries,
-        "waited": round(notes.waited + notes.queued, SECONDS_DIGITS),
-        "failed_calls": calls.failed,
-        "call_keys": notes.keys,
-    }
+    usage, notes = calls.usage, calls.notes or CallNotes()
+    values["seconds"] = round(notes.work_seconds(elapsed), SECONDS_DIGITS)
+    if usage is not NO_USAGE or calls.failed or notes.retries or notes.keys:
+        values["calls"], values["failed_calls"], values["retries"] = usage.calls, calls.failed, notes.retries
+        values["input_tokens"], values["output_tokens"] = usage.input_tokens, usage.output_tokens
+        values["waited"], values["call_keys"] = round(notes.waited + notes.queued, SECONDS_DIGITS), notes.keys
+    return values
 
 
 def _constant_values(planned: PlannedStage) -> dict[str, Any]:

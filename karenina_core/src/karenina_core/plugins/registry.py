@@ -256,6 +256,9 @@ class Plugins:
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
         """Call `hook` on the given plugin only. Returns None if the plugin does not implement the hook."""
+        caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook, None)
+        if caller is not None and all(one.plugin is not plugin for one in caller.get_hookimpls()):
+            return None  # making a caller for one plugin takes longer than looking
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
@@ -266,8 +269,8 @@ class Plugins:
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` on all hook owners, or only on the owners of the given plugin's hooks. If the call raises an
-        exception, the owner is listed as failed.
+        """Call the function `offered` of each hook owner's module that has one, or only of the owners of the given
+        plugin's hooks. If the call raises an exception, the owner is listed as failed.
         """
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:

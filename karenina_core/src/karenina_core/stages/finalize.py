@@ -171,7 +171,7 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Convert `value` to JSON, handling its parts separately down to a depth of `levels`.
+    """Return `value` as a JSON-compatible value, with its parts converted separately down to a depth of `levels`.
 
     Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
     by a string that names its type. Parts below `levels` are not replaced separately.
@@ -197,9 +197,8 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
         if level is None:
             continue
         for name, value in level.artifacts.items():
-            if value is not None and name in _RESULT_FIELDS:
-                place, field = _RESULT_FIELDS[name]
-                sections.setdefault(place, {})[field] = value
+            if value is not None and (place := _RESULT_FIELDS.get(name)) is not None:
+                sections.setdefault(place[0], {})[place[1]] = value
         for section, values in level.fields.items():
             sections.setdefault(section, {}).update(values)
     return sections
@@ -228,7 +227,7 @@ def _extracted_values(state: State) -> dict[str, Any]:
     filled: dict[str, list[str]] = {}
     for field, name in bound.sources.items():
         filled.setdefault(name, []).append(field)
-    known = {name: value for name, value in state.all_values().items() if name in filled}
+    known = {name: value for name, value in state.all_values().items() if name in filled} if filled else {}
     return {
         "known_values": {name: value.model_copy(update={"fields": filled[name]}) for name, value in known.items()}
         or None,
@@ -282,7 +281,7 @@ def _metadata(state: State) -> dict[str, Any]:
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     now = datetime.now(UTC).isoformat(timespec="microseconds")
     identity = "\x1f".join((question.id, item.answering_model.id, judge.id, now, str(item.replicate)))
-    answered = sum(record.seconds for record in state.parent.records) if state.parent is not None else 0.0
+    answered = sum([record.seconds for record in state.parent.records]) if state.parent is not None else 0.0
     answering, servers = item.answering_model, item.answering_model.mcp_urls_dict or {}
     return {
         "question_id": question.id,

@@ -111,7 +111,7 @@ class ParsingStage(Stage):
         no valid template.
         """
         from karenina_template.question_template import may_need_judge, template_of
-        from karenina_template.templates import TemplateError
+        from karenina_template.templates.errors import TemplateError
 
         if not super().needs_judge(config, question, trust) or not may_need_judge(question):
             return False
@@ -157,11 +157,13 @@ class ParsingStage(Stage):
                 context.mark_error(f"{error}{cure}", Outcome.PARSE_ERROR)
                 return
             answers.append(answer)
-            values |= {name: getattr(answer, name) for name in bound.judge_fields}
+            if by_turn:
+                values |= {name: getattr(answer, name) for name in bound.judge_fields}
         if not parts:
             self.without_judge(context)
-        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
-        context.set_artifact(PARSED_ANSWER, whole.bind_again(values, response) if by_turn else answers[0])
+        if by_turn:
+            answers = [whole.bind_again(values, context.get_artifact(Keys.RAW_LLM_RESPONSE))]
+        context.set_artifact(PARSED_ANSWER, answers[0])
 
 
 def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:
@@ -187,7 +189,7 @@ async def fill_template(
     check: Callable[[BaseAnswer, str], None] | None = None,
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Have the judge fill the template, and return the reply with the template bound to the question's ground truths.
+    """Ask the judge to fill the template, and return the reply with the template bound to the question's ground truths.
     If its values do not agree with the response, the judge is asked again. Raises `PortError` or `StructuredError`,
     like `ask`.
 
@@ -203,7 +205,9 @@ async def fill_template(
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
-        """Bind the template. Raises an exception if its dates or values do not agree with the response."""
+        """Return the template bound to `values`. Raises an exception if its dates or values do not agree with the
+        response.
+        """
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """Create an exit code with a meaning."""
+        """Create an exit code with the number `code` and the given meaning."""
         status = int.__new__(cls, code)
         status._value_ = code
         status.meaning = meaning
@@ -184,6 +184,11 @@ def _console_class() -> type[Console]:
     from karenina_terminal.styled_text import WholeText
 
     class PipeSafeConsole(Console):
+        @cached_property
+        def is_terminal(self) -> bool:
+            """Whether the console writes to a terminal. rich would look at the environment each time."""
+            return super().is_terminal
+
         def on_broken_pipe(self) -> None:
             """Raise `BrokenPipeError`. By default, rich would exit with code 1, which has another meaning here."""
             raise BrokenPipeError
@@ -194,19 +199,19 @@ def _console_class() -> type[Console]:
                 super().print(*objects, **options)
                 return
             if len(objects) == 1 and isinstance(objects[0], WholeText):  # rich would take as long as its layout
-                text = objects[0].text
+                lines = objects[0].lines
             else:
                 with self.capture() as captured:
                     super().print(*objects, **options)
-                text = captured.get()
-            self.file.write("\n".join([line.rstrip(" ") for line in text.split("\n")]))
+                lines = captured.get().split("\n")
+            self.file.write("\n".join([line.rstrip(" ") for line in lines]))
             self.file.flush()
 
     return PipeSafeConsole
 
 
 def _console(*, stderr: bool) -> Console:
-    """Create a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
+    """Return a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
     `COLUMNS` is not set, its size is `_PIPE_WIDTH` by `_PIPE_HEIGHT`.
     """
     console = _console_class()(stderr=stderr, highlight=False)

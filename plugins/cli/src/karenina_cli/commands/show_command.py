@@ -106,13 +106,15 @@ def show(
                 loaded, (result for at, (_, result) in enumerate(read) if is_selected(at, result))
             ):
                 screen.note(f"Warning: {text}.")
-        everything, selected = Totals(), Totals()
+        everything = Totals()
+        selected = Totals() if question or outcome else everything
         printer = _Printer(screen, files, count, loaded, full=full, all_failures=full or bool(question))
         results = []
         for at, (file, result) in enumerate(read):
             everything.add(result)
             if is_selected(at, result):
-                selected.add(result)
+                if selected is not everything:
+                    selected.add(result)
                 if as_json:
                     results.append(result_json(result))
                 elif not quiet:
@@ -225,7 +227,9 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 
 
 def _matching_items(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
-    """Return the positions of the items that `word` matches, or an error message if it matches none or too many."""
+    """Return the positions of the items whose number, id or question `word` matches, or an error message unless it is
+    clear.
+    """
     word = compose(word)
     digits = word.removeprefix("#")
     is_number = digits.isdecimal() and digits.isascii()

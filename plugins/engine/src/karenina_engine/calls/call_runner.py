@@ -85,25 +85,31 @@ class CallRunner:
         """Make a call, or reuse the reply to an identical call, stored or in flight. Raises `PortError` if the call
         fails or its reply cannot be stored, and `OverBudget` if the budget does not cover the call.
 
-        Without a reply store, replies are never reused. To make the call, `send` is called, more than once if there are
-        retries.
+        Without a reply store, replies are never reused, and the files that the call keeps are not collected for it. To
+        make the call, `send` is called, more than once if there are retries. The notes also get the time during which
+        at least one call was open.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
-        _note_open_calls(notes, 1)
+        if notes.open_calls == 0:
+            notes.open_seconds -= time.monotonic()
+        notes.open_calls += 1
         try:
             store = self.reply_store
             if store is not None:
                 notes.keys.append(call.key.hex())
-            if store is not None and (stored := await self._find(call, store)) is not None:
-                cached: R = self._from_cache(call, stored)
-                return cached
+                if (stored := await self._find(call, store)) is not None:
+                    cached: R = self._from_cache(call, stored)
+                    return cached
             outcome: CallOutcome | None = None
             began = time.monotonic()
             try:
-                with collect_call_files() as collected:
+                if store is None:
                     reply = await self._dispatch(call, send)
+                else:
+                    with collect_call_files() as collected:
+                        reply = await self._dispatch(call, send)
+                    outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
                 self._count_reply(call, reply)
-                outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
             except PortError as error:
                 self.tally.failed += not call.composite
                 outcome = CallOutcome(None, error, call.notes)
@@ -117,7 +123,9 @@ class CallRunner:
                     await self._store(call, outcome, store)
             return reply
         finally:
-            _note_open_calls(notes, -1)
+            notes.open_calls -= 1
+            if notes.open_calls == 0:
+                notes.open_seconds += time.monotonic()
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
         """Return the outcome of an identical call. If one is in flight, wait for it. If there is no identical call,
@@ -139,10 +147,10 @@ class CallRunner:
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
-        """Store the outcome of a call and pass it on to the calls waiting for it.
+        """Store the outcome of a call and pass it on to the calls waiting for it. It is None if the call was cancelled.
+        Raises `PortError` if the outcome cannot be stored.
 
-        If `outcome` is None, the call was cancelled, and one of the waiting calls will be made instead. Raises
-        `PortError` if the outcome cannot be stored.
+        After a cancelled call, one of the waiting calls will be made instead.
         """
         mine = self._in_flight[call.key]
         self.storing += 1
@@ -326,15 +334,6 @@ class CallRunner:
             if self.ledger is not None:
                 self.ledger.record_cached(call, cached.reply.usage)
         return cached.reply
-
-
-def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Add to the notes the time during which at least one call was open. Call this with a `change` of 1 when a call
-    starts and -1 when it ends.
-    """
-    if notes.open_calls == max(0, -change):
-        notes.open_seconds -= change * time.monotonic()
-    notes.open_calls += change
 
 
 @dataclass(slots=True)

@@ -101,6 +101,8 @@ def as_text(value: Any, none: str = NOTHING) -> str:
         return none
     if isinstance(value, str):
         return clean(value) or '""'
+    if isinstance(value, bool):  # as many truths are; encoding it takes ten times as long
+        return "true" if value else "false"
     return clean(_READABLE.encode(value))
 
 
@@ -146,7 +148,9 @@ def select_results(results: Results, most: int) -> tuple[list[VerificationResult
 
 
 def set_html(results: Results, totals: Summarized) -> str:
-    """Return the summary and a table of at most `MAX_ROWS` results as HTML."""
+    """Return as HTML the summary and a table of all results, or of at most `MAX_ROWS` that are not correct if there are
+    more.
+    """
     shown, several = select_results(results, MAX_ROWS)
     groups = group_table(totals.summary())
     return render_html(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.catalog import install_command
@@ -45,10 +46,11 @@ class Table:
         return {column.name: [row[column.name] for row in rows] for column in self.columns}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with the types `string`, `Int64`, `Float64` and `boolean`, and times in UTC.
+        """Return a pandas DataFrame with the types `string`, `Int64`, `Float64` and `boolean`, and times in UTC. Raises
+        `LibraryMissing` if pandas is not installed.
 
         All of these types can represent missing values. Columns of type `texts` contain lists, and columns of type
-        `json` contain JSON text. Raises `LibraryMissing` if pandas is not installed.
+        `json` contain JSON text.
         """
         try:
             import pandas
@@ -109,18 +111,25 @@ class Table:
 
 
 def result_table(results: Iterable[VerificationResult], name: str = "results", only: Set[str] = frozenset()) -> Table:
-    """Return a table of results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`.
+    """Return a table of results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`. Raises `ConfigError`
+    for other names of tables.
 
     `only` contains the names of the columns; by default, the table has all of them. Each iteration over the rows reads
-    `results` again. Raises `ConfigError` for other names of tables.
+    `results` again.
     """
     table = _TABLES.get(name)
     if table is None:
         raise ConfigError([unknown_table(name, _TABLES)])
     of_table, rows_of = table
     if only:
-        of_table = tuple(column for column in of_table if column.name in only)
+        of_table = _choose_columns(name, frozenset(only))
     return Table(name, of_table, lambda: (make_row(of_table, row) for result in results for row in rows_of(result)))
+
+
+@lru_cache
+def _choose_columns(table: str, names: frozenset[str]) -> columns.Columns[Any]:
+    """Return the columns of a table of results that have one of the given names."""
+    return tuple(column for column in _TABLES[table][0] if column.name in names)
 
 
 def unknown_table(name: str, known: Iterable[str]) -> str:

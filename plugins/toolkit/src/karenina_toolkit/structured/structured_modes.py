@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeVar
@@ -113,7 +112,8 @@ async def with_best_mode(
     while True:
         mode = next((candidate for candidate in modes if not memory.refuses(candidate, shape)), modes[-1])
         last = mode == modes[-1]
-        async with nullcontext() if last or mode in memory.accepted else memory.turn(mode, shape):
+        test = None if last or mode in memory.accepted else await memory.start_test(mode, shape)
+        try:
             if memory.refuses(mode, shape) and not last:
                 continue
             try:
@@ -129,6 +129,9 @@ async def with_best_mode(
             else:
                 memory.accepted.add(mode)
                 return result, mode
+        finally:
+            if test is not None:
+                memory.end_test(mode, test)
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
@@ -202,30 +205,30 @@ class _ServerModes:
         marks.add(shape.mark)
         return lambda: marks.discard(shape.mark)
 
-    @asynccontextmanager
-    async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Let one call at a time test a mode. The others wait until the result is known or they run out of time."""
-        own: _ModeTest | None = None
+    async def start_test(self, mode: StructuredMode, shape: _SchemaKey) -> _ModeTest | None:
+        """Return the test of a mode, to pass to `end_test`, if this call has to make it, or None. One call at a time
+        tests a mode. The others wait here until the result is known or they run out of time.
+        """
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
             if mode not in self.tests:
-                own = self.tests[mode] = _ModeTest(asyncio.get_running_loop().time() + PATIENCE)
-                break
+                test = self.tests[mode] = _ModeTest(asyncio.get_running_loop().time() + PATIENCE)
+                return test
             if not await self.tests[mode].wait(patience):
                 break
-        try:
-            yield
-        finally:
-            if own is not None:
-                del self.tests[mode]
-                own.ended.set()
+        return None
+
+    def end_test(self, mode: StructuredMode, test: _ModeTest) -> None:
+        """End the test of a mode, and wake the calls that wait for its result."""
+        del self.tests[mode]
+        test.ended.set()
 
 
 _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]] = WeakKeyDictionary()
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return the modes that a server has accepted and rejected in this run."""
+    """Return the modes that a server has accepted and rejected in this run, as an object that all its callers share."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

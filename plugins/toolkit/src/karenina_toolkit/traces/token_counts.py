@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karenina_core.models.ports import Usage
-from karenina_toolkit.replies.reply_bounds import MOST_TOKENS, read_token_count
+from karenina_toolkit.replies.reply_bounds import MOST_TOKENS, read_token_count, sanitize_usage
 
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")
@@ -41,10 +41,18 @@ def read_usage(data: Any) -> Usage:
 
     Some servers only include reasoning in the total, so the output is at least the total minus the input.
     """
-    if not isinstance(data, Mapping):
+    if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)
-    counts: dict[str, int] = {}
-    _count(data, counts)
+    counts: dict[str, int] = {}  # the largest count of each kind
+    parts: list[Mapping[str, Any]] = [data]
+    for part in parts:
+        for name, value in part.items():
+            if (kind := _KINDS.get(name)) is not None:
+                number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
+                if value is not None and number >= counts.get(kind, 0):
+                    counts[kind] = number
+            elif name in _DETAILS and isinstance(value, (dict, Mapping)):
+                parts.append(value)  # the loop over the parts reaches it later
     prompt, output, total = counts.get("input"), counts.get("output", 0), counts.get("total", 0)
     cached, reasoning = counts.get("cached", 0), counts.get("reasoning", 0)
     written = max(counts.get("written", 0), counts.get("5m", 0) + counts.get("1h", 0))
@@ -55,26 +63,8 @@ def read_usage(data: Any) -> Usage:
     output = max(output, total - prompt)
     if reasoning > output:
         output += reasoning
-    return Usage(
-        min(prompt, MOST_TOKENS),
-        min(output, MOST_TOKENS),
-        min(cached, MOST_TOKENS),
-        min(reasoning, MOST_TOKENS),
-        calls=1,
-        cache_write_tokens=min(written, MOST_TOKENS),
-    )
-
-
-def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts in an object and its details to `counts`. The largest count of each kind is kept."""
-    for name, value in data.items():
-        kind = _KINDS.get(name)
-        if kind is not None:
-            number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
-            if value is not None and number >= counts.get(kind, 0):
-                counts[kind] = number
-        elif name in _DETAILS and isinstance(value, Mapping):
-            _count(value, counts)
+    usage = Usage(prompt, output, cached, reasoning, 1, written)
+    return usage if max(prompt, output) <= MOST_TOKENS else sanitize_usage(usage)
 
 
 def larger_usage(before: Any, after: Any) -> Any:
