@@ -138,6 +138,15 @@ LEFT: Final[dict[str, Left]] = {
     f"{CLAUDE_CLI}::test_a_broken_connection_is_not_tried_again_by_the_port": Left(
         "one setting keeps the CLI from retries; test_a_failed_request_is_not_repeated_by_the_port shows it"
     ),
+    f"{CLAUDE_CLI}::test_a_failed_call_leaves_the_port_usable": Left(
+        "each call has its own process: nothing of a port is open between calls"
+    ),
+    f"{CLAUDE_CLI}::test_usage_is_what_the_server_counted": Left(
+        "TestAgent::test_usage_is_the_sum_of_all_turns counts with the same reader of its stream"
+    ),
+    "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_parser.py::test_a_schema_reaches_the_server_as_it_is": Left(
+        "the CLI gets the same placeholder in place of each", "too long.*"
+    ),
     "adapters/local/tests/test_local_live.py::TestAgent::test_an_agent_that_takes_too_long_is_a_time_out": Left(
         "the loop of all agents has the time limit; test_openai_contract.py::TestAgent holds it"
     ),

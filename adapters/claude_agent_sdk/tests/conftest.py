@@ -8,12 +8,11 @@ import pytest
 from repeated_contracts import leave_to_release
 
 # What all ports share stands in one module, so it is held through one port, and what differs by the agent too.
-THROUGH_THE_AGENT_TOO = {
-    "test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind",
-    "test_a_silent_server_is_a_timeout_without_leftovers",
-}
+# A cancelled agent is in `test_a_cancelled_run_leaves_nothing_behind`, and one that ends while tools are under way in
+# `test_a_time_out_keeps_the_trace_and_leaves_nothing_behind`.
+THROUGH_THE_AGENT_TOO = {"test_a_silent_server_is_a_timeout_without_leftovers"}
 CHOSEN = {
-    "test_a_status_decides_the_category": {"401-permanent", "529-server"},
+    "test_a_status_decides_the_category": {"401-permanent"},
     "test_a_failed_request_is_not_repeated_by_the_port": {"429"},
     "test_a_redirection_is_an_error_and_is_not_followed": {"307"},
     "test_a_reply_that_is_none_is_the_servers_fault": {"{}"},
@@ -26,7 +25,7 @@ CHOSEN = {
     "test_no_secret_is_in_an_error_or_a_log": {"401"},
     "test_the_turn_limit_is_exact_and_keeps_the_trace": {"2"},
 }
-"""One parameter of each kind."""
+"""One parameter of each kind. A failure of the server is that of `test_a_failure_keeps_the_trace_and_the_usage`."""
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark, BenchmarkFileError
@@ -322,6 +322,7 @@ cells = st.builds(
 )
 
 
+@settings(max_examples=settings().max_examples // 2)  # each is a column of many templates
 @given(st.lists(cells, max_size=25), st.booleans())
 def test_any_column_becomes_templates_that_accept_their_truths(column: list[Cell], any_of: bool) -> None:
     done = declare_answers(column, any_of=any_of, exact=True)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from karenina_benchmark import Benchmark
@@ -118,6 +118,7 @@ def without_clashes(benchmark):
 
 
 @pytest.mark.parametrize("ending", [".jsonld", ".yaml"])
+@settings(max_examples=settings().max_examples // 2)  # for each of two formats
 @given(benchmark=benchmarks().filter(without_clashes))
 def test_a_saved_benchmark_loads_unchanged(tmp_path, ending, benchmark):
     file = tmp_path / f"benchmark{ending}"

@@ -29,20 +29,20 @@ def two_hundred() -> Jury:
     return Jury(values)
 
 
-@pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the result file of a run on 200 answers, with its journal beside it."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the result file of a run on 200 answers, with its journal beside it. Tests only read them."""
+    folder = tmp_path_factory.mktemp("run")
     jury = two_hundred()
     prices = {id: {"input": 1, "output": 2} for id in ("a", "b", "strong")}
     with plugin_room.use_plugins(jury.plugins):
         jury.benchmark.run_verification(
             jury.config("a", "b", "strong", jury={"escalate_to": "strong"}, prices=prices),
-            journal=tmp_path / "run.journal",
-            output=tmp_path / "run.results.jsonl",
+            journal=folder / "run.journal",
+            output=folder / "run.results.jsonl",
             progress=False,
         )
-    return tmp_path / "run.results.jsonl"
+    return folder / "run.results.jsonl"
 
 
 def test_the_command_prints_the_jury_beside_its_judges(results: Path) -> None:
