@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -218,6 +219,22 @@ def test_a_server_without_token_counts_leaves_tokens_undecided() -> None:
 
     assert orders.known["answer.output_tokens"].why == "the server of 'm' counted no output tokens"
     assert orders.result.template.field_results == {"cost": None, "seconds": True, "tokens": None, "words": True}
+
+
+def test_tokens_that_a_server_does_not_count_are_not_shown_as_none() -> None:
+    orders = Orders(COST)
+    orders.models.say = lambda _messages, _info: LLMReply("Your order W12 is refunded.", Usage(calls=1))
+    ran = orders.run(*PRICES, model="scripted:m")
+    shutil.copy("orders.results.jsonl", "again.results.jsonl")
+    compared = orders.karenina("compare", "orders.results.jsonl", "again.results.jsonl")
+    rows = [" ".join(line.split()) for line in f"{ran.out}\n{compared.out}".splitlines()]
+
+    assert {
+        "Tokens not reported, 1 call",
+        "m GenerateAnswer all 1 - - - unknown",
+        "Tokens in - -",
+        "Tokens out - -",
+    } <= {*rows}
 
 
 def test_a_recording_has_the_values_of_its_conversation() -> None:

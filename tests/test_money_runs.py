@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_runs import run_karenina
 from servers import RecordingServer, recording_server
 from typer.testing import CliRunner
 
 from karenina import Benchmark
 from karenina_cli.app import build_app
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric
+from karenina_core.plugins import Plugins
 
 QUESTIONS = 60
 AT_ONCE = 4
@@ -155,6 +157,17 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(tmp_path: Path, monkeypatch:
     assert not estimate["complete"]
     assert "genai-prices" in estimate["prices"]["lists"]
     assert [path.name for path in tmp_path.iterdir()] == ["genes.jsonld"]
+
+
+@pytest.mark.parametrize("url", ["http://", "https:///v1", "http://:8000/v1", "http://[::1/v1", "http://h:99999/v1"])
+def test_dry_runs_and_doctor_refuse_a_url_to_which_nothing_can_be_sent(tmp_path: Path, url: str) -> None:
+    plugins = Plugins.discover()
+    dry = run_karenina("run", genes(tmp_path), "-a", f"openai:m@{url}", "--dry-run", plugins=plugins)
+    doctor = run_karenina("doctor", "-a", f"openai:m@{url}", plugins=plugins)
+
+    assert (dry.code, doctor.code) == (2, 2)
+    assert "answering model 'm': endpoint_base_url: the URL" in dry.err
+    assert "answering model 'm': endpoint_base_url: the URL" in doctor.out
 
 
 def test_an_answer_that_is_kept_is_not_estimated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

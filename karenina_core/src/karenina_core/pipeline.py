@@ -30,6 +30,7 @@ from karenina_core.text import replace_surrogates
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.plan import Plan, PlannedStage
+    from karenina_core.stages.state import StageCalls
 
 logger = logging.getLogger("karenina")
 
@@ -127,13 +128,15 @@ class Pipeline:
         terminated, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
+        logs = logger.isEnabledFor(logging.INFO)
         values: list[dict[str, Any]] = []
         try:
             for planned in stages:
                 context = VerificationContext(state, planned)
                 skip = self._skip(planned, state, context, task)
                 if skip is not None:
-                    logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
+                    if logs:
+                        logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
                     skipped = {"status": "skipped", "reason": skip.why}
                     values.append({**self._constant_values[planned.name], **skipped})
                     continue
@@ -141,7 +144,9 @@ class Pipeline:
                 began = time.monotonic()
                 error = await self._execute(planned, state, context, task)
                 elapsed = time.monotonic() - began
-                executed = _executed_values(context, error, elapsed)
+                if error is None and logs:
+                    logger.info("[%s] %s done", state.item.question.id, planned.name)
+                executed = _executed_values(context.own_calls, error, elapsed)
                 state.started += elapsed - executed["seconds"]
                 values.append({**self._constant_values[planned.name], **executed})
                 if finished is not None:
@@ -174,8 +179,9 @@ class Pipeline:
             answer = stage.should_run(context)
             if answer:
                 return None
-            why = answer.why if isinstance(answer, Skip) else "should_run() returned False"
-            return Skip(replace_surrogates(str(why)))
+            skip = answer if isinstance(answer, Skip) else Skip("should_run() returned False")
+            why = replace_surrogates(str(skip.why))
+            return skip if why is skip.why else Skip(why)
         except BaseException as failure:
             if is_interrupt(failure, task):
                 raise
@@ -188,7 +194,7 @@ class Pipeline:
         Interrupts propagate (see `is_interrupt`). `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
-        earlier = state.first_error()
+        earlier = state.error
         try:
             waiting = stage.execute(context)
             if waiting is not None and inspect.isawaitable(waiting):
@@ -196,17 +202,16 @@ class Pipeline:
                     await waiting
                 else:
                     await _in_time(waiting, state.deadline, ItemTimeout(self.item_timeout or 0.0))
-            if context.calls.no_recorded_reply is not None:
-                raise context.calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
-            raised = state.first_error()
-            if raised is earlier:
+            if (calls := context.own_calls) is not None and calls.no_recorded_reply is not None:
+                raise calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
+            raised = state.error
+            if raised is earlier or raised is not state.first_error():
                 if not planned.writes <= state.artifacts.keys():
                     missing = sorted(planned.writes - state.artifacts.keys())
                     raise MissingProduct(
                         f"stage {planned.name} of {planned.distribution} ran without setting {', '.join(missing)}; "
                         "set every artifact in `produces` (to None if there is no value)"
                     )
-                logger.info("[%s] %s done", state.item.question.id, planned.name)
                 return None
         except BaseException as failure:
             if is_interrupt(failure, task):
@@ -255,15 +260,12 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
         raise
 
 
-def _executed_values(context: VerificationContext, error: str | None, elapsed: float) -> dict[str, Any]:
+def _executed_values(calls: StageCalls | None, error: str | None, elapsed: float) -> dict[str, Any]:
     """Return the record values of a stage that was executed. They only describe model calls if there were any."""
-    calls = context.calls
-    usage, notes = calls.usage, calls.notes
     values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error}
-    if notes is None:
-        if usage is NO_USAGE and not calls.failed:
-            return {**values, "seconds": round(elapsed, SECONDS_DIGITS)}
-        notes = CallNotes()
+    if calls is None:
+        return {**values, "seconds": round(elapsed, SECONDS_DIGITS)}
+    usage, notes = calls.usage, calls.notes or CallNotes()
     values["seconds"] = round(notes.work_seconds(elapsed), SECONDS_DIGITS)
     if usage is NO_USAGE and not (calls.failed or notes.retries or notes.keys):
         return values

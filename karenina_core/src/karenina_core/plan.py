@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -165,6 +166,11 @@ class Plan:
         """Return the stages with the given scope (`answer` or `item`) in the order in which they run."""
         return tuple(planned for planned in self.stages if planned.stage.scope == scope)
 
+    @cached_property
+    def naming_folders(self) -> tuple[PlannedStage, ...]:
+        """The stages that name folders on which results depend (see `Stage.source_folders`)."""
+        return tuple(one for one in self.stages if type(one.stage).source_folders is not Stage.source_folders)
+
 
 def make_plan(
     offered: Iterable[RegisteredStage],
@@ -305,7 +311,11 @@ def _chain_revisers(
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    """Return a stage in the form that the pipeline needs. `producers` maps artifact names to stage names."""
+    """Return a selected stage with what the pipeline needs to know: what it waits for, and which artifacts it reads and
+    writes.
+
+    `producers` maps artifact names to stage names.
+    """
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}
     everything = stage.optional is ANY

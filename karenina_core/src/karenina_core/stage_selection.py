@@ -144,7 +144,7 @@ class StageSelection:
         self.problems.append(f"slot {slot.config_name} needs a stage, but none was selected{cure}")
 
     def take_included(self, here: Iterable[SelectedStage]) -> None:
-        """Select the stages in `here` that are included, and leave out the others."""
+        """Add each stage in `here` to `stages` if it is included in the plan, or else to `left_out` with the reason."""
         for offer in here:
             answer = self._is_included(offer)
             if answer:
@@ -172,7 +172,8 @@ class StageSelection:
         )
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
-        """Return whether a stage should be in the plan. If its `included` raises, it is not, and a problem is added.
+        """Return whether a stage should be in the plan, or a `Skip` with the reason why not. If its `included` raises
+        an exception, it is not in the plan, and a problem is added.
 
         A stage that does not define `included` is in the plan. The exception is a slot that takes only one stage,
         because installing a plugin must not change results by itself.
@@ -250,11 +251,10 @@ class StageSelection:
         return describe_missing_value(name, [pattern for other in self.candidates for pattern in other.stage.offers])
 
     def drop_unmet_stages(self, named: set[str]) -> None:
-        """Leave out stages that require artifacts that no selected stage produces, and those that then miss one of
-        theirs. If a stage must not be left out, it stays and a problem is added.
+        """Leave out stages that require an artifact of a stage that was left out, repeatedly. A stage that must not be
+        left out, or whose artifact no installed stage produces, stays, and a problem is added.
 
-        This is so if no installed stage produces the artifact, if the configuration names the stage (`named`), or if
-        the stage's slot must not be empty.
+        A stage must not be left out if the configuration names it (`named`), or if its slot must not be empty.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}

@@ -149,3 +149,16 @@ def test_a_server_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pyt
     assert "cannot reach http://127.0.0.1:9: " in done.err
     assert "import its file (parquet, JSONL or CSV)" in done.err
     assert "must be an https:// URL" in plain.err
+
+
+@pytest.mark.parametrize("option", ["--subset", "--split", "--server"])
+def test_options_of_datasets_are_refused_for_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sums.csv").write_text("question,answer\nWhat is 2 + 2?,4\n", "utf-8")
+    done = import_file("sums.csv", option, "http://localhost:1")
+
+    assert done.code == 2
+    assert "apply only to hf:NAME, not to files; remove these options" in done.err
+    assert not Path("out.yaml").exists()

@@ -87,6 +87,37 @@ def test_scenarios_are_each_test_with_each_set_of_variables() -> None:
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "Hola"
 
 
+@pytest.mark.parametrize(
+    ("of_config", "of_test", "own", "expected"),
+    [
+        (None, {}, None, ["default"]),
+        (None, {"disableDefaultAsserts": True}, None, []),
+        (None, {"disableDefaultAsserts": True}, "own", ["own"]),
+        (None, {"disableDefaultAsserts": "true"}, "own", ["default", "own"]),
+        ({}, {}, "own", ["default", "config", "own"]),
+        ({}, {"disableDefaultAsserts": True}, "own", ["config", "own"]),
+        ({}, {"disableDefaultAsserts": True}, None, ["config"]),
+        ({"disableDefaultAsserts": True}, {}, "own", ["default", "config", "own"]),
+    ],
+)
+def test_only_a_tests_own_option_leaves_out_the_default_assertions(
+    of_config: dict[str, Any] | None, of_test: dict[str, Any], own: str | None, expected: list[str]
+) -> None:
+    def asserted(value: str | None) -> dict[str, Any]:
+        return {"assert": [{"type": "llm-rubric", "value": value}]} if value is not None else {}
+
+    tests = [{"vars": {"q": "Which?"}, "options": of_test, **asserted(own)}]
+    scenario = {"config": [{"options": of_config, **asserted("config")}], "tests": tests}
+    what = {"tests": tests} if of_config is None else {"scenarios": [scenario]}
+    write_json(Path("c.json"), {"prompts": ["{{q}}"], "providers": [], "defaultTest": asserted("default"), **what})
+
+    done = import_file("c.json")
+
+    assert done.code == 0, done.err
+    (question,) = Benchmark.load("out.yaml")
+    assert [trait.description for trait in (question.rubric.traits if question.rubric else ())] == expected
+
+
 def test_lists_of_variables_are_combined() -> None:
     test = {"vars": {"a": ["x", "y"], "b": ["1", "2"]}, "assert": [{"type": "contains", "value": "{{a}}{{b}}"}]}
     whole = {**test, "options": {"disableVarExpansion": True, "prefix": "All: "}}

@@ -33,8 +33,10 @@ def result(
     keywords: Iterable[str] = (),
     judge_prompt: str | None = None,
     extracted: Mapping[str, Any] | None = None,
+    tokens: tuple[int, int] = (10, 3),
 ) -> VerificationResult:
     """Return the result of one item; a verdict of None means that the judge gave none."""
+    used = {"scope": "item", "input_tokens": tokens[0], "output_tokens": tokens[1], "calls": 1}
     return VerificationResult(
         metadata=VerificationResultMetadata(
             question_id=question,
@@ -55,7 +57,7 @@ def result(
             raw_llm_response=answer if answer is not None else f"{model} on {question}, {replicate}",
             verify_granular_result=granular,
             parsed_llm_response=dict(extracted) if extracted is not None else None,
-            usage_metadata={"parsing": {"scope": "item", "input_tokens": 10, "output_tokens": 3, "calls": 1}},
+            usage_metadata={"parsing": used, "total": used},
         ),
         rubric=VerificationResultRubric(agentic_trait_scores=dict(traits)) if traits is not None else None,
     )

@@ -320,6 +320,23 @@ def test_an_item_names_a_judge_only_if_there_was_one(context: BrowserContext, tm
     assert ("Judge" in facts.all_text_contents()) == (judge == "j")
 
 
+@pytest.mark.parametrize(
+    ("tokens", "in_item", "in_summary"),
+    [
+        ((10, 3), "13 in 1 calls", "1: 10 input and 3 output tokens"),
+        ((0, 0), "not reported in 1 calls", "1; their tokens were not reported"),
+    ],
+)
+def test_tokens_that_no_server_reported_are_not_shown_as_none(
+    context: BrowserContext, tmp_path: Path, tokens: tuple[int, int], in_item: str, in_summary: str
+) -> None:
+    page = write(tmp_path, [result("q1", True, tokens=tokens)])
+
+    assert in_item in OpenPage(context, page, "#item?at=1").part("metadata").locator("dd").all_text_contents()
+    calls = OpenPage(context, page, "#summary").page.locator("dl.facts dd").all_text_contents()
+    assert in_summary in [" ".join(text.split()) for text in calls]
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_hostile_texts_run_nothing_and_break_nothing(context: BrowserContext, hostile: Path, view: str) -> None:
     opened = OpenPage(context, hostile, view)

@@ -17,6 +17,7 @@ from karenina_template.templates import (
     TraceContains,
     VerifiedField,
 )
+from karenina_template.templates.base import Binding
 from karenina_template.templates.comparison import Comparison
 
 
@@ -63,7 +64,7 @@ def test_it_says_what_the_methods_of_the_answer_say(
     kind: type[Declared], name: str | None, year: float | None, response: str
 ) -> None:
     answer = kind.model_construct(name=name, year=year, sure=None)
-    answer._response = response
+    answer._binding = Binding(response=response)
 
     comparison = Comparison(answer)
     found = (comparison.passed(), comparison.granular(), comparison.results(), comparison.scores())

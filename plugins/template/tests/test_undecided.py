@@ -27,6 +27,7 @@ from karenina_template.templates import (
     VerifiedField,
     load_template,
 )
+from karenina_template.templates.base import Binding
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.sample_check import check_samples
@@ -356,7 +357,7 @@ def test_the_reverse_of_undecided_is_undecided(truth: bool) -> None:
         agrees: bool | None = VerifiedField("", ground_truth=truth, verify_with=Vague())
 
     answer = Answer()
-    answer._response = "perhaps"
+    answer._binding = Binding(response="perhaps")
 
     assert Comparison(answer).results() == {"agrees": None}
     assert Comparison(answer).passed() is None

@@ -24,7 +24,7 @@ __all__ = ["ClaudeAgentExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import the port classes. Importing them here allows listing the adapter without its SDK."""
+    """Return the port classes, importing them only now, so that the adapter can be listed without its SDK."""
     from karenina_claude_agent_sdk.agent import ClaudeAgent
     from karenina_claude_agent_sdk.ports import ClaudeAgentLLM, ClaudeAgentParser
 

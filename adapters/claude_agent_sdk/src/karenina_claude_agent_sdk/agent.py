@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`, or None if there are no tools.
+    """Return an MCP server that offers `tools`, or None without tools. `lost` gets the error if a tool's server has
+    ended.
 
-    If a tool's server has ended, `lost` is called with the error, and the CLI gets a failed result. Tools are called as
-    in all other adapters, so that failures have the same messages.
+    The CLI then gets a failed result. Tools are called as in all other adapters, so that failures have the same
+    messages.
     """
     if not tools:
         return None
@@ -85,9 +86,9 @@ class ClaudeAgent:
         self._runner = CLIRunner(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit.
+        """Run the agent until it answers or reaches a limit, and return its reply. Raises `PortError` if the run fails.
 
-        Raises `PortError` if the run fails. The error's `partial` contains the trace so far.
+        The error's `partial` contains the trace so far.
         """
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()
@@ -154,10 +155,11 @@ class _AgentTask:
         """The number of attachments that each request must contain."""
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Request the next turn, and return it if it calls tools and there are turns left.
+        """Request the next turn, and return it if it calls tools and there are turns left; otherwise end the run and
+        return None.
 
-        Otherwise, the run is over: its result or error is set in `end`, and None is returned. If the turn after tool
-        results stays empty, the run ends with an empty turn instead of an error.
+        The run's result or error is set in `end`. If the turn after tool results stays empty, the run ends with an
+        empty turn instead of an error.
         """
         async with self._asking:
             if self.end.done():
@@ -182,9 +184,9 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Record the tool results in a message, because no later request may contain them.
+        """Record the tool results in a message. Raises `CLIError` if the message says that the CLI has ended.
 
-        Results for subagents are ignored. Raises `CLIError` if the message says that the CLI has ended.
+        Results for subagents are ignored. The results are recorded here because no later request may contain them.
         """
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
@@ -210,14 +212,16 @@ class _AgentTask:
         )
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
-        """Record the tool results in a request, and return the next turn. The run's guard is used if there is one.
+        """Record the tool results in a request, and return the next turn, requested through the run's guard if there is
+        one.
 
         Raises `PortError` if the request fails, the CLI left out an attachment, or the trace is too long.
         """
         self._record_results(results_in(request))
         if count_attachments(request["messages"]) < self.attached:
             raise PortError(
-                f"{self._runner.where}: the Claude CLI left out an attachment, which it does if a picture is damaged",
+                f"{self._runner.where}: the Claude CLI left out an attachment, which it does if a picture is damaged; "
+                "save the picture again",
                 category=ErrorCategory.PERMANENT,
             )
         size = TraceSize()

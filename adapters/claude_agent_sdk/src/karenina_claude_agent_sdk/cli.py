@@ -98,9 +98,10 @@ class CLI:
     process: CLIProcess
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
-        """Send the conversation to the CLI, and yield the messages that follow its last message.
+        """Send the conversation to the CLI, and yield the messages that follow its last one. Raises `CLIError` when the
+        CLI ends.
 
-        The CLI reads one message at a time, and does not answer the earlier ones. Raises `CLIError` if the CLI ends or
+        The CLI reads one message at a time, and does not answer the earlier ones. `CLIError` is also raised if the CLI
         cannot be reached.
         """
         try:
@@ -130,10 +131,10 @@ class CLI:
 
 @asynccontextmanager
 async def start_cli(setting: CLISettings, endpoint: Endpoint) -> AsyncIterator[CLI]:
-    """Start a CLI that sends its requests to `endpoint`, in a temporary home directory.
+    """Start a CLI that sends its requests to `endpoint`, in a temporary home directory, and kill it at the end of the
+    block.
 
-    At the end of the block, the CLI is killed and the directory is removed. Raises `CLIError` if the CLI is not
-    installed or does not start.
+    The directory is then removed. Raises `CLIError` if the CLI is not installed or does not start.
     """
     home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: a cancellation would leave the folder behind
     try:
@@ -206,7 +207,7 @@ def _to_entry(entry: WireMessage) -> WireMessage:
 
 
 def _command(setting: CLISettings, home: Path) -> list[str]:
-    """Return the command that starts the CLI. The system prompt is written to a file in `home`.
+    """Write the system prompt to a file in `home`, and return the command that starts the CLI.
 
     Raises `CLIError` if the CLI is not installed.
     """
@@ -248,7 +249,9 @@ def _passed(names: Sequence[str]) -> dict[str, str]:
 
 
 def _environment(setting: CLISettings, url: str) -> dict[str, str]:
-    """Return the CLI's environment, apart from its folders: the settings for the run. The API key is a placeholder."""
+    """Return the CLI's environment variables, except those for folders: passed ones, fixed ones, `url` and a
+    placeholder for the API key.
+    """
     return {
         **_passed(setting.extra.pass_env),
         **_FIXED,

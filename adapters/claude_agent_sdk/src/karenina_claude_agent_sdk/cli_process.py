@@ -64,9 +64,11 @@ class CLIProcess(Transport):
             raise CLIConnectionError("the process has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the CLI's messages until `close` is called, skipping lines that do not start with an object.
+        """Yield the CLI's messages until `close` is called, skipping other lines. Raises `CLIConnectionError` if the
+        CLI ends.
 
-        Raises `CLIConnectionError` if the CLI ends, or writes a line that is too long or not JSON.
+        Lines that do not start with an object are skipped. Also raises `CLIConnectionError` if a line is too long or
+        not JSON.
         """
         process = self._process
         if process is None or process.stdout is None:
@@ -131,7 +133,7 @@ class CLIProcess(Transport):
 
 
 async def _wait_for_end(process: Process) -> None:
-    """Wait up to `_LONGEST_END` seconds for a killed process to end.
+    """Wait up to `_LONGEST_END` seconds for a killed process to end, then give up.
 
     Its pipes are read, because asyncio waits until they are closed.
     """

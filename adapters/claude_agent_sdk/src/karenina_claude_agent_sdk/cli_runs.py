@@ -54,7 +54,8 @@ class ModelProxy:
         self._folder: TemporaryDirectory[str] | None = None
 
     async def start(self, *, on_socket: bool) -> Path | None:
-        """Start the proxy if it is not running. With `on_socket`, return the unix socket on which it listens too.
+        """Start the proxy if it is not running. With `on_socket`, return the unix socket on which it then listens too,
+        otherwise None.
 
         Raises `OSError` if it cannot listen.
         """
@@ -109,7 +110,7 @@ class ModelProxy:
             folder.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Return the response to a request. Its status is 404 if the run or path is unknown.
+        """Answer a request with the reply of its run, or with status 404 if the run or path is unknown.
 
         If the run is over, there is no response.
         """
@@ -129,7 +130,7 @@ class ModelProxy:
             asked.cancel()
 
     async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
-        """Return the reply as an event stream, with pings until the reply arrives."""
+        """Send the reply as an event stream, with pings until the reply arrives, and return the finished response."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:
@@ -178,10 +179,10 @@ class CLIRunner:
         self._model_proxy = ModelProxy()
 
     async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
-        """Run the CLI on a conversation until `work.end` is done, and return its result.
+        """Run the CLI on a conversation until `work.end` is done, and return its result. Raises `PortError` if the CLI
+        fails.
 
-        Raises the `PortError` in `work.end`. Also raises `PortError` if the last message is not from the user, or if
-        the CLI fails.
+        Also raises the `PortError` in `work.end`, and one if the last message is not from the user.
         """
         if not wire or wire[-1]["role"] != "user":
             raise PortError(

@@ -30,10 +30,11 @@ _STOPS: dict[FinishReason, str] = {
 
 
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
-    """Return the system prompt, and the other messages in the format of the Messages API.
+    """Return the system prompt, and the other messages in the format of the Messages API, with a prefix for tools in
+    `brought`.
 
     Consecutive messages from the same side are merged. Empty text and reasoning are omitted, and so are messages
-    without anything else. `brought` contains the names of the run's tools, which get a prefix in the CLI.
+    without anything else. `brought` contains the names of the run's tools, which have a prefix in the CLI.
     """
     system: list[str] = []
     wire: list[WireMessage] = []
@@ -72,7 +73,7 @@ def count_attachments(wire: Sequence[WireMessage]) -> int:
 
 
 def turn_of(reply: WireMessage) -> Turn:
-    """Convert a reply to a turn, removing the CLI's prefix from tool names. `wire` is the original reply.
+    """Convert a reply to a turn, removing the CLI's prefix from tool names. The turn's `wire` is the original reply.
 
     Raises `ValueError` with the reason if the content cannot be read.
     """
@@ -126,9 +127,8 @@ def plain_tool_name(name: str) -> str:
 
 
 def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
-    """Return a message's content blocks without its reasoning. The text may be blank.
-
-    Tools in `brought` get the CLI's prefix.
+    """Return a message's content blocks without its reasoning, with the CLI's prefix for tools in `brought`. Text may
+    be blank.
     """
     if message.role == "tool":
         failed = {"is_error": True} if message.is_error else {}
@@ -152,7 +152,9 @@ def _blocks_of(message: Message, brought: Sequence[str]) -> list[WireMessage]:
 
 
 def _block_of(attachment: Attachment, number: int) -> WireMessage:
-    """Return the block for the attachment at this place of its message. Its contents are filled in when it is sent."""
+    """Return the block for attachment `number` of a message, counted from 1. Its contents are filled in when it is
+    sent.
+    """
     source = {"type": "base64", "media_type": attachment.media_type, "data": Contents(attachment)}
     if attachment.media_type == "application/pdf":
         return {"type": "document", "source": source, "title": neutral_name(number)}
@@ -165,9 +167,10 @@ def _is_blank(block: WireMessage) -> bool:
 
 
 def reply_of(turn: Turn, brought: Sequence[str]) -> WireMessage:
-    """Return a turn as a Messages API reply: the original reply, or an equivalent one without usage.
+    """Return a turn's original reply or, without one, an equivalent reply in which tools in `brought` have the CLI's
+    prefix.
 
-    `brought` contains the names of the run's tools, which get a prefix in the CLI.
+    The equivalent reply contains no usage.
     """
     if isinstance(turn.wire, dict):
         return turn.wire

@@ -24,10 +24,10 @@ class ServerReportedError(Exception):
 
 
 def read_reply(raw: bytes) -> WireMessage:
-    """Read the reply in a response body, which is JSON or an event stream.
+    """Read the reply in a response body, which is JSON or an event stream. Raises `ServerReportedError` if the reply is
+    an error, and `ValueError` with the reason if it is invalid.
 
-    Raises `ServerReportedError` if the reply is an error, and `ValueError` with the reason if it is invalid. Missing
-    fields may also raise `KeyError`, `TypeError` or `AttributeError`.
+    Missing fields may also raise `KeyError`, `TypeError` or `AttributeError`.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
@@ -64,7 +64,7 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 
 def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
-    """Split a block into the block without its content, and the deltas that add the content.
+    """Return a block without its content, and the deltas that add this content to it.
 
     Blocks of types without deltas are unchanged.
     """
@@ -130,10 +130,11 @@ def _collect_delta(
     written: dict[int, list[str]],
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
-    """Add a delta's content to `written` (arguments, by block) or `deltas` (text, by block and field).
+    """Add an event's delta to `written` (arguments, by block) or `deltas` (text, by block and field), or ignore it if
+    it is of another type.
 
-    Other deltas are ignored. Strings are joined only at the end, which is faster. Raises `ValueError` if the delta
-    belongs to no block in `content`.
+    Strings are joined only at the end, which is faster. Raises `ValueError` if the delta belongs to no block in
+    `content`.
     """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):
@@ -156,9 +157,8 @@ def _event_data(text: str) -> Iterator[str]:
 
 
 def _check_reply(reply: Any) -> WireMessage:
-    """Return the reply unchanged.
-
-    Raises `ValueError` if it has no content, and `ServerReportedError` if it is an error.
+    """Return the reply unchanged. Raises `ValueError` if it has no content, and `ServerReportedError` if it is an
+    error.
     """
     if not isinstance(reply, dict):
         raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type

@@ -68,7 +68,8 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in `ANTHROPIC_API_KEY`. Returns None if there is none.
+    """Return the model's own API key or else, if it may be sent to the model's server, the one in `ANTHROPIC_API_KEY`,
+    if any.
 
     A key from the environment is sent only to Anthropic, to the server in `ANTHROPIC_BASE_URL`, and to localhost.
     Otherwise, someone else's benchmark could send it anywhere.
@@ -110,7 +111,7 @@ def unavailable() -> str | None:
 
 
 def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
-    """Return the attachments that the CLI passes on to the Messages API, with their limits.
+    """Return the media types of attachments that the CLI passes on to the Messages API, each with its limits.
 
     It accepts images of up to 5 MB in base64, which are 3.9 MB in a file
     (https://platform.claude.com/docs/en/build-with-claude/vision, November 2026).
@@ -133,7 +134,7 @@ def check(model: ModelConfig) -> None:
     if model.temperature is not None and (model.temperature > 1 or extra.thinking == "adaptive"):
         raise AdapterConfigError(
             f"model {model.id!r}, temperature: the Messages API accepts values from 0 to 1, and no temperature with "
-            "adaptive thinking"
+            "adaptive thinking; correct or remove the temperature"
         )
     cli = cli_of(extra)
     if cli is None or not os.access(cli, os.X_OK):

@@ -53,10 +53,10 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Convert an SDK error to a `PortError`, based on its class and HTTP status.
+    """Convert an SDK error to a `PortError` by its class and HTTP status, with `secrets` and `prompt` masked.
 
-    `secrets` and `prompt` are masked. Errors of other classes are invalid requests, which are permanent. Timeouts must
-    be handled by the caller, who knows the limit.
+    Errors of other classes are invalid requests, which are permanent. Timeouts must be handled by the caller, who knows
+    the limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -98,10 +98,10 @@ class Client:
         self._closed = False
 
     async def ask(self, messages: Sequence[Message], **fields: Any) -> Turn:
-        """Send messages, with `fields` added to the request, and return the reply.
+        """Send messages with `fields` added to the request, and return the reply, continued if the server pauses it.
 
-        If the server pauses a reply, it is continued up to `_MOST_PAUSES` times, and then returned unfinished. Raises
-        `PortError` if a request fails or its reply cannot be used.
+        It is continued up to `_MOST_PAUSES` times, and then returned unfinished. Raises `PortError` if a request fails
+        or its reply cannot be used.
         """
         system, wire = to_wire(messages)
         reply = await self.post(messages, system, wire, **fields)
@@ -125,11 +125,11 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> Turn:
-        """Send `system` and `wire`, the encoded form of `messages`, and return the reply.
+        """Send `system` and `wire`, the encoded `messages`, and return the reply. Set `grows` if more turns will
+        follow, to cache this one.
 
-        Set `grows` if the conversation will continue and is worth caching. `fields` replace those in `extra.body`,
-        except that `output_config` is merged. A paused reply is not continued. Raises `PortError` if the request fails
-        or its reply cannot be used.
+        `fields` replace those in `extra.body`, except that `output_config` is merged. A paused reply is not continued.
+        Raises `PortError` if the request fails or its reply cannot be used.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -178,7 +178,8 @@ class Client:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
-        """Return the JSON object in a response body, or raise `PortError` if it is anything else, or a proxy's error.
+        """Return the JSON object in a response body. Raises `PortError` if it is anything else, or if it reports an
+        error.
 
         `messages` are masked in the error.
         """
@@ -218,7 +219,9 @@ class Client:
                     mounts={"all://": None, "http://": None, "https://": None} if here else {},
                 )
             except (ImportError, ValueError):  # the error's text can contain the proxy URL
-                problem = "the proxy set in the environment has an unsupported scheme or is not a URL"
+                problem = (
+                    "the proxy set in the environment has an unsupported scheme or is not a URL; correct or unset it"
+                )
                 raise PortError(f"{self.where}: {problem}", category=ErrorCategory.PERMANENT) from None
             # An explicit key, even an empty one, prevents the SDK from searching for credentials.
             self._sdk = AsyncAnthropic(
@@ -258,11 +261,11 @@ def _tls() -> ssl.SSLContext:
 
 
 def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
-    """Mark what the server should cache: the system prompt or, without one, the tools.
+    """Mark the system prompt (or, without one, the tools) in `body` for caching, and return the conversation, marked if
+    it `grows`.
 
-    With `grows`, the conversation is marked too if its last message is from the user. `body` is changed in place, and
-    the conversation is copied if it is marked. The server caches everything up to a mark, and tools come before the
-    system prompt.
+    The conversation is copied and marked only if its last message is from the user. The server caches everything up to
+    a mark, and tools come before the system prompt.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]
@@ -276,7 +279,7 @@ def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mappin
 
 
 def _custom_headers(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the headers in `ANTHROPIC_CUSTOM_HEADERS`, skipping lines without a colon."""
+    """Yield the names and values of the headers in `text`, one on each line, skipping lines without a colon."""
     for line in text.split("\n"):
         name, colon, value = line.partition(":")
         if colon:

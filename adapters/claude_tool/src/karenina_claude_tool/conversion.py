@@ -20,7 +20,7 @@ Block = dict[str, Any]
 
 
 def join_turns(before: Turn, after: Turn) -> Turn:
-    """Join a paused reply, `before`, with its continuation, `after`.
+    """Return a paused reply, `before`, joined with its continuation, `after`.
 
     Text, reasoning, notes and usage are added up. Everything else, such as tool calls, is taken from `after`.
     """
@@ -34,7 +34,7 @@ def join_turns(before: Turn, after: Turn) -> Turn:
 
 
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the system prompt, and the other messages in the format of the Messages API.
+    """Return the system prompt, and the other messages, without their reasoning, in the format of the Messages API.
 
     Consecutive messages from the same side, such as tool results and the user message after them, are merged. Reasoning
     is omitted, because the API requires its signature, which is not stored. Empty assistant messages are omitted
@@ -52,10 +52,11 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Add `blocks` to the last message of a conversation if it has the same role, otherwise in a new message.
+    """Append `blocks` to `wire`: to its last message if that has the same role, otherwise as a new message. Blank text
+    is omitted.
 
-    The API rejects empty text, so it is omitted. An empty user message is kept, because the request would change
-    without it. Lone surrogates are replaced.
+    The API rejects blank text. A blank user message is kept, because the request would change without it. Lone
+    surrogates are replaced.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
@@ -114,7 +115,9 @@ def _blocks_of(message: Message) -> list[Block]:
 
 
 def block_of(attachment: Attachment, number: int) -> Block:
-    """Return the block for the attachment at this place of its message. Its contents are filled in when it is sent."""
+    """Return the block for attachment `number` of a message, counted from 1. Its contents are filled in when it is
+    sent.
+    """
     source = {"type": "base64", "media_type": attachment.media_type, "data": Contents(attachment)}
     if attachment.media_type == "application/pdf":
         return {"type": "document", "source": source, "title": neutral_name(number)}
@@ -122,7 +125,9 @@ def block_of(attachment: Attachment, number: int) -> Block:
 
 
 def _server_tool_as_thought(block: Block) -> Block:
-    """Convert a block to a thought if it is a call to one of the server's own tools, or the result of such a call."""
+    """Return a call to one of the server's own tools, or its result, as a block of thoughts, and any other block
+    unchanged.
+    """
     kind = block["type"]
     if not _is_call(block) and kind.endswith(("tool_use", "tool_result")):
         return {"type": "thinking", "thinking": describe_block(kind, block)}

@@ -47,11 +47,11 @@ _DESCRIBED_LIMITS: Final = (
 
 
 def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Reduce `schema` to the keywords that the API's grammar supports.
+    """Return `schema` reduced to what the API's grammar supports. Limits on lengths and numbers move to the
+    descriptions.
 
-    Limits on lengths and numbers become part of the description; the reply is validated against the original schema.
-    Defaults are removed, and objects allow no other keys. `oneOf` becomes `anyOf`, and so does a `$ref` next to other
-    keywords.
+    The reply is validated against the original schema. Defaults are removed, and objects allow no other keys. `oneOf`
+    becomes `anyOf`, and so does a `$ref` next to other keywords.
     """
     reduced = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -79,9 +79,8 @@ def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def can_be_native(schema: Any) -> bool:
-    """Return whether `native_schema` preserves the meaning of `schema`.
-
-    It does not for objects with arbitrary keys, or for arrays with a schema for each position (`prefixItems`).
+    """Return whether `native_schema` preserves the structure of `schema`, which may not use arbitrary keys or
+    `prefixItems`.
     """
     if isinstance(schema, list):
         return all(map(can_be_native, schema))
@@ -127,7 +126,11 @@ class ClaudeParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the reply. Raises `PortError` if the call fails."""
+        """Request a JSON object that fits `schema` in the best mode the server supports, and return the reply, which is
+        not validated.
+
+        Raises `PortError` if the call fails.
+        """
         modes = self._modes
         if len(modes) > 1 and not can_be_native(schema):
             modes = tuple(mode for mode in modes if mode != "json_schema")
@@ -139,7 +142,9 @@ class ClaudeParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request the object in one mode. Raises `PortError` if the request fails or the server rejects the mode."""
+        """Request an object that fits `schema` in one mode. Raises `PortError` if the request fails or the server
+        rejects the mode.
+        """
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
         if mode == "json_schema":
@@ -166,9 +171,10 @@ class ClaudeAgent:
         self._first = {"tool_choice": {"type": "any"}} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop (see `run_tool_loop`).
+        """Run the tool loop on `messages`, and return its reply (see `run_tool_loop`). Raises `PortError` if the loop
+        fails.
 
-        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
+        The error's `partial` contains the trace so far.
         """
         return await run_tool_loop(_Conversation(self._client, messages, self._first), options, sees=self._sees)
 
@@ -195,7 +201,8 @@ class _Conversation:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one turn. In the first turn, the model must call a tool if `extra.first_turn` says so.
+        """Request the next turn, offering `tools`. In the `first` turn, the model must call a tool if
+        `extra.first_turn` says so.
 
         Raises `PortError` if the request fails.
         """
@@ -205,7 +212,9 @@ class _Conversation:
         return await self._client.post(self._messages, self._system, self._wire, grows=True, **offered)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add a turn's original blocks. A turn from a journal has none, so its message is added."""
+        """Add a turn to the conversation: its original blocks or, for a turn from a journal, which has none, its
+        message.
+        """
         self._messages.append(turn.message)
         if turn.wire is not None:
             add(self._wire, "assistant", turn.wire)

@@ -82,10 +82,10 @@ def find_api_key(model: ModelConfig) -> str | None:
 
 
 def may_receive_environment_secrets(base_url: str) -> bool:
-    """Return whether secrets from the environment may be sent to this server.
+    """Return whether environment secrets may be sent to this server: Anthropic, localhost, or that in
+    `ANTHROPIC_BASE_URL`.
 
-    They may only be sent to the server in `ANTHROPIC_BASE_URL`, to Anthropic, and to localhost. Otherwise, someone
-    else's benchmark could send them anywhere.
+    Otherwise, someone else's benchmark could send them anywhere.
     """
     return endpoints.may_receive_secrets(base_url, (OFFICIAL_BASE_URL, environment_base_url()))
 
@@ -106,7 +106,7 @@ def unavailable() -> str | None:
 
 
 def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
-    """Return the attachments that the Messages API can carry, with their limits.
+    """Return the media types of attachments that the Messages API can carry, each with its limits.
 
     It accepts images of up to 5 MB in base64, which are 3.9 MB in a file
     (https://platform.claude.com/docs/en/build-with-claude/vision, November 2026).

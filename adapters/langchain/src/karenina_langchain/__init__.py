@@ -36,7 +36,7 @@ _USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature"
 
 
 def _spec(interface: str, description: str) -> AdapterSpec:
-    """Return the declaration of an interface, of which all have the same ports and settings.
+    """Return the declaration of one of LangChain's interfaces, all of which have the same ports and settings.
 
     Only `langchain` also uses `model_provider`.
     """

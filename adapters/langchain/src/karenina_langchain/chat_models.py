@@ -33,9 +33,9 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 
 
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model, without retries or a cache, and a function that closes its connections.
+    """Return the chat model, without retries, cache and LangSmith tracing, and a function that closes its connections.
 
-    LangSmith tracing is turned off by setting `LANGSMITH_TRACING`, unless the environment already sets it. Raises
+    Tracing is turned off by setting `LANGSMITH_TRACING`, unless the environment already sets it. Raises
     `AdapterConfigError` if a package is missing or LangChain rejects the settings.
     """
     if not any(name in os.environ for name in _TRACING):
@@ -103,9 +103,10 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model for any other provider, using only arguments that all LangChain chat models accept.
+    """Return the chat model for any other provider, with only arguments that all LangChain chat models accept, and a
+    no-op to close it.
 
-    The function for closing connections does nothing, because LangChain owns them.
+    LangChain owns the connections, so there is nothing to close.
     """
     from langchain.chat_models import init_chat_model
 
@@ -183,9 +184,10 @@ def _tls() -> ssl.SSLContext:
 
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
-    """Return the headers that SDKs take from the environment but that must not be sent to this server.
+    """Return the lower-case names of headers that SDKs take from the environment but that must not be sent to this
+    server.
 
-    If the model has no key, this includes key headers, which would contain a placeholder. Names are in lower case.
+    If the model has no key, this includes key headers, which would contain a placeholder.
     """
     own = {name.lower() for name in extra_of(model).headers}
     names = [] if key_of(model) is not None else [*_KEY_HEADERS]
@@ -205,10 +207,7 @@ def _timeout(model: ModelConfig) -> float:
 
 
 def _error_locations(error: Exception) -> str:
-    """Return the fields that pydantic rejected, as the end of a sentence.
-
-    For other errors, the string is empty.
-    """
+    """Return the fields that pydantic rejected, as the end of a sentence, or an empty string for other errors."""
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

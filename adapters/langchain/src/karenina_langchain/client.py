@@ -169,11 +169,12 @@ class Client:
         self._closed = False
 
     async def ask(self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]) -> Turn:
-        """Send `sent` to `runnable`, the chat model with its arguments, and return the reply.
+        """Send `sent`, which is `messages` in LangChain's format, to `runnable`, the chat model with its arguments, and
+        return the reply.
 
-        `sent` is `messages` in LangChain's format. For structured output, the raw reply is returned. If the body is a
-        chat completion, the reply is read from it, even if LangChain could not read it. Raises `PortError` if the port
-        is closed, the call fails, or the reply cannot be used.
+        For structured output, the raw reply is returned. If the body is a chat completion, the reply is read from it,
+        even if LangChain could not read it. Raises `PortError` if the port is closed, the call fails, or the reply
+        cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
@@ -212,10 +213,11 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
-        """Read a reply from the original chat completion, because LangChain and the SDK drop parts of it.
+        """Read a reply from the original chat completion, because `message`, LangChain's version of it, lacks some
+        parts.
 
-        `message` is LangChain's version of the reply, or None if LangChain failed. `messages` are masked in errors.
-        Raises `PortError` if the completion contains an error or cannot be read.
+        `message` is None if LangChain failed. `messages` are masked in errors. Raises `PortError` if the completion
+        contains an error or cannot be read.
         """
         error = error_of_choice(completion)
         if error is not None:

@@ -48,7 +48,9 @@ def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
 
 
 def _block_of(attachment: Attachment, number: int) -> dict[Any, Any]:
-    """Return LangChain's block for the attachment at this place of its message. Its contents are filled in later."""
+    """Return LangChain's block for attachment `number` of a message, counted from 1. Its contents are filled in when it
+    is sent.
+    """
     kind = attachment.media_type.partition("/")[0]
     # LangChain derives OpenAI's names of formats from the media type, and "mpeg" is not one of them.
     media_type = "audio/mp3" if attachment.media_type == "audio/mpeg" else attachment.media_type
@@ -59,7 +61,9 @@ def _block_of(attachment: Attachment, number: int) -> dict[Any, Any]:
 
 
 async def fill_messages(sent: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return messages with the contents of their attachments. Raises `PortError` if a file cannot be read."""
+    """Return copies of messages, with their attachments' contents filled in. Raises `PortError` if a file cannot be
+    read.
+    """
     return [
         message.model_copy(update={"content": await fill(message.content)})
         if isinstance(message.content, list)
@@ -69,9 +73,8 @@ async def fill_messages(sent: Sequence[BaseMessage]) -> list[BaseMessage]:
 
 
 def from_langchain(said: AIMessage) -> Turn:
-    """Convert LangChain's reply to a `Turn`.
-
-    A refusal becomes part of the text, and calls with invalid arguments are kept.
+    """Convert LangChain's reply to a `Turn`, with a refusal as part of its text, and with calls that have invalid
+    arguments.
     """
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")
@@ -110,7 +113,7 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Tu
 
 
 def _to_langchain(message: Message) -> BaseMessage:
-    """Convert a message to LangChain. Calls with unreadable arguments become invalid tool calls."""
+    """Convert a message to LangChain's format. Calls with unreadable arguments become invalid tool calls."""
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":
@@ -146,7 +149,7 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:
-    """Return notes about unknown content blocks, or the reason why the content cannot be read."""
+    """Return notes about unknown content blocks, or about content that cannot be read; there may be none."""
     if isinstance(message.content, str):
         return ()
     blocks = [block for block in message.content if not (isinstance(block, dict) and _is_of_a_tool(block))]
@@ -184,7 +187,8 @@ def _usage(message: AIMessage) -> Usage:
 
 
 def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the finish reason in a message's metadata, as in `read_end`.
+    """Return the meaning of the finish reason in a message's metadata, and the server's own text for it, as `read_end`
+    does.
 
     The fields that may contain it are tried in order.
     """

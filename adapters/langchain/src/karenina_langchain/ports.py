@@ -62,7 +62,8 @@ class LangchainParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the raw reply.
+        """Request a JSON object that fits `schema` in the best mode the server supports, and return the reply, which is
+        not validated.
 
         Raises `PortError` if the call fails.
         """
@@ -76,9 +77,10 @@ class LangchainParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request the object in one mode.
+        """Request an object that fits `schema` in one mode, and return the reply. Raises `ModeUnsupported` if the chat
+        model does not support the mode.
 
-        Raises `ModeUnsupported` if the chat model does not support the mode, and `PortError` if the call fails.
+        Raises `PortError` if the call fails.
         """
         if mode == "prompt":
             asked = append_schema(messages, schema)
@@ -90,7 +92,8 @@ class LangchainParser:
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
     def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
-        """Return the chat model with a schema. Its output includes the raw message.
+        """Return the chat model set up to reply in one mode with an object that fits `schema`. Its output includes the
+        raw message.
 
         For OpenAI's API, the schema is in strict form. Raises `NotImplementedError` if the chat model does not support
         the mode.
@@ -122,9 +125,10 @@ class LangchainAgent:
         self._first = {"tool_choice": "any"} if self._client.extra.first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop (see `run_tool_loop`).
+        """Run the tool loop on `messages`, and return its reply (see `run_tool_loop`). Raises `PortError` if the loop
+        fails.
 
-        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
+        The error's `partial` contains the trace so far.
         """
         return await run_tool_loop(_Chat(self._client, messages, self._first), options, sees=self._sees)
 
@@ -149,7 +153,8 @@ class _Chat:
         return self._client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one turn. In the first turn, the model must call a tool if `extra.first_turn` says so.
+        """Request the next turn, offering `tools`, and return it. In the `first` turn, the model must call a tool if
+        `extra.first_turn` says so.
 
         `tools` must be the same in all turns. Raises `PortError` if the call fails or the chat model does not support
         tools.
@@ -160,7 +165,7 @@ class _Chat:
         return await self._client.ask(self._runnables[chosen], self._messages, list(self._sent))
 
     def add_turn(self, turn: Turn) -> None:
-        """Add a turn's original reply, because some providers need their signed reasoning back.
+        """Add a turn to the conversation: its original reply, because some providers need their signed reasoning back.
 
         A turn without an original reply is converted.
         """

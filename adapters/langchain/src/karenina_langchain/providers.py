@@ -66,10 +66,10 @@ _PACKAGES: Final = {
 
 
 def provider_name(model: ModelConfig) -> str:
-    """Return a model's provider, as configured or as the model's name implies.
+    """Return a model's provider, as configured or as the model's name implies; it is "openai" unless the interface is
+    `langchain`.
 
-    The result is in lower case with underscores. For interfaces other than `langchain`, it is "openai". Raises
-    `AdapterConfigError` if no provider is configured or implied.
+    The result is in lower case with underscores. Raises `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface != "langchain":
         return "openai"

@@ -69,7 +69,7 @@ class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
 
 
 def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
-    """Return the attachments that LangChain's chat model can carry, with their limits."""
+    """Return the media types of attachments that LangChain's chat model can carry, each with its limits."""
     provider, extra = provider_of(model), extra_of(model)
     if provider is not None and provider.name == "anthropic":
         return image_and_pdf_limits(model, extra)
@@ -105,7 +105,8 @@ def served_by(model: ModelConfig) -> str | None:
 
 
 def key_of(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in the provider's environment variable, or None.
+    """Return the model's own API key, or else the provider's key from the environment if it may be sent to the server,
+    or None.
 
     A key from the environment is sent only to the provider's own host, to the URL in the environment
     (`OPENAI_BASE_URL`, `ANTHROPIC_BASE_URL`), and to localhost. Otherwise, someone else's benchmark could send it
@@ -177,9 +178,8 @@ def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
 
 
 def _own_base_urls(model: ModelConfig) -> list[str]:
-    """Return the provider's default URL and the one set in the environment.
-
-    The list is empty if only LangChain knows the URLs.
+    """Return the provider's default URL and the one set in the environment, or an empty list if only LangChain knows
+    them.
     """
     provider, own = provider_of(model), _own_base_url(model)
     return [] if provider is None or own is None else [provider.base_url, own]

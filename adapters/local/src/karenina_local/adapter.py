@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for anything that would make every call fail.
+    """Raise `AdapterConfigError` if settings are invalid or do not apply to local models, or if the model is not
+    installed.
 
-    Settings must be valid and apply to local models, and the model must be installed. If it is not, the message
-    contains the command that downloads it.
+    The message contains the command that downloads the model.
     """
     settings = settings_of(model)
     for name in ("endpoint_base_url", "endpoint_api_key"):
@@ -39,7 +39,9 @@ def check(model: ModelConfig) -> None:
     else:
         find_model(model.model_name)
     if settings.mmproj is not None and not settings.mmproj.is_file():
-        raise AdapterConfigError(f"model {model.id!r}, extra.mmproj: the file {settings.mmproj} does not exist")
+        raise AdapterConfigError(
+            f"model {model.id!r}, extra.mmproj: the file {settings.mmproj} does not exist; correct or remove the path"
+        )
 
 
 def unavailable() -> str | None:
@@ -50,7 +52,7 @@ def unavailable() -> str | None:
 
 
 def _classes() -> PortClasses:
-    """Import the port classes. Importing them here allows listing the adapter without llama.cpp."""
+    """Return the port classes, importing them only now, so that the adapter can be listed without llama.cpp."""
     from karenina_local.agent import LocalAgent
     from karenina_local.ports import LocalLLM, LocalParser
 

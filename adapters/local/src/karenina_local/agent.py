@@ -36,9 +36,10 @@ class LocalAgent:
         self._local: ServerClient[Client] = ServerClient(model, _new_client)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop (see `run_tool_loop`).
+        """Run the tool loop on `messages`, and return its reply (see `run_tool_loop`). Raises `PortError` if the loop
+        fails.
 
-        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
+        The error's `partial` contains the trace so far.
         """
         chat = ChatConversation(await self._local.port(info), messages)
         try:
@@ -69,7 +70,7 @@ class TextCallConversation:
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one turn. If it has no tool calls, those written in its text are used.
+        """Request the next turn, offering `tools`. If the reply has no tool calls, those written in its text are used.
 
         Raises `PortError` if the request fails.
         """
@@ -85,7 +86,9 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add a turn. Unreadable arguments are removed, because the server would reject every later request."""
+        """Add a turn to the conversation, without unreadable arguments, because of which the server would reject every
+        later request.
+        """
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}
         calls = [
@@ -99,7 +102,7 @@ class TextCallConversation:
         self._chat.add_results(results)
 
     def _with_ids(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Return the calls with unique ids. The model's own id is kept if it is new."""
+        """Return the calls with ids that are unique in the conversation. The model's own id is kept if it is new."""
         taken = {"", *self._ids}
         numbered: list[ToolCall] = []
         for number, call in enumerate(calls, 1):

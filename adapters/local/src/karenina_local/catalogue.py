@@ -90,7 +90,7 @@ class CatalogueModel:
 
 
 def _numbered_wheels(distribution: str, version: str, count: int) -> tuple[WheelPart, ...]:
-    """Return the parts of a file in `count` distributions, numbered from 1."""
+    """Return the parts of a file that is split over `count` distributions, whose names end with the numbers from 1."""
     package = distribution.replace("-", "_")
     return tuple(
         WheelPart(f"{distribution}{part}", version, f"{package}{part}/data/part{part:02d}.bin")

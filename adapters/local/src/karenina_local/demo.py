@@ -22,7 +22,7 @@ class Demo:
     judge = "qwen2.5-coder-0.5b"
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
-        """Download missing models in `names`. `note` is called with a message for each of them.
+        """Download those of the models in `names` that are missing. `note` is called with a message for each of them.
 
         Raises `RunError` if a model is unknown or a download fails.
         """
@@ -70,7 +70,9 @@ class Demo:
 
 
 def _pull_if_missing(model: CatalogueModel, note: Callable[[str], None]) -> None:
-    """Download a model if it is missing. Raises `PullError` if the download fails."""
+    """Download a model if it is missing, after telling `note`, with a progress bar. Raises `PullError` if the download
+    fails.
+    """
     from karenina_local.store import state_of
 
     if state_of(model).installed:

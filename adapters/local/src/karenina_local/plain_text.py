@@ -58,9 +58,10 @@ class PlainTextClient(Client):
         await super().aclose()
 
     def _remember(self, text: str) -> None:
-        """Cache a string without special tokens. Instructions and examples are the same in every request.
+        """Remember that a text contains no special tokens, because instructions and examples are the same in every
+        request.
 
-        Long strings are not cached, and the oldest ones are dropped.
+        Long texts are not remembered, and the oldest ones are dropped.
         """
         if len(text) <= _LONGEST_KNOWN:
             self._known[text] = None
@@ -68,7 +69,7 @@ class PlainTextClient(Client):
             self._known.popitem(last=False)
 
     async def _tokenize(self, messages: Sequence[Message], text: str, *, special: bool = False) -> list[int]:
-        """Tokenize text. Special tokens are treated as plain text unless `special` is set.
+        """Return the tokens of `text`. Special tokens are treated as plain text unless `special` is set.
 
         `messages` are masked in errors.
         """
@@ -79,7 +80,7 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Tokenize a chat. Only the template's own special tokens are treated as special.
+        """Return the tokens of a chat. Only the template's own special tokens are treated as special.
 
         `wire` is the encoded form of `messages`. Only `tools` is used from `fields`.
         """
@@ -116,7 +117,7 @@ def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
-    """Replace the text in a message by placeholders, and add each placeholder with its text to `marks`.
+    """Return a message with placeholders for its text, and add each placeholder with its text to `marks`.
 
     Whitespace around the text is kept. Tool calls become part of the text.
     """
@@ -138,9 +139,8 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the fields of a chat request to those of a completion request.
-
-    Tools are dropped, and a response format becomes `json_schema`.
+    """Convert the fields of a chat request to those of a completion request, without tools, and with a
+    `json_schema`.
     """
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")

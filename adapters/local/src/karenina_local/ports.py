@@ -41,11 +41,11 @@ logger = logging.getLogger("karenina")
 
 
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
-    """Return a copy of `schema` in which every array has `maxItems` and every string has `maxLength`.
+    """Return a copy of `schema` with `maxItems` for all arrays and `maxLength` for all strings, except for limits that
+    are present.
 
-    The limits default to `max_items` and `max_length`, but never to less than `minItems` or `minLength`. Strings with
-    `enum`, `const`, `pattern` or `format` get no limit. Anything that is not a schema, such as a description, is
-    unchanged.
+    The limits are `max_items` and `max_length`, but never less than `minItems` or `minLength`. Strings with `enum`,
+    `const`, `pattern` or `format` get no limit. Anything that is not a schema, such as a description, is unchanged.
     """
     limited = dict(schema)
     for key in _ONE:
@@ -186,7 +186,7 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """Return the client for `info`, starting the server if necessary.
+        """Return the client for a call, which uses the seed of its replicate, starting the server if necessary.
 
         Raises a permanent `PortError` if the server cannot be started.
         """
@@ -221,7 +221,7 @@ class ServerClient(Generic[P]):
                 await asyncio.to_thread(POOL.release, self._source)
 
     def with_hint(self, error: PortError) -> PortError:
-        """Add a hint about the context size to `error` if the server rejected the request.
+        """Return `error`, with a hint about the context size if the server rejected the request (status 400).
 
         Such a request is usually too long.
         """
@@ -299,10 +299,10 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the reply.
+        """Request a JSON object, and return the reply, which fits `schema` unless it was cut off.
 
-        The reply fits the schema unless it was cut off. The first call waits until the model is loaded. Raises
-        `PortError` if the server cannot be started or the call fails.
+        The first call waits until the model is loaded. Raises `PortError` if the server cannot be started or the call
+        fails.
         """
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)

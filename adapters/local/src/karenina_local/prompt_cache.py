@@ -82,7 +82,7 @@ class PromptCache:
             self._folder = self._temporary = None
 
     def restore(self, slot: Slot, prompt: str) -> bool:
-        """Restore the state after `prompt` into a slot, and return whether this worked.
+        """Restore the state after `prompt` from its file into a slot. Returns False if there is no usable file.
 
         A file that is damaged or that llama.cpp rejects is deleted.
         """
@@ -98,9 +98,10 @@ class PromptCache:
         return True
 
     def _check(self, file: Path) -> None:
-        """Check a file's digest, unless it has been checked before, and mark the file as recently used.
+        """Check a file's digest unless the file was checked before, and mark it as recently used. Raises `ValueError`
+        if it is damaged.
 
-        Raises `ValueError` if the file is damaged, and `OSError` if it cannot be read.
+        Raises `OSError` if the file cannot be read.
         """
         about = file.stat()
         if self._checked.get(file.name) == (about.st_ino, about.st_size, about.st_mtime_ns):
@@ -117,7 +118,7 @@ class PromptCache:
         self._checked[file.name] = about.st_ino, about.st_size, about.st_mtime_ns
 
     def save(self, slot: Slot, prompt: str) -> None:
-        """Save a slot's state after `prompt`. If this fails, a warning is logged once."""
+        """Save a slot's state after `prompt` to a file. If this fails, a warning is logged once."""
         file = self.open() / self._name(prompt)
         unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(8)}{UNFINISHED}")
         try:
@@ -184,7 +185,7 @@ def _warn(problem: str) -> None:
 
 
 def _fingerprint(model: Path) -> str:
-    """Return a string that identifies a model file: path, size, time, and a digest of its start and end.
+    """Return a string that identifies a model file: its path, size and time, and a digest of its start and end.
 
     Hashing the whole file would take longer than loading it. Raises `OSError` if the file cannot be read.
     """
@@ -197,7 +198,8 @@ def _fingerprint(model: Path) -> str:
 
 
 def _post(slot: Slot, action: str, name: str) -> dict[str, Any]:
-    """Make llama.cpp save or restore a slot, and return its reply.
+    """Ask llama.cpp to do `action`, which is "save" or "restore", with a slot and the file `name`, and return its
+    reply.
 
     Raises `ValueError` if llama.cpp reports an error, and `OSError` if it cannot be reached.
     """

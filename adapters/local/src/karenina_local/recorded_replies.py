@@ -28,9 +28,8 @@ def digest_request(wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any])
 
 @cache
 def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return the recorded replies in a file by the digests of their requests.
-
-    Raises `AdapterConfigError` if it is invalid.
+    """Return the recorded replies in a file by the digests of their requests. Raises `AdapterConfigError` if it is
+    invalid.
     """
     try:
         replies: dict[str, Mapping[str, Any]] = json.loads(file.read_text("utf-8"))["replies"]
@@ -48,7 +47,9 @@ class RecordedClient(Client):
         self._replies = load_replies(file)
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Return the recorded reply. Raises a permanent `PortError` if there is none."""
+        """Return the recorded reply to a request with these messages and fields. Raises a permanent `PortError` if
+        there is none.
+        """
         reply = self._replies.get(digest_request(wire, fields))
         if reply is None:
             raise PortError(

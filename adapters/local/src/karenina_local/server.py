@@ -81,7 +81,7 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the address, starting the server if necessary. Blocks until the model is loaded.
+        """Return the server's address, first starting the server if necessary. Blocks until the model is loaded.
 
         Raises a permanent `PortError` if the server cannot be started.
         """
@@ -156,10 +156,7 @@ class LlamaServer:
         return {**settings, "alias": self.settings.model.stem, "slot_folder": f"{slot_folder}{os.sep}"}
 
     def _spawn(self) -> subprocess.Popen[str]:
-        """Start the child process and return it.
-
-        Its error output goes to a temporary file, replacing that of an earlier one.
-        """
+        """Start the child process, with its error output in a new temporary file, and return it."""
         if self._log is not None:
             self._log.close()
         self._log = tempfile.TemporaryFile(prefix="karenina-llama-")  # noqa: SIM115 - it lives as long as the child
@@ -177,7 +174,7 @@ class LlamaServer:
         )
 
     def _log_tail(self) -> str:
-        """Return the last 2000 bytes of the child's error output. The child must have ended."""
+        """Return the last 2000 bytes of the child's error output as text. The child must have ended."""
         if self._log is None:
             return "(nothing)"
         size = self._log.seek(0, os.SEEK_END)  # the child, which shares this file position, has ended
@@ -185,7 +182,7 @@ class LlamaServer:
         return self._log.read().decode("utf-8", "replace").strip() or "(nothing)"
 
     def _describe_failure(self, late: bool) -> str:
-        """Explain why the child did not start. `late` is true if it took too long."""
+        """Return the reason why the child did not start. `late` is true if it took too long."""
         model = self.settings.model
         if self._closed:
             return "the local model was closed while it was loading"
@@ -210,7 +207,9 @@ def _send_settings(process: subprocess.Popen[str], settings: dict[str, object]) 
 
 
 def _stop(process: subprocess.Popen[str]) -> None:
-    """Close the child's input, which makes it exit. After 3 seconds, the child is killed."""
+    """Stop a child process by closing its input, which makes it exit, and kill it if it is still running after 3
+    seconds.
+    """
     if process.stdin is not None:
         with suppress(OSError, ValueError):
             process.stdin.close()
@@ -235,7 +234,9 @@ class ServerPool:
         self._held: dict[ServerSettings, tuple[LlamaServer, int]] = {}
 
     def acquire(self, settings: ServerSettings) -> LlamaServer:
-        """Return the server for `settings` without starting it. Call `release` when you no longer need it."""
+        """Return the server shared by all users of `settings`, without starting it. Call `release` when you no longer
+        need it.
+        """
         with self._lock:
             server, holders = self._held.get(settings) or (LlamaServer(settings), 0)
             self._held[settings] = (server, holders + 1)
@@ -247,7 +248,9 @@ class ServerPool:
             return list(self._held.values())
 
     def release(self, server: LlamaServer) -> None:
-        """Release a server. The last release closes the server and waits until its process has ended."""
+        """Give up one use of a server from `acquire`. The last release closes the server and waits until its process
+        has ended.
+        """
         with self._lock:
             held, holders = self._held.get(server.settings, (server, 0))
             if held is server and holders > 1:

@@ -23,7 +23,9 @@ KINDS = 2  # half of the slots are for calls that restore one, the others for co
 
 
 def main() -> None:
-    """Run the server until the parent ends. Exits with 1 if llama.cpp cannot load the model."""
+    """Run llama.cpp's server with settings read from standard input, until the parent ends. Exits with 1 if it cannot
+    load the model.
+    """
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # anything else that prints to standard output must not look like the report
     settings: dict[str, Any] = json.loads(sys.stdin.readline())
@@ -46,7 +48,7 @@ def _end_with_parent() -> None:
 
 
 def _start_server(settings: dict[str, Any]) -> Any:
-    """Start llama.cpp's server. Raises `RuntimeError` if it cannot load the model."""
+    """Start llama.cpp's server with `settings`, and return it. Raises `RuntimeError` if it cannot load the model."""
     xllamacpp = import_module("xllamacpp")  # without types
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]

@@ -40,7 +40,11 @@ class SlotClient(PlainTextClient):
         self._starts: dict[tuple[str, ...], str] = {}
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Send messages like `PlainTextClient.post`. Raises `PortError` if a request fails."""
+        """Send messages like `PlainTextClient.post`, in a slot that first gets the state after long constant messages,
+        once evaluated.
+
+        Waits until a slot is free. Raises `PortError` if a request fails.
+        """
         constant = list(takewhile(lambda message: message.is_constant, messages[:-1]))
         is_short = sum(len(message.content) for message in constant) < LEAST_CHARACTERS
         async with self._queue.one() as slot:

@@ -47,9 +47,9 @@ class ModelState:
 
 
 def state_of(model: CatalogueModel) -> ModelState:
-    """Return a model's state on this machine, with the size of its file, or None without one.
+    """Return a model's state on this machine: where its file belongs, and the file's size, or None if there is no file.
 
-    Nothing else is checked.
+    The contents of the file are not checked.
     """
     path = path_of(model)
     try:
@@ -82,12 +82,13 @@ def is_catalogued(name: str) -> bool:
 
 
 def find_model(name_or_path: str) -> Path:
-    """Return a model's file, given a catalogue name or the path of a GGUF file.
+    """Return the path of a model's file, given a catalogue name or the path of a GGUF file. Raises `ModelMissing` if it
+    is not usable.
 
     If a file has the same name as a catalogue model, use `./name` for the file. A catalogue model's digest was checked
     after the download, so only its size is checked here. For other files, the first four bytes are checked. Raises
-    `UnknownModel` if the name is neither, and `ModelMissing` if the file is missing or unusable. For a catalogue model,
-    the message contains the command that downloads it.
+    `UnknownModel` if the name is neither. For a catalogue model, the message of `ModelMissing` contains the command
+    that downloads it.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -105,7 +106,9 @@ def find_model(name_or_path: str) -> Path:
 
 
 def _find_installed(model: CatalogueModel) -> Path:
-    """Return a catalogue model's file. Raises `ModelMissing` with the command that downloads it."""
+    """Return the path of a catalogue model's file. Raises `ModelMissing`, with the command that downloads it, if it is
+    not installed.
+    """
     state = state_of(model)
     if state.installed:
         return state.path
@@ -121,12 +124,14 @@ def _find_installed(model: CatalogueModel) -> Path:
 
 
 def _check_gguf(path: Path) -> Path:
-    """Return `path`. Raises `ModelMissing` if the file does not start like a GGUF file."""
+    """Return `path`. Raises `ModelMissing` if the file cannot be read or does not start like a GGUF file."""
     try:
         with path.open("rb") as file:
             start = file.read(len(GGUF_MAGIC))
     except OSError as error:
-        raise ModelMissing(f"the model file {path} cannot be read: {error.strerror or error}") from error
+        raise ModelMissing(
+            f"the model file {path} cannot be read: {error.strerror or error}; make it readable, or choose another file"
+        ) from error
     if start != GGUF_MAGIC:
         raise ModelMissing(
             f"{path} is not a GGUF file (the file begins with {start!r}); llama.cpp supports only GGUF files"

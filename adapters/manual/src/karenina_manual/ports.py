@@ -96,7 +96,8 @@ def find_reply(
 
 
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo, messages: Sequence[Message]) -> Answer:
-    """Return the recording for the question in `info`. Logs a warning if it answers a question with other files.
+    """Return the recording for the question in `info`. Logs a warning if `messages` have other attachments than were
+    recorded.
 
     Raises a permanent `PortError` if there is none, or if the recorded reply failed. A reply that a token limit cut off
     is accepted.

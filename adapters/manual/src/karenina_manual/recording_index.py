@@ -48,7 +48,7 @@ STOPPED: Final = ("length", "content_filter", "failed")
 """The finish reasons for which a recorded reply may be empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """A recorded answer: its text or messages, how the reply ended, and what else is known of its conversation.
 
@@ -65,7 +65,7 @@ class Answer:
     digests: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Recording:
     """A recording, with its location, replicate and model.
 
@@ -117,7 +117,8 @@ class Mismatches:
     last: int = 0
 
     def messages(self) -> Iterator[str]:
-        """Yield messages about questions without a recording and recordings without a question.
+        """Yield messages about questions without a recording or with an empty one, and about recordings without a
+        question.
 
         There is no message about `later`.
         """
@@ -156,8 +157,9 @@ class RecordingIndex:
                 problem = f"the id or question {name[:60]!r} contains an unpaired surrogate"
                 raise AdapterConfigError(f"recordings {recorded.place}: {problem}; correct the id or question")
         # Programs that cut text by UTF-16 code units leave lone surrogates, which are replaced in an answer.
-        recorded = replace(recorded, value=replace_surrogates_in(recorded.value))
-        _check_shape(recorded)
+        recorded.value = replace_surrogates_in(recorded.value)
+        if not isinstance(recorded.value, str):
+            _check_shape(recorded)
         if question_id is not None:
             same = self._by_id.setdefault(compose(question_id), [])
             for other in same:
@@ -210,7 +212,7 @@ class RecordingIndex:
                 "choose other columns with extra.id_field and extra.question_field"
             )
         patch = _read_patch(row, place, source)
-        has_column = bool(set(extra.responses) & row.keys()) or "replicates" in row
+        has_column = not row.keys().isdisjoint(extra.responses) or "replicates" in row
         if not has_column and patch is None and not is_conversation(row):
             raise AdapterConfigError(
                 f"recordings {place}: the row contains no recording. Add one of the columns "
@@ -238,10 +240,10 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row)))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Compare the recordings with a run's questions, in which a question's replicates are consecutive.
+        """Return which of the questions in `asked` lack a recording, and which recordings belong to no question in
+        `asked` or `others`.
 
-        `asked` are the run's questions. `others` are questions that are not part of the run; recordings for them are
-        accepted.
+        A question's replicates are consecutive in `asked`. `others` are questions that are not part of the run.
         """
         found = Mismatches()
         used: tuple[set[str], set[str]] = set(), set()
@@ -280,7 +282,7 @@ class RecordingIndex:
         texts.add(compose(text))
 
     def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
-        """Describe the recordings for which neither the id nor the text is in `used`."""
+        """Return descriptions of the recordings for which neither the id nor the text is in `used`."""
         unused: dict[int, tuple[str, Recording]] = {}
         indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
         for index, names in indexes:
@@ -300,10 +302,11 @@ class RecordingIndex:
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Find a question's recording, first by id, then by text, then by the text's digest.
+        """Return a question's recording, found by its id, its text or the text's digest. Raises `RecordingMissing` if
+        there is none.
 
-        A recording for this replicate takes precedence over one for all replicates. Raises `RecordingMissing` if there
-        is no recording, or if there are different ones for the same text. An empty or null recording counts as missing.
+        A recording for this replicate takes precedence over one for all replicates. Also raises `RecordingMissing` if
+        there are different ones for the same text. An empty or null recording counts as missing.
         """
         recording, value = self._find_recording(question_id, text, replicate)
         if isinstance(value, str):
@@ -311,7 +314,7 @@ class RecordingIndex:
         return replace(_to_answer(value), patch=recording.patch, digests=recording.digests)
 
     def _recordings_of(self, question_id: str, text: str) -> tuple[Sequence[Recording], bool]:
-        """Return a question's recordings, and whether they were found by its text."""
+        """Return a question's recordings, which may be none, and whether they were found by its text."""
         recordings = self._by_id.get(compose(question_id)) if question_id else None
         if recordings is not None:
             return recordings, False
@@ -354,7 +357,7 @@ class RecordingIndex:
             )
         value = _select_replicate(first, replicate, sought)
         if value is None:
-            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place})")
+            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place}); record the answer again")
         if _is_empty(value) and first.patch is None:
             raise EmptyRecording(sought, first.place)
         return first, value
@@ -368,7 +371,7 @@ def _replicates_of(recorded: Recording) -> Iterable[int]:
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
-    """Return the value for one replicate. A value without `replicates` is for all replicates.
+    """Return a recording's value for one replicate. A value without `replicates` is for all replicates.
 
     Raises `RecordingMissing` if there are too few replicates.
     """
@@ -406,7 +409,7 @@ def _check_shape(recorded: Recording) -> None:
 
 
 def _to_answer(value: Any) -> Answer:
-    """Convert recorded text or a recorded conversation. Raises `TraceFormatError` if it cannot be read."""
+    """Convert recorded text or a recorded conversation to an `Answer`. Raises `TraceFormatError` if this fails."""
     if isinstance(value, str):
         return Answer(value)
     if isinstance(value, Mapping) and isinstance(value.get(_EXCHANGES), list):
@@ -448,10 +451,11 @@ def is_digest(key: str) -> bool:
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Parse a string that contains a conversation (JSON or messages). Any other value is unchanged.
+    """Parse a string that contains a conversation, unless `delimited` is False, and return any other value unchanged.
 
-    Items of `replicates` are parsed one by one. If `delimited` is False, nothing is parsed. If it is None, a string
-    that could be either a conversation or an answer raises `AdapterConfigError`, whose message contains `place`.
+    The conversation is in JSON, or consists of messages with headings or roles. Items of `replicates` are parsed one by
+    one. If `delimited` is None, a string that could be either a conversation or an answer raises `AdapterConfigError`,
+    whose message contains `place`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
@@ -480,7 +484,8 @@ def parse_headings(value: Any) -> Any:
 
 
 def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
-    """Return the patch in a row, or in the file that it names, if any. `model_patch` is the name in SWE-bench.
+    """Return the patch in a row's `patch` or `model_patch` (as in SWE-bench), or in the file that its `patch_file`
+    names, or None.
 
     Raises `AdapterConfigError` if it is not text, or if the file cannot be read.
     """

@@ -53,7 +53,7 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recordings{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.compare`, with the name of the source.
+        """Return the messages of `RecordingIndex.compare`, each with the name of the source.
 
         Logs a warning if there are recordings for more replicates than the run has.
         """
@@ -72,9 +72,8 @@ class Recordings:
         return [f"{index.name}: {problem}" for problem in found.messages()]
 
     def find(self, info: CallInfo) -> Answer:
-        """Return the recorded text or conversation for the question in `info`.
-
-        Raises a permanent `PortError` if the recording is missing, invalid or empty.
+        """Return the recorded answer to the question in `info`. Raises a permanent `PortError` if it is missing,
+        invalid or empty.
         """
         traces = self.model.manual_traces
         if isinstance(traces, dict):
@@ -87,10 +86,11 @@ class Recordings:
             raise self._to_port_error(error) from None
 
     def is_conversation(self, info: CallInfo) -> bool:
-        """Return whether the recording for `info` is a conversation or has a patch.
+        """Return whether the recording for `info` is a conversation or has a patch. Returns False if there is no usable
+        recording.
 
-        A single message without tool calls is an answer. Returns False for a missing or invalid recording, for which
-        the call raises an error later.
+        A single message without tool calls is an answer. For a missing or invalid recording, the call raises an error
+        later.
         """
         try:
             found = self.find(info)
@@ -118,9 +118,8 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
-        """Return the answer in a mapping, by the question's id, text or digest.
-
-        Raises `PortError` if there is none.
+        """Return the answer in the mapping `traces`, found by the question's id, text or digest. Raises `PortError` if
+        there is none.
         """
         # Each call indexes only one entry: the index is not cached, because the mapping's owner may change it.
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
@@ -150,7 +149,7 @@ def recordings_of(model: ModelConfig) -> Recordings:
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Read the recordings in a file. They are cached until the file changes.
+    """Return the recordings in a file. They are cached until the file changes.
 
     With `folder`, links to files outside it are not followed. Raises `AdapterConfigError` if the file cannot be read or
     a recording is invalid.
@@ -166,7 +165,7 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
-    """Read the recordings in a file. `_changed` and `_size` distinguish versions of the file in the cache.
+    """Read and return the recordings in a file. `_changed` and `_size` distinguish versions of the file in the cache.
 
     Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
     """
@@ -187,7 +186,7 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
 
 
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
-    """Add the recordings in a JSON document: an object by id or question, or a list of rows.
+    """Add the recordings in a JSON file to `index`. The file contains an object by id or question, or a list of rows.
 
     Raises `AdapterConfigError` for anything else.
     """

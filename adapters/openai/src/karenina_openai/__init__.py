@@ -16,7 +16,7 @@ __all__ = ["OpenAIExtra", "plugin"]
 
 
 def _classes() -> PortClasses:
-    """Import the port classes. Importing them here allows listing the adapter without an HTTP client."""
+    """Return the port classes, importing them only now, so that the adapter can be listed without an HTTP client."""
     from karenina_openai.agent import OpenAIAgent
     from karenina_openai.parser import OpenAILLM, OpenAIParser
 

@@ -31,9 +31,10 @@ class OpenAIAgent:
         self._first = {"tool_choice": "required"} if extra_of(model).first_turn == "tool" else {}
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the tool loop (see `run_tool_loop`).
+        """Run the tool loop on `messages`, and return its reply (see `run_tool_loop`). Raises `PortError` if the loop
+        fails.
 
-        Raises `PortError` if the loop fails. The error's `partial` contains the trace so far.
+        The error's `partial` contains the trace so far.
         """
         return await run_tool_loop(ChatConversation(self._client, messages, self._first), options, sees=self._sees)
 
@@ -60,7 +61,11 @@ class ChatConversation:
         return self.client.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request one turn. Set `first` for the first turn. Raises `PortError` if the request fails."""
+        """Request the next turn, offering `tools`. In the `first` turn, the model must call a tool if
+        `extra.first_turn` says so.
+
+        Raises `PortError` if the request fails.
+        """
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:
             offered.update(self._first)

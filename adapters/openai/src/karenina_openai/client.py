@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -99,7 +100,9 @@ def _to_wire(message: Message) -> dict[str, Any]:
 
 
 def _part_of(attachment: Attachment, number: int) -> dict[str, Any]:
-    """Return the content part for the attachment at this place of its message. Its contents are filled in later."""
+    """Return the content part for attachment `number` of a message, counted from 1. Its contents are filled in when it
+    is sent.
+    """
     kind = attachment.media_type
     if kind.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
@@ -183,11 +186,14 @@ class Client:
         the reply cannot be used.
         """
         dialect = self._dialect
-        tried = {dialect}
+        tried = [dialect]
         while True:
             if self._closed:
                 raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
-            body = await self._encode(messages, wire, fields, dialect)
+            if not has_attachments(messages):
+                body = self._body(wire, fields, dialect)
+            else:
+                body = await fill(wire, partial(self._body, fields=fields, dialect=dialect))
             try:
                 if self.extra.stream:
                     data = await self._post_streamed(messages, body)
@@ -198,7 +204,7 @@ class Client:
                 dialect = self._adapt_dialect(dialect, error)
                 if dialect in tried:
                     raise
-                tried.add(dialect)
+                tried.append(dialect)
             except _FAILURES as error:
                 raise self._port_error(error) from None
             else:
@@ -226,17 +232,10 @@ class Client:
         settled = self.extra.max_tokens_field is not None or self._max_tokens is None
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
-    async def _encode(
-        self, messages: Sequence[Message], wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect
-    ) -> bytes:
-        """Encode a request, with the contents of its attachments. Raises `PortError` if a file cannot be read."""
-        if not has_attachments(messages):
-            return self._body(wire, fields, dialect)
-        body: bytes = await fill(wire, lambda filled: self._body(filled, fields, dialect))
-        return body
-
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Encode a request, naming the token limit and counting streams as `dialect` says that the server expects."""
+        """Return a request as JSON. `dialect` determines the field for the token limit, and whether a stream is asked
+        for token counts.
+        """
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
             body[dialect.tokens_field] = self._max_tokens
@@ -275,7 +274,8 @@ class Client:
         return PortError(f"{self.where} {message}", category=ErrorCategory.TIMEOUT)
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
-        """Return the reply from a stream, or the plain reply if the server does not stream.
+        """Send `body`, and return the reply assembled from the stream, or the plain reply if the server does not
+        stream.
 
         Raises `PortError`, or one of `_FAILURES` if the stream stalls or breaks.
         """
@@ -306,9 +306,8 @@ class Client:
             return data
 
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the JSON object in a reply.
-
-        Raises `PortError` for an error status, an error in the reply, or anything else.
+        """Return the JSON object in a reply. Raises `PortError` if the reply reports an error or contains anything
+        else.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)

@@ -90,10 +90,11 @@ class _Cancellation:
 class Reply:
     """The reply to a request after its status and headers have arrived. Header names are in lower case."""
 
-    def __init__(self, response: Response, limits: Limits) -> None:
+    def __init__(self, response: Response, limits: Limits, cancellation: _Cancellation) -> None:
         self.status = response.status
         self._response = response
         self._limits = limits
+        self._cancellation = cancellation
 
     def header(self, name: str) -> str:
         """Return a header's first value, or an empty string if the header is missing or not ASCII."""
@@ -113,9 +114,8 @@ class Reply:
         Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
         and `ReplyTooLarge` if it exceeds the limits.
         """
-        reader, limits = self._response.body_reader, self._limits
+        reader, limits, cancellation = self._response.body_reader, self._limits, self._cancellation
         self._check_encoding()
-        cancellation = _Cancellation()
         size = count = 0
         while True:
             try:
@@ -135,10 +135,9 @@ class Reply:
     async def body(self) -> bytes:
         """Return the decompressed body. Raises the same errors as `pieces`."""
         self._check_encoding()
-        reader, limits = self._response.body_reader, self._limits
+        reader, limits, cancellation = self._response.body_reader, self._limits, self._cancellation
         largest = limits.bounds.max_bytes
         content = bytearray()
-        cancellation = _Cancellation()
         count = 0
         try:
             while (piece := await reader.read_chunk()) is not None:
@@ -155,7 +154,7 @@ class Reply:
         return bytes(content)
 
     def _check_encoding(self) -> None:
-        """Raise `ConnectionBroken` if the library cannot decompress the body."""
+        """Raise `ConnectionBroken` if the body is still compressed because the library does not know the encoding."""
         encoding = self.header(
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body
@@ -188,7 +187,7 @@ class Exchange:
         except asyncio.CancelledError:
             await self._request.__aexit__(None, None, None)
             raise
-        return Reply(response, self._limits)
+        return Reply(response, self._limits, cancellation)
 
     async def __aexit__(self, *error: object) -> None:
         await self._request.__aexit__(None, None, None)
@@ -300,13 +299,15 @@ def _proxy(url: str) -> ProxyBuilder:
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         _ = parts.port
         if parts.scheme not in _SCHEMES:
-            raise ConnectionFailed(f"a proxy with the scheme {parts.scheme}:// is not supported", is_permanent=True)
+            why = f"a proxy with the scheme {parts.scheme}:// is not supported; use one of {', '.join(_SCHEMES)}"
+            raise ConnectionFailed(why, is_permanent=True)
         if not parts.hostname:
             raise ValueError("the URL has no host")
         proxy = ProxyBuilder.all(place)
     except ValueError:
         raise ConnectionFailed(
-            "the proxy in the environment is not a URL with a host and a port", is_permanent=True
+            "the proxy in the environment is not a URL with a host and a port; correct or unset its variable",
+            is_permanent=True,
         ) from None
     if parts.username is None:
         return proxy

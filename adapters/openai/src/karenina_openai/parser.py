@@ -82,9 +82,11 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
-    """Return the options' log-probabilities from the tokens that follow `before`, the text before the value.
+    """Return each option's log-probability: that of the likeliest token which starts with `before` and then matches the
+    option.
 
     An option without such a token gets the lowest log-probability. Returns None if no log-probability is finite.
+    `before` is the text before the value in the same token.
     """
     logprobs: dict[str, float] = {}
     lowest = math.inf
@@ -118,7 +120,8 @@ class OpenAIParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the reply.
+        """Request a JSON object that fits `schema` in the best mode the server supports, and return the reply, which is
+        not validated.
 
         The reply includes the options' log-probabilities if the settings ask for them, the only field is an enum, and
         the server supports a native schema. Raises `PortError` if the call fails.
@@ -139,7 +142,8 @@ class OpenAIParser:
     def _ask(
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
-        """Return a request for the object in one mode: with a schema, a forced tool call, or text in the prompt.
+        """Return a pending request for an object that fits `schema` in one mode: a schema, a forced tool call, or the
+        prompt's text.
 
         Awaiting it raises `PortError` if the request fails or the server rejects the mode.
         """
@@ -172,7 +176,7 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: Turn) -> str:
-    """Return the tool arguments as the model wrote them, or the text if it called no tool.
+    """Return the arguments of a reply's tool call as the model wrote them, or the reply's text if it calls no tool.
 
     The arguments of several calls are joined, which is invalid JSON and will be rejected.
     """

@@ -94,7 +94,8 @@ def base_url_of(model: ModelConfig) -> str:
 
 
 def find_api_key(model: ModelConfig) -> str | None:
-    """Return the model's own API key, or else the one in `OPENAI_API_KEY`. Returns None if there is none.
+    """Return the model's own API key or else, if it may be sent to the model's server, the one in `OPENAI_API_KEY`, if
+    any.
 
     A key from the environment is sent only to OpenAI, to the server in `OPENAI_BASE_URL`, and to localhost. Otherwise,
     someone else's benchmark could send it anywhere.
@@ -113,7 +114,7 @@ SOUND_FORMATS: Final = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 
 def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
-    """Return the attachments that chat completions can carry, with their limits.
+    """Return the media types of attachments that chat completions can carry, each with its limits.
 
     OpenAI accepts 50 MB in a request (https://platform.openai.com/docs/guides/images-vision, November 2026), which is
     more than the limit for one attachment. Other servers have limits of their own, which are unknown.

@@ -61,9 +61,8 @@ class StallTimer:
             raise StreamStalled(self._seconds, began=self._began) from None
 
     def restart(self, *, is_answer: bool) -> None:
-        """Restart the timer after a chunk. Set `is_answer` if the chunk belongs to the answer.
-
-        Chunks before the answer do not extend the first limit.
+        """Restart the timer after a chunk, unless the answer has not begun. Set `is_answer` if the chunk belongs to the
+        answer.
         """
         self._began = self._began or is_answer
         if self._began:

@@ -70,7 +70,8 @@ If there is no example, the message shows the given value written as a set.
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
-    """Check a stage that `plugin` offers through `hook`, and return its name.
+    """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` or `ValueError` if it must
+    not.
 
     Raises `PluginError` if `stage` is not a stage class with a name, or if it declares a different slot. Raises
     `ValueError` if one of its settings models is outside the plugin's namespace.

@@ -44,8 +44,8 @@ class PluginSelection(StrictSettings):
 
 
 def _models(description: str, role: str, *options: str) -> Any:
-    """Return a field that contains models. `role` is what messages call these models. `options` are the command-line
-    options that set the field.
+    """Return the field of a setting that contains models. `role` is what messages call these models, and `options` are
+    the command-line options that set the field.
     """
     extra: dict[str, JsonValue] = {"allowed_in_files": "models", "role": role, "option": list(options)}
     return Field(default=(), description=description, json_schema_extra=extra)
@@ -121,7 +121,7 @@ class CoreSettings(BaseModel):
     @field_validator("slots")
     @classmethod
     def _slots_exist(cls, value: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Raise `ValueError` if a key is not a slot. The message suggests the nearest name."""
+        """Return `value`. Raises `ValueError` if a key is not a slot, with a message that suggests the nearest name."""
         for name in value:
             if find_slot(name) is None:
                 raise ValueError(f"unknown slot {name!r}{did_you_mean(name, [slot.config_name for slot in Slot])}")

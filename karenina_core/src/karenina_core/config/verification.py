@@ -89,10 +89,11 @@ class VerificationConfig(BaseModel):
         validated again, and the same object is returned on every call.
         """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
-        if model not in sections:
+        section: S | None = sections.get(model)
+        if section is None:
             owned = [name for name in owned_fields([model]) if name in self._values]
-            sections[model] = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
-        section: S = sections[model]
+            section = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
+            sections[model] = section
         return section
 
     @property
@@ -102,13 +103,13 @@ class VerificationConfig(BaseModel):
 
     def has(self, name: str) -> bool:
         """Return whether a setting with the given name exists. Its owner must be installed."""
-        return name in self._values
+        return name in (self.__pydantic_extra__ or {})
 
     def setting(self, name: str) -> Any:
         """Return the value of the given setting. Raises `ConfigError` if the name is unknown or the setting's owner is
         not installed.
         """
-        values = self._values
+        values = self.__pydantic_extra__ or {}
         if name in values:
             return values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])

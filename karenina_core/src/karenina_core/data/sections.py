@@ -143,9 +143,8 @@ class VerificationResultTemplate(Section):
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
         for part in (parts or {}).values():
-            for name in _COUNTED:
-                if not isinstance(part.get(name, 0), int):
-                    raise ValueError(f"{name} must be an integer")  # noqa: TRY004 - pydantic takes ValueError
+            if wrong := [name for name in _COUNTED if not isinstance(part.get(name, 0), int)]:
+                raise ValueError(f"{wrong[0]} must be an integer")
         return parts
 
 
@@ -292,7 +291,7 @@ ROOT_FIELDS: Final = ("evaluation_input", "used_full_trace", "trace_extraction_e
 
 
 def _free_fields() -> dict[str, str]:
-    """Return the result fields that no artifact sets, each with its section."""
+    """Return the result fields that neither an artifact nor the end of the pipeline sets, each with its section."""
     from karenina_core.artifacts.keys import standard_keys
 
     by_key = {key.field for key in standard_keys().values() if key.section is not None}

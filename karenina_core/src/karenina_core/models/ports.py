@@ -34,9 +34,9 @@ class ToolCall:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, because creating a frozen object takes five times as long
 class Message:
-    """A message in a conversation.
+    """A message in a conversation. Do not change it, because conversations share messages.
 
     `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thinking, which is not
     part of the answer) and `notes` (about parts of unknown types that are not in `content`). Only tool messages have
@@ -112,9 +112,9 @@ class Message:
 _STORED = tuple(item.name for item in fields(Message) if item.compare)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)  # not frozen, for the same reason as `Message`
 class Usage:
-    """The token counts that the provider reported for a number of `calls`. A missing count is 0.
+    """The token counts that the provider reported for a number of `calls`. A missing count is 0. Do not change them.
 
     `cached_tokens` were read from the provider's cache, and `cache_write_tokens` were written to it at a different
     price. Both are part of `input_tokens`. `reasoning_tokens` are part of `output_tokens`.
@@ -140,6 +140,7 @@ class Usage:
 
 _counts = attrgetter(*(count.name for count in fields(Usage)))
 NO_USAGE = Usage()
+_ONE_CALL = Usage(calls=1)
 
 
 @dataclass(slots=True)
@@ -246,7 +247,7 @@ class LLMReply:
     """
 
     text: str
-    usage: Usage = Usage(calls=1)
+    usage: Usage = _ONE_CALL
     finish_reason: FinishReason = "stop"
     model: str | None = None
     reasoning: str | None = None
@@ -267,7 +268,7 @@ class ParserReply:
 
     text: str
     mode: StructuredMode
-    usage: Usage = Usage(calls=1)
+    usage: Usage = _ONE_CALL
     finish_reason: FinishReason = "stop"
     model: str | None = None
     option_logprobs: Mapping[str, float] | None = None
@@ -275,7 +276,7 @@ class ParserReply:
     server_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """A reply from a model that works with tools.
 
@@ -285,7 +286,7 @@ class Turn:
     """
 
     message: Message
-    usage: Usage = Usage(calls=1)
+    usage: Usage = _ONE_CALL
     finish_reason: FinishReason = "stop"
     model: str | None = None
     unfinished: bool = False
@@ -397,7 +398,7 @@ class AgentReply:
     """
 
     trace: tuple[Message, ...]
-    usage: Usage = Usage(calls=1)
+    usage: Usage = _ONE_CALL
     limit_reached: bool = False
     finish_reason: FinishReason = "stop"
     model: str | None = None
@@ -437,7 +438,8 @@ class AgentPort(Port, Protocol):
     """A port for conversations with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit. Failed tool calls are part of the trace.
+        """Run the agent until it answers or reaches a limit, and return the reply. Failed tool calls are part of its
+        trace.
 
         A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached` set, and
         its trace ends with the last assistant message, whose tool calls are not run. Raises `PortError` if a call fails
@@ -445,7 +447,7 @@ class AgentPort(Port, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelRequest:
     """A request to a model. It is sent to an agent if `options` is set, asks for JSON if `schema` is set, and otherwise
     asks for text.
@@ -465,7 +467,11 @@ class ModelRequest:
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return an awaitable for the reply from `port`. Awaiting it may raise `PortError`."""
+        """Return a coroutine that sends the request to the port's `run`, `parse` or `invoke`, and returns its reply.
+
+        A request with options is for an agent, and one with a schema is for a parser. Awaiting the coroutine may raise
+        `PortError`.
+        """
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:
             reply = port.run(self.messages, self.options, info=self.info)

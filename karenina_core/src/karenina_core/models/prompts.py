@@ -41,22 +41,22 @@ def assemble(
     user_instructions: Mapping[str, str] | None = None,
     attachments: tuple[Attachment, ...] = (),
 ) -> list[Message]:
-    """Return a prompt that consists of the system prompt, all instructions, the examples, and the item's part `user`.
+    """Return the messages of a prompt: the system prompt with all instructions, the examples, and the item's part,
+    `user`.
 
     `added` contains the instructions of plugins. `user_instructions` is the user's `prompt_config`, of which the
     entries for the task and its family are used. Without instructions, there is no system message. `user` is inserted
     unchanged, so fence any untrusted text in it. The last message has the `attachments`. All others are constant.
     """
     own = user_instructions or {}
-    keys = dict.fromkeys(key for key in (task.family, task.name) if key is not None)
-    system = _system(system_prompt or "", task.instructions, *added, *[own[key] for key in keys if key in own])
-    turns = [turn for asked, reply in task.examples for turn in (Message.user(asked), Message.assistant(reply))]
-    last = Message("user", user, attachments=attachments)
-    return [*(replace(message, is_constant=True) for message in (*system, *turns)), last]
+    of_user = [own[key] for key in dict.fromkeys((task.family, task.name)) if key in own] if own else ()
+    constant = _constant_messages(task.examples, system_prompt or "", task.instructions, *added, *of_user)
+    return [*constant, Message("user", user, attachments=attachments)]
 
 
 @lru_cache(maxsize=256)
-def _system(*parts: str) -> tuple[Message, ...]:
-    """Return a tuple containing the system message, or an empty tuple if all `parts` are blank."""
+def _constant_messages(examples: tuple[tuple[str, str], ...], *parts: str) -> tuple[Message, ...]:
+    """Return the system message made of `parts`, unless they are all blank, followed by the examples' chat turns."""
     text = "\n\n".join(part for raw in parts if (part := raw.strip()))
-    return (Message.system(text),) if text else ()
+    turns = [turn for asked, reply in examples for turn in (Message.user(asked), Message.assistant(reply))]
+    return tuple(replace(message, is_constant=True) for message in ([Message.system(text)] if text else []) + turns)

@@ -85,7 +85,7 @@ class Selection:
 def filter_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
-    """Yield the entry points of a group with their states. Only those in the state `found` may be loaded.
+    """Yield each entry point with its `PluginInfo`, whose state is `found` only if the entry point may be loaded.
 
     If several distributions offer the same name, none of them is used unless `pick` names one. The choice must not
     depend on the order in which they are found.

@@ -269,8 +269,8 @@ class Plugins:
         return replace(info, state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
-        """Call `offered` on all hook owners, or only on the owners of the given plugin's hooks. If the call raises an
-        exception, the owner is listed as failed.
+        """Call the function `offered` of each hook owner's module that has one, or only of the owners of the given
+        plugin's hooks. If the call raises an exception, the owner is listed as failed.
         """
         hooks = None if plugin is None else {caller.name for caller in self._manager.get_hookcallers(plugin) or ()}
         for owner in self.specifications.owners:

@@ -56,14 +56,21 @@ logger = logging.getLogger("karenina")
 class VerificationContext:
     """A stage's access to an item. The docstrings of this class are the contract between stages and the pipeline."""
 
-    __slots__ = ("_planned", "_settings", "_state", "calls")
+    __slots__ = ("_planned", "_settings", "_state", "own_calls")
 
     def __init__(self, state: State, planned: StageAccess) -> None:
         self._state = state
         self._planned = planned
         self._settings: BaseModel | None = None
-        self.calls = StageCalls(state, planned)
-        """The stage's model calls, for the pipeline."""
+        self.own_calls: StageCalls | None = None
+        """The stage's model calls, for the pipeline. None if the stage has not asked for a port or for `call_info`."""
+
+    @property
+    def calls(self) -> StageCalls:
+        """The stage's model calls."""
+        if self.own_calls is None:
+            self.own_calls = StageCalls(self._state, self._planned)
+        return self.own_calls
 
     # ---- what the item is
 
@@ -146,7 +153,8 @@ class VerificationContext:
         return read_owned(model, self.question.extra)
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting. If the setting's owner is not installed, return the default given in `reads`.
+        """Return the value of a setting that the stage may read, or its default from `reads` if the setting's owner is
+        not installed.
 
         Raises `UndeclaredSetting` if the setting belongs neither to the core nor to the stage and is not listed in
         `reads`.
@@ -224,13 +232,13 @@ class VerificationContext:
     def offer_value(
         self, name: str, value: Any, *, why: str | None = None, counts: Literal["undecided", "wrong"] = "undecided"
     ) -> None:
-        """Offer a JSON value to template fields that name it as their source.
+        """Offer a JSON value, or None and the reason `why` there is none, to template fields that name it as their
+        source.
 
-        If there is no value, pass None and give the reason in `why`, which is only stored then. `counts` determines
-        whether fields with this source are then undecided (no program could find the value) or wrong (the answer has no
-        such value). The result contains the values that its template uses. Raises `UndeclaredArtifact` if the stage
-        does not declare the name in `offers`. Raises `ValueError` if `value` is not JSON, or if it is None and there is
-        no reason.
+        `why` is only stored for None. `counts` then determines whether fields with this source are undecided (no
+        program could find the value) or wrong (the answer has no such value). The result contains the values that its
+        template uses. Raises `UndeclaredArtifact` if the stage does not declare the name in `offers`. Raises
+        `ValueError` if `value` is not JSON, or if it is None and there is no reason.
         """
         if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
@@ -367,7 +375,8 @@ class VerificationContext:
     async def consult(
         self, service: str, query: str, ask: Ask, *, seconds: float | None = None, per_replicate: bool = True
     ) -> str:
-        """Query a service that is not a model, such as a search or database, and return its reply.
+        """Return the reply of a service that is not a model, such as a search or database: a stored reply or else that
+        of `ask`.
 
         The reply is stored in the journal, and taken from there when a run is resumed or replayed. Temporary failures
         are retried, and identical concurrent queries are only sent once. Failures are not stored, so a resumed run runs
@@ -411,7 +420,7 @@ class VerificationContext:
         await self._state.leave_workspace(folder)
 
     async def in_thread(self, function: Callable[[*Ts], T], *arguments: *Ts, abandon: bool = False) -> T:
-        """Run `function` in a thread. Use this for work that takes more than a few milliseconds.
+        """Run a function in a thread, and return its result. Use this for work that takes more than a few milliseconds.
 
         A thread cannot be stopped. If the item is cancelled (`item_timeout`, Ctrl-C), it therefore waits for the thread
         to finish. Set `abandon` to skip this wait, which is only safe for functions without side effects.

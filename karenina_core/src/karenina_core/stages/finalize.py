@@ -171,7 +171,7 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Convert `value` to JSON, handling its parts separately down to a depth of `levels`.
+    """Return `value` as a JSON-compatible value, with its parts converted separately down to a depth of `levels`.
 
     Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
     by a string that names its type. Parts below `levels` are not replaced separately.
@@ -197,9 +197,8 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
         if level is None:
             continue
         for name, value in level.artifacts.items():
-            if value is not None and name in _RESULT_FIELDS:
-                place, field = _RESULT_FIELDS[name]
-                sections.setdefault(place, {})[field] = value
+            if value is not None and (place := _RESULT_FIELDS.get(name)) is not None:
+                sections.setdefault(place[0], {})[place[1]] = value
         for section, values in level.fields.items():
             sections.setdefault(section, {}).update(values)
     return sections

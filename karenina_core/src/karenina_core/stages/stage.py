@@ -119,7 +119,8 @@ class Stage:
     runs_after_error: ClassVar[bool] = False
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Return whether the stage belongs in the plan for `question`. Must not have side effects.
+        """Return whether the stage belongs in the plan for `question`, or a `Skip` with the reason why not, without
+        side effects.
 
         Raise `ConfigError` if it does, but its configuration cannot work. The error is reported with the plan, before
         any calls are made. A stage without this method is included. In a slot that takes only one stage, however, the
@@ -153,8 +154,8 @@ class Stage:
         """Return the folders outside the benchmark that affect the result of `question`. If a file in them changes,
         stored results are not reused. Must be fast.
 
-        If a file in these folders changes, stored results are not reused, and neither are stored replies of agents that
-        work in a workspace. Do not return folders that are changed by runs themselves.
+        Stored replies of agents that work in a workspace are not reused then either. Do not return folders that are
+        changed by runs themselves.
         """
         return ()
 
@@ -177,7 +178,7 @@ class Stage:
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return whether the stage should run for this item.
+        """Return whether the stage should run for this item, or a `Skip` with the reason why not.
 
         This is called if all required artifacts exist and no earlier stage has failed. Stages with `runs_after_error`
         are also asked after a failure. If it raises an exception, that becomes the item's error.

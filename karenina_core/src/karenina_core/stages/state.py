@@ -256,15 +256,21 @@ class StageCalls:
         """The combined notes of all calls, or None if there were no calls."""
         return self._info.notes if self._info is not None else None
 
-    async def call(self, request: ModelRequest) -> Any:
-        """Make a call for the item, and count it. Raises `PortError` if the call fails. If the request is for an agent
-        with a workspace, `enter_workspace` is called first.
+    async def call(
+        self,
+        model: ModelConfig,
+        messages: Sequence[Message],
+        info: CallInfo,
+        schema: Mapping[str, Any] | None = None,
+        options: AgentOptions | None = None,
+    ) -> Any:
+        """Make a call for the item, and count it. Raises `PortError` if the call fails. If the call is to an agent with
+        a workspace, `enter_workspace` is called first.
         """
-        if request.options is not None and request.options.workspace is not None:
-            self._state.enter_workspace(request.options.workspace)
-        info = self._complete(request)
-        complete = ModelRequest(request.model, request.messages, info, request.schema, request.options)
-        making = self._state.item.ports.call(complete)
+        if options is not None and options.workspace is not None:
+            self._state.enter_workspace(options.workspace)
+        info = self._complete(info, messages)
+        making = self._state.item.ports.call(ModelRequest(model, messages, info, schema, options))
         try:
             reply = await making
         except PortError as error:
@@ -276,12 +282,12 @@ class StageCalls:
         self._count(reply.usage, info.task)
         return reply
 
-    def _complete(self, request: ModelRequest) -> CallInfo:
-        """Return the info for a call, taken from the request or the item, with the stage's notes."""
-        info = self.info if request.info is NO_INFO else request.info
+    def _complete(self, info: CallInfo, messages: Sequence[Message]) -> CallInfo:
+        """Return the info for a call, `info` or the item's, with the stage's notes."""
+        info = self.info if info is NO_INFO else info
         if info.notes is None:
             info = replace(info, notes=self.info.notes)
-        shows_truth = any(message is shown for shown in self.with_truth for message in request.messages)
+        shows_truth = self.with_truth and any(message is shown for shown in self.with_truth for message in messages)
         return replace(info, shows_truth=True) if shows_truth else info
 
     def count_failure(self, error: PortError | None = None) -> None:
@@ -313,7 +319,7 @@ class StagePort:
         """Return an awaitable for the reply to `messages`. Awaiting it may raise `PortError`. `info` defaults to the
         item's own.
         """
-        return self._calls.call(ModelRequest(self._model, messages, info))
+        return self._calls.call(self._model, messages, info)
 
     def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
@@ -321,7 +327,7 @@ class StagePort:
         """Return an awaitable for a JSON reply that should match `schema`. Awaiting it may raise `PortError`. `info`
         defaults to the item's own.
         """
-        return self._calls.call(ModelRequest(self._model, messages, info, schema))
+        return self._calls.call(self._model, messages, info, schema)
 
     def run(
         self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO
@@ -329,4 +335,4 @@ class StagePort:
         """Return an awaitable for an agent's conversation. Awaiting it may raise `PortError`. `info` defaults to the
         item's own.
         """
-        return self._calls.call(ModelRequest(self._model, messages, info, options=options))
+        return self._calls.call(self._model, messages, info, options=options)

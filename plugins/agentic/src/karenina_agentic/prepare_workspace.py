@@ -61,7 +61,9 @@ class PrepareWorkspace(Stage):
     reads: ClassVar[Mapping[str, object]] = {"sandbox": None}
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if an agent judges, or if an agent answers a question that has a folder."""
+        """Return True if an agent judges, or if one answers a question that has a folder, otherwise a `Skip` with the
+        reason.
+        """
         if _judges_need_workspace(config, question):
             return True
         if question.workspace_path is None:
@@ -92,7 +94,11 @@ class PrepareWorkspace(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace if needed, and schedule its removal. If this fails, the item ends with an error."""
+        """Create the workspace if one is needed, schedule its removal, and set `WORKSPACE_PATH`. A failure ends the
+        item with an error.
+
+        If no workspace is needed, `WORKSPACE_PATH` is None.
+        """
         settings = cast("AgenticSettings", context.settings)
         question = context.question
         unasked = question.workspace_path is None and not needs_workspace(context.config, question)

@@ -63,7 +63,7 @@ class AgenticSettings(BaseModel):
     @field_validator("agentic_parsing")
     @classmethod
     def _templates_are_parsed(cls, agentic: bool, info: ValidationInfo) -> bool:
-        """Raise `ValueError` if agents parse templates but `evaluation_mode` is `rubric_only`."""
+        """Return the setting. Raises `ValueError` if agents parse templates but `evaluation_mode` is `rubric_only`."""
         if agentic and (info.context or {}).get("evaluation_mode") == "rubric_only":
             raise ValueError(
                 'evaluation_mode is "rubric_only", so templates are not parsed; set agentic_parsing to '

@@ -81,7 +81,7 @@ async def open_trait_workspace(
 
 @asynccontextmanager
 async def _empty_folder(context: VerificationContext) -> AsyncIterator[Path]:
-    """Create a temporary folder, and remove it at the end of the `with` block."""
+    """Create a temporary folder, yield its path, and remove it at the end of the `with` block."""
     folder = CreatedFolder.temporary("karenina_judge_")
     try:
         yield folder.path
@@ -286,7 +286,7 @@ class AgenticRubricEvaluation(Stage):
         return needs
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if every trait needs the final message but the trace has none."""
+        """Return True, or a `Skip` if every trait needs the final message but the trace has none."""
         broken = context.find_artifact(Keys.TRACE_VALIDATION_FAILED)
         only_final = not context.config.core.use_full_trace_for_rubric
         needed = all(trait.context_mode != "workspace_only" for trait, _ in agentic_traits(context.question))

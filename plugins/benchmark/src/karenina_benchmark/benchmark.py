@@ -334,7 +334,7 @@ def _html_facts(benchmark: BenchmarkContent) -> Iterator[tuple[str, str]]:
 
 
 def _html_row(benchmark: BenchmarkContent, id: str) -> list[str]:
-    """Return the table cells for a question, or an error message if it cannot be read."""
+    """Return the table cells for a question, with an error message in place of its text if it cannot be read."""
     try:
         question = benchmark.get(id)
     except BenchmarkFileError as error:  # a streamed file is read question by question

@@ -172,7 +172,9 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
-        """Return whether the named files may be read, and add an error for each file that is not trusted."""
+        """Return whether the files that `file` names may be read, and add an error for each of them that is not
+        trusted.
+        """
         try:
             return restricted_values.check_paths(file, names, chosen)
         except restricted_values.RestrictedValues as error:
@@ -204,8 +206,8 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark. If `quality` is set, the rest of the file is checked too, and the result includes
-    warnings and unchecked parts. Otherwise, only errors in the `config` section and the questions are found.
+    """Check a loaded benchmark, and return the findings. With `quality`, the whole file is checked, also for warnings
+    and unchecked parts; without it, only the `config` section and the questions are, for errors.
 
     Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
     benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
@@ -328,7 +330,7 @@ class _Check:
             return VerificationConfig()
 
     def check_head(self, config: VerificationConfig) -> None:
-        """Check everything outside the questions, and look for questions with the same text."""
+        """Add findings about everything outside the questions, and about questions with the same text."""
         self.check_restricted()
         for text in self._benchmark.load_warnings:
             self._add("warning", None, text, "")
@@ -355,7 +357,7 @@ class _Check:
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
-        """Check the traits, the template and the plugin fields of a question."""
+        """Add findings about a question's traits, template, plugin fields, attachments and turns."""
         if self._quality:
             place = self._benchmark.place_of(question.id)
             self._check_traits(place, "rubric", question.rubric, config, question.id)
@@ -374,8 +376,8 @@ class _Check:
             self._add("error", self._benchmark.place_of(question.id), what, "", *path, question=question.id)
 
     def _check_attachments(self, question: Question, config: VerificationConfig) -> None:
-        """Check that a question's files can be sent, also to judges, and warn about photos that state their position.
-        Judges only get files for traits, which `config` may leave out.
+        """Add findings about a question's files that cannot be sent, also to judges, and about photos that state their
+        position. Judges only get files for traits, which `config` may leave out.
         """
         if config.core.evaluation_mode != _NO_MODEL:
             shared = self._benchmark.global_rubric, self._benchmark.dynamic_rubric
@@ -391,7 +393,9 @@ class _Check:
                 self._add(level, place, what, cure, "attachments", question=question.id)
 
     def check_template(self, question: Question, config: VerificationConfig) -> None:
-        """Check a question's template: whether it exists, may run, can be loaded, and agrees with its ground truths."""
+        """Add findings about a question's template: whether it exists, may run, can be loaded, and agrees with its
+        ground truths.
+        """
         try:
             template = template_of(question, self._trust)
             if template is None:
@@ -451,7 +455,9 @@ class _Check:
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Check the ground truths against the template. If `quality` is set, also check what judges see of it."""
+        """Add findings about ground truths that do not fit the template and, if `quality` is set, about what judges see
+        of it.
+        """
         self._check_sources(question, bound)
         if self._quality:
             self._truths.add(question.id, bound.template.key.rules)
@@ -470,7 +476,9 @@ class _Check:
 
     @contextmanager
     def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> Iterator[None]:
-        """Resolve the files that the template uses. Files outside the folder are only opened if they are trusted."""
+        """Resolve the template's files in the benchmark's folder inside the block, opening files elsewhere only if they
+        are trusted.
+        """
         kinds = {type(rule.primitive) for rule in bound.template.key.rules.values()}
         if all(kind.check_files is Primitive.check_files for kind in kinds):
             yield
@@ -481,7 +489,10 @@ class _Check:
             yield
 
     def _trusts_values(self) -> bool:
-        """Return whether the user trusts all restricted values of the benchmark."""
+        """Return whether everything is trusted, or the benchmark has restricted values and the user trusts all of them.
+
+        A benchmark without a file is trusted.
+        """
         if self._is_trusted is not None:
             return self._is_trusted
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
@@ -495,7 +506,9 @@ class _Check:
         return self._is_trusted
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
-        """Add an error for each field whose known value is not offered by any plugin or does not fit its type."""
+        """Add an error for each field whose known value no plugin offers, does not fit its type, or can never match its
+        truth.
+        """
         if not bound.sources:
             return
         place, offers = self._benchmark.place_of(question.id), offered_values(active_plugins())
@@ -542,7 +555,7 @@ class _Check:
                 )
 
     def check_restricted(self) -> None:
-        """Warn about each restricted value that is not trusted yet."""
+        """Add a warning for each restricted value of the benchmark, unless the user trusts all of them."""
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
         from karenina_engine.user_files import trusts_values
 
@@ -620,7 +633,7 @@ def _find_path(value: object, name: str) -> tuple[str | int, ...]:
 
 
 def _trait_path(place: Section | None, key: str, trait: RubricTrait) -> tuple[str | int, ...]:
-    """Return the path of a trait in the rubric under `key`. The path is empty if it is unknown."""
+    """Return the path of a trait in the rubric under `key`, or an empty path if it is unknown."""
     value = place.value.get(key) if place is not None else None
     lists = value.items() if isinstance(value, Mapping) else [(None, value)]
     for name, traits in lists:
@@ -638,7 +651,7 @@ def _error_findings(errors: Iterable[BenchmarkFileError]) -> Iterator[Finding]:
 
 
 def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings sorted by line and without duplicates. The benchmark's own file comes first."""
+    """Return the findings without duplicates, sorted by file and line, with the benchmark's own file first."""
 
     def key(finding: Finding) -> tuple[bool, str, int]:
         """Return the sorting key of a finding."""
@@ -649,7 +662,7 @@ def _in_order(path: Path | None, findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _can_pass(rule: FieldRule, choices: Iterable[object]) -> bool:
-    """Return whether any of `choices` can pass. If they cannot be compared, the result is true."""
+    """Return whether any of `choices` can match the truth of `rule`. If they cannot be compared, the result is true."""
     try:
         return any(rule.primitive.check(choice, rule.truth) is not False for choice in choices)
     except Exception:  # a primitive may raise anything; the checks of ground truths report it

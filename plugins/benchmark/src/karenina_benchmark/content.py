@@ -201,7 +201,9 @@ class BenchmarkContent:
 
     @staticmethod
     def _owned(extra: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """Return plugin fields by full name. Raises `TypeError` if no plugin owns one of them."""
+        """Return the plugin fields in `extra`, flattened to their full names. Raises `TypeError` if no plugin owns one
+        of them.
+        """
         for name in extra:
             if not is_owned(name, "question_fields"):
                 near = did_you_mean(name, [*Question.model_fields, *read_catalog()["question_fields"]], "")
@@ -322,7 +324,8 @@ class BenchmarkContent:
         return DynamicRubric.merge(self.dynamic_rubric, question.dynamic_rubric) or None
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
-        """Return the question with the benchmark's traits added. Use `trait_names` to select traits.
+        """Return the question with the benchmark's traits added. With `trait_names`, it keeps only the traits with
+        these names.
 
         Raises `ValueError` if both have a trait with the same name, or if a trait name is used for a static and a
         dynamic trait.
@@ -385,7 +388,9 @@ class BenchmarkContent:
         return self._written_ids.get(compose(question_id), question_id)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the files of both benchmarks would be equal, as described for the class."""
+        """Return whether the files of both benchmarks would be equal, apart from names and ids derived from their
+        paths.
+        """
         if not isinstance(other, BenchmarkContent):
             return NotImplemented
         named = (self.id, self.name) == (other.id, other.name) or (self._nameless and other._nameless)

@@ -62,7 +62,9 @@ def declare_template(fields: Mapping[str, Any], strategy: Any = None) -> tuple[s
 
 
 def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tuple[object, ...] | None:
-    """Return a declaration without its free values, which are added to `values`. Returns None if it has no form."""
+    """Return what a declaration consists of apart from its free values, which are added to `values`, or None if it has
+    values that cannot be exchanged in its source.
+    """
     rest: list[object] = []
     for name, declared in fields.items():
         if type(declared) is not dict:
@@ -89,7 +91,9 @@ def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tup
 
 
 def _take(value: object, rest: list[object], values: list[Value]) -> bool:
-    """Add a value to `values` and its type to `rest`. Returns whether a form can have such a value."""
+    """Add a free value to `values` and its type to `rest`; None and booleans are added to `rest` themselves. Returns
+    False for a value that cannot be exchanged in a source.
+    """
     if value is None or isinstance(value, bool):
         rest.append(repr(value))
     elif isinstance(value, list):
@@ -149,7 +153,9 @@ def _find_form(rest: tuple[object, ...]) -> _Form | None:
 def _add_form(
     rest: tuple[object, ...], fields: Mapping[str, Any], strategy: Any, values: Sequence[Value], source: str
 ) -> None:
-    """Keep the form of a declaration with its `source`, or that it has none. Sources without a pattern may get one."""
+    """Store the form of a declaration, made from its `source`, under the key `rest`, or None if it has no form. Nothing
+    is stored for a source without a parsed pattern, which may get one later.
+    """
     with _lock:
         if rest in _forms:
             return
@@ -168,7 +174,9 @@ def _add_form(
 def _make_form(
     pattern: ParsedPattern, fields: Mapping[str, Any], strategy: Any, values: Sequence[Value], source: str
 ) -> _Form:
-    """Return the form of a declaration. Raises `ValueError` if its source is not the same around other values."""
+    """Return the form of a declaration, which makes its source and template with other values. Raises `ValueError` if
+    the source is not the same around other values.
+    """
     marks = [_mark(number, value) for number, value in enumerate(values)]
     waiting = iter(marks)
     marked = make_template_source({name: _with_marks(declared, waiting) for name, declared in fields.items()}, strategy)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Place = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Document:
     """The value of a file (or of one of its lines), with the line and source text of each value within it.
 
@@ -43,7 +43,7 @@ class Document:
         return None
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Section:
     """A mapping in a document, with its place for error messages."""
 
@@ -70,7 +70,7 @@ class Section:
         return BenchmarkFileError(self.document.file, self.where(*path), what, cure)
 
     def check_keys(self, known: Collection[str]) -> None:
-        """Raise `BenchmarkFileError` for all keys that are not in `known`, suggesting similar keys."""
+        """Raise `BenchmarkFileError` if there are keys that are not in `known`, suggesting similar keys."""
         unknown = [key for key in self.value if key not in known]
         if not unknown:
             return
@@ -88,9 +88,9 @@ class Section:
         `BenchmarkFileError` for a list or mapping.
         """
         value = self.value.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, str) and isinstance(value, Mapping | list):
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, Mapping | list):
             kind = "list" if isinstance(value, list) else "mapping"
             raise self.error(f"{key!r} must be a string, not a {kind}", "", key)
         return self.document.written[(*self.path, key)]

@@ -83,7 +83,9 @@ class Problems:
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
-    """Describe the problem with a file's format version and its fix. `newest` is the latest supported version."""
+    """Return the problem with a file's format version, and its fix, as two texts. `newest` is the latest supported
+    version.
+    """
     readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest
@@ -132,7 +134,7 @@ def suggest_key(key: str, known: Collection[str], otherwise: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file without its byte-order mark. Raises `BenchmarkFileError` if this fails."""
+    """Return the text of a UTF-8 file without its byte-order mark. Raises `BenchmarkFileError` if it cannot be read."""
     try:
         return bounded_files.read_text(path)
     except bounded_files.FileError as error:

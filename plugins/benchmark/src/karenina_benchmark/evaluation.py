@@ -136,14 +136,15 @@ def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judg
     """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:
-        raise ConfigError(["answering_models cannot be set here because the outputs take the place of model answers"])
+        why = "the outputs take the place of model answers"
+        raise ConfigError([f"answering_models cannot be set here because {why}; remove answering_models"])
     if has_judge and "parsing_models" in values:
         raise ConfigError(["parsing_models and judge= both specify judges; pass only one of them"])
     return values
 
 
 def _model(judge: Judge) -> Mapping[str, Any] | ModelConfig:
-    """Return a judge as a model. If a mapping has no `id`, its model name becomes the id."""
+    """Return a judge as a model. A string is a model in short form, and a mapping's `id` defaults to its model name."""
     if isinstance(judge, str):
         return parse_models([judge])[0]
     if isinstance(judge, ModelConfig):

@@ -168,7 +168,7 @@ def _still_trusted(benchmark: Benchmark, command: Mapping[str, Any], note: Calla
 
 
 def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None]) -> None:
-    """Print why the run's `--trust-all` no longer applies, and what to do."""
+    """Tell the user through `note` why the run's `--trust-all` no longer applies, and what to do."""
     file = command["benchmark"]
     changes = "; ".join(describe_changes(command)) or (
         f"the settings in {file} have a different meaning with the installed plugins"

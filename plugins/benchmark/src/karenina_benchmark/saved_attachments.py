@@ -37,7 +37,9 @@ class MovedQuestions(MutableMapping[str, Question]):
 
     @classmethod
     def content_for(cls, benchmark: BenchmarkContent, path: Path) -> tuple[BenchmarkContent, MovedQuestions | None]:
-        """Return the content to write to `path`, and its questions if the folder of `path` is another one."""
+        """Return the content to write to `path`, and its questions if their attachments' paths must change for another
+        folder.
+        """
         questions = cls(benchmark, path)
         if questions._before == questions._after:
             return benchmark, None
@@ -82,7 +84,9 @@ class MovedQuestions(MutableMapping[str, Question]):
         return replace(attachment, source=source)
 
     def _move_files(self, question: Question) -> Question:
-        """Return the question with the paths of its attachments, and of those of later turns, for the new folder."""
+        """Return the question with the paths of its attachments, and of those of later turns, rewritten for the new
+        folder.
+        """
 
         def move_entry(entry: Any) -> Any:
             """Return an entry of `turns` with the paths of its attachments rewritten. An invalid entry is returned

@@ -112,7 +112,9 @@ def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | 
     """
     spelled = dict(fields)
     for name, declared in fields.items():
-        truth = declared.get("ground_truth") if isinstance(declared, dict | Mapping) else None
+        truth = declared.get("ground_truth") if isinstance(declared, (dict, Mapping)) else None
+        if isinstance(truth, (bool, str)):
+            continue
         is_list = isinstance(truth, list)
         values: list[Any] = truth if isinstance(truth, list) else [truth]
         numbers = [isinstance(value, int | float) and not isinstance(value, bool) for value in values]
@@ -150,7 +152,9 @@ def field_at(source: str, line: int | None) -> str | None:
 
 
 def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
-    """Yield the source lines of a field. Raises `DeclarationError` if it is invalid."""
+    """Yield the source lines of a declared field, and note in `imports` what they need. Raises `DeclarationError` if it
+    is invalid.
+    """
     _check_name("field", name, "answer", name)
     if name.startswith("_"):
         raise DeclarationError(f"the field {name!r} begins with an underscore", "answer", name, cure="rename it")
@@ -325,7 +329,9 @@ def _infer_type(truth: Any, primitive: str | None, name: str) -> str:
 
 
 def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -> str:
-    """Return the constructor call for a field's primitive. The default primitive depends on the field's kind."""
+    """Return the constructor call for a field's declared primitive or, without one, for the default of the field's
+    kind.
+    """
     if declared is None:
         primitive = _DEFAULT_PRIMITIVES.get(kind)
         declared = primitive if primitive is not None else {"type": "SetContainment", "mode": "exact"}

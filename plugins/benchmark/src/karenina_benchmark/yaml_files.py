@@ -261,7 +261,9 @@ _HIDDEN: Final = re.compile("[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\
 
 
 def dump(value: Any) -> str:
-    """Write plain values as YAML, with blocks for text of several lines and escapes for invisible characters."""
+    """Return plain values as YAML text, with blocks for strings of several lines and escapes for invisible
+    characters.
+    """
     import yaml
 
     text: str = yaml.dump(value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=110, indent=2)

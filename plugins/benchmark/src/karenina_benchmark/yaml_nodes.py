@@ -93,10 +93,11 @@ class _Uncertain(Exception):
 
 
 def compose(text: str, max_nodes: int) -> Node | None:
-    """Return the root of a YAML document, or None if it is empty.
+    """Return the root of a YAML document, or None if it is empty. Raises `TooManyValues` for more than `max_nodes`
+    values.
 
     Raises `yaml.YAMLError` if the text is not YAML, `ValueError` or `OverflowError` for an escape that is not a
-    character, `RecursionError` for deep nesting, and `TooManyValues` for more than `max_nodes` values.
+    character, and `RecursionError` for deep nesting.
     """
     import yaml
 
@@ -125,8 +126,8 @@ class _Differences:
         self._tabs = text.count("\t")
 
     def check(self, event: Any, *, is_scalar: bool, flow: bool) -> None:
-        """Raise `_Uncertain` if a value starts at a place that the two parsers may read differently. `flow` is true
-        inside `[]` or `{}`.
+        """Raise `_Uncertain` if libyaml and PyYAML's own parser may read the value that starts with `event`
+        differently. `flow` is true inside `[]` or `{}`.
         """
         if event.tag is not None and event.tag not in _KNOWN_TAGS:
             raise _Uncertain

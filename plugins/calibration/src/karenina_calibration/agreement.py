@@ -79,7 +79,7 @@ def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
     """Return each labelled answer with its labels and its weight. Labels for unknown answers are ignored, and answers
-    without a label left out.
+    without a label are left out.
 
     `unit_of` returns the statistical unit for a question ID. Answers outside the draw have no stratum and a weight of
     1. If `whole` is set, the draw is ignored and all answers are treated in this way.
@@ -112,8 +112,8 @@ def join_labels(
 def verdict_agreement(
     results: Iterable[VerificationResult], labelled: Sequence[LabelledAnswer], units: Units
 ) -> list[VerdictAgreement]:
-    """Compare each judge's verdicts with the labels, for answers labelled right or wrong. Judges without any labelled
-    verdict are omitted. `results` must contain all of the run's results, from which the raw pass rates are computed.
+    """Return how far each judge's verdicts agree with labels of right and wrong, leaving out judges without a labelled
+    verdict. `results` must be all of the run's results, from which raw pass rates are computed.
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
@@ -126,8 +126,8 @@ def verdict_agreement(
 def _of_judge(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
-    """Compare one judge's verdicts with the labels. `models` contains the units and outcomes for each model. Returns
-    None if none of the answers labelled right or wrong has a verdict from this judge.
+    """Return how far one judge's verdicts agree with the labels, or None if none of the answers labelled right or wrong
+    has a verdict from this judge. `models` contains the units and outcomes for each model.
     """
     rated = [entry for entry in labelled if entry.right is not None and judge in entry.answer.judgements]
     table = {name: {RIGHT: 0, NOT_RIGHT: 0} for name in (CORRECT, WRONG, UNDECIDED, NOT_JUDGED)}
@@ -157,8 +157,8 @@ def _of_judge(
 
 
 def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
-    """Compare the values that each judge extracted with the labels, by field and trait. A value only counts if a
-    majority says that it is right or that it is wrong.
+    """Return how far the values that each judge extracted agree with the labels, by field and trait. A value only
+    counts if a majority says that it is right or that it is wrong.
     """
     hits: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     values: dict[tuple[Kind, str, str], list[tuple[LabelledAnswer, str, str]]] = defaultdict(list)
@@ -186,8 +186,8 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Compare verdicts with the labels for each template with at least five labels. The worst template comes first. If
-    all labelled answers share one template, the list is empty.
+    """Return how far verdicts agree with the labels for each template with at least five labels, with the worst
+    template first. If all labelled answers share one template, the list is empty.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)
@@ -230,7 +230,7 @@ def _columns(hits: _Hits) -> tuple[list[Hashable], list[bool], list[float]]:
 
 
 def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coefficient | None:
-    """Compute Cohen's kappa, weighted by the draw. Returns None if all ratings on one side are the same."""
+    """Return Cohen's kappa, weighted by the draw, or None if all ratings on one side are the same."""
     pairs = [(a, b) for _, a, b in rated]
     return as_coefficient(
         cohen_kappa([entry.unit for entry, *_ in rated], pairs, [entry.weight for entry, *_ in rated])
@@ -238,7 +238,7 @@ def _kappa(rated: Sequence[tuple[LabelledAnswer, Hashable, Hashable]]) -> Coeffi
 
 
 def _count(pairs: Iterable[tuple[str, str]]) -> Table:
-    """Count pairs of values, first by the judge's value and then by the labellers' value."""
+    """Return how often each pair of values occurs, first by the judge's value and then by the labellers' value."""
     table: dict[str, dict[str, int]] = {}
     for value, own in pairs:
         row = table.setdefault(value, {})

@@ -142,7 +142,7 @@ class Answers:
         return list(dict.fromkeys(answer.model for answer in self.by_id.values() if answer.verdicts != SCORED))
 
     def digest(self) -> str:
-        """Compute a digest of everything that a draw depends on: the answers and their outcomes for each judge."""
+        """Return a digest of everything that a draw depends on: the answers and their outcomes for each judge."""
         lines = sorted(
             json.dumps([answer.id, sorted((of.judge, of.outcome.value) for of in answer.judgements.values())])
             for answer in self.by_id.values()

@@ -159,7 +159,7 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Compute the calibration of a run. For `source` and `worst`, see `calibrate`."""
+    """Return the calibration of a labelled run, as `calibrate` does, whose parameters `source` and `worst` have."""
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -223,8 +223,8 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Correct the pass rate for each model and judge with the labels of another run, whose error rates the judges are
-    assumed to have here, too. For each rate that cannot be corrected, a note is added.
+    """Return a calibration with the pass rate of each model and judge, corrected with the labels of another run, whose
+    error rates the judges are assumed to have here. For each rate that cannot be corrected, a note is added.
 
     `other` is the calibration of that run, and `name` is its file. Agreement and counts are taken from `other`, without
     its worst items.
@@ -275,7 +275,7 @@ def _carried(
 
 
 def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
-    """Yield the labelled answers for which a verdict or an extracted value is wrong."""
+    """Yield an item for each labelled answer for which a verdict or an extracted value is wrong."""
     for entry in labelled:
         answer = entry.answer
         verdicts = [
@@ -302,8 +302,8 @@ def _worst(labelled: Iterable[LabelledAnswer]) -> Iterator[WorstItem]:
 
 
 def _ceiling(labelled: Sequence[LabelledAnswer]) -> LabellerAgreement | None:
-    """Compute how often labellers agree with each other on whether answers are right. Returns None if no answer has two
-    labels that say right or wrong; other labels do not count.
+    """Return how often labellers agree with each other on whether answers are right, or None if no answer has two
+    labels that say right or wrong. Other labels do not count.
     """
     names = sorted({label.labeller for entry in labelled for label in entry.labels})
     ratings = [{label.labeller: label.right for label in entry.labels if label.right is not None} for entry in labelled]

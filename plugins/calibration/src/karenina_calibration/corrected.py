@@ -43,7 +43,7 @@ def correct_rate(
     draw: Draw | None,
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
-    """Compute a model's corrected rate. If there is none, nothing is raised, and the reason is returned as text.
+    """Return a model's corrected rate or, if there is none, the reason as text.
 
     At least five answers must be labelled right or wrong, or all of them if the model has fewer. Only drawn answers
     count. Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
@@ -110,7 +110,9 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
-    """Count the answers and labels in each stratum. `place` is a function that returns an answer's stratum."""
+    """Return the numbers of answers, labels and right answers in each stratum, where `place` returns an answer's
+    stratum.
+    """
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:
         members[place(answer)].append(answer)
@@ -127,8 +129,8 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Compute the PPI++ estimate of the share of right answers. Returns None unless each answer has a verdict from
-    exactly one judge, at least two answers are labelled, and some answers are not labelled.
+    """Return the PPI++ estimate of the share of right answers, or None unless each answer has a verdict from exactly
+    one judge, at least two answers are labelled, and some answers are not labelled.
 
     `own` contains the model's answers, and `usable` contains those labelled right or wrong.
     """

@@ -62,8 +62,8 @@ class Draw(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Raise `ValueError` if the strata and items contradict each other: for example, if an answer was drawn twice,
-        or the numbers of a stratum are wrong.
+        """Return the draw. Raises `ValueError` if the strata and items contradict each other: for example, if an answer
+        was drawn twice, or the numbers of a stratum are wrong.
         """
         kinds = Counter((stratum.model, verdict) for stratum in self.strata for verdict in set(stratum.verdicts))
         any_of = {model for model, verdict in kinds if verdict == ANY}
@@ -161,7 +161,7 @@ def draw_answers(
     if there are no answers.
     """
     if not answers.by_id:
-        raise ConfigError(["the results contain no answers that could be labelled"])
+        raise ConfigError(["the results contain no answers that could be labelled; pass results with answers"])
     strata = _strata(answers, simple=simple)
     members: list[list[Answer]] = [[] for _ in strata]
     of = {(model, verdict): number for number, (model, verdicts) in enumerate(strata) for verdict in verdicts}
@@ -189,7 +189,9 @@ def draw_answers(
 
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the model and verdicts of each stratum. They do not depend on the order of the results."""
+    """Return the model and the verdicts of each stratum for a draw from `answers`, whatever the order of the
+    results.
+    """
     strata: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({answer.model for answer in answers.by_id.values()}):
         if simple:

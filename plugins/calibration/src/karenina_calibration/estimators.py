@@ -111,7 +111,7 @@ def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[La
 
 
 def _scales(labels: Sequence[Label]) -> Mapping[Stratum, float]:
-    """Return a factor for each stratum with which its weights have a mean of 1."""
+    """Return for each stratum the factor with which the weights of its labels have a mean of 1."""
     sums: dict[Stratum, float] = defaultdict(float)
     numbers: Counter[Stratum] = Counter()
     for label in labels:
@@ -205,7 +205,7 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Compute the weighted share of hits and its interval. Without items, the rate has no value.
+    """Return the weighted share of hits and its interval. Without items, the rate has no value.
 
     `units` contains the statistical unit of each item. The interval is Wilson's interval at the effective size, which
     is smaller if items of the same unit are alike or if weights differ. With equal weights, it is the same interval as
@@ -227,7 +227,7 @@ def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: S
 
 
 def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
-    """Count the items and hits in each unit."""
+    """Return the numbers of items and hits in each unit."""
     counted = Clusters()
     for unit, hit in zip(units, hits, strict=True):
         counted.add(unit, hit=hit)
@@ -320,8 +320,8 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Compute the mean of the labels, using verdicts on all answers to make it more precise. Raises `ValueError` if
-    there are fewer than two labels or no unlabelled answers.
+    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers. Raises
+    `ValueError` if there are fewer than two labels or no unlabelled answers.
 
     `verdicts` contains the verdicts on the labelled answers, in the order of `labels`, and `unlabelled` contains the
     verdicts on all other answers.

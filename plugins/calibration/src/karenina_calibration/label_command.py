@@ -98,7 +98,7 @@ def label(
             raise config_error(f"the sheet {sheet} must have the file extension {' or '.join(SUFFIXES)}")
         if show_verdict and (sheet is not None or (from_ and page is None)):
             raise config_error(
-                "--show-verdict applies only to the terminal and --page, because a sheet never shows verdicts"
+                "--show-verdict applies only to the terminal and --page because a sheet never shows verdicts; remove it"
             )
         if attachments is not None and page is None:
             raise config_error("--attachments applies only to --page, which shows the pictures; add --page FILE")

@@ -75,7 +75,8 @@ class Label(BaseModel, defer_build=True):
         return next((label for label in same if label.value == wanted.value), None)
 
     def with_extractions_of(self, earlier: Label) -> Label:
-        """Return a copy with the extraction labels of an earlier label by the same person added.
+        """Return a copy with those extraction labels of an earlier label by the same person that this label does not
+        replace.
 
         Earlier extraction labels are dropped if this label covers the same value. If they contain the labeller's own
         value, they are also dropped if this label covers the same field or trait.
@@ -269,7 +270,7 @@ def _read_lines(file: Path) -> Iterator[tuple[str, Any, str]]:
 
 
 def _parse_draw(value: Any, place: str) -> Draw:
-    """Parse a draw. Raises `ConfigError` if it is malformed or was written by another version."""
+    """Return a draw from its JSON form. Raises `ConfigError` if it is malformed or was written by another version."""
     if isinstance(value, dict) and value.get("format") != FORMAT:
         raise ConfigError([f"the draw in {place} was written by a different version; use that version to read it"])
     try:

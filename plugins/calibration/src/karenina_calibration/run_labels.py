@@ -73,7 +73,9 @@ def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
 
 
 def _open(source: Path, labels: Path) -> LabelledRun | str:
-    """Return the labelled run, or a text with the reason why its labels cannot be used."""
+    """Return the run in the file `source` with the labels in the file `labels`, or the reason why they cannot be
+    used.
+    """
     try:
         results = [result for run in read_runs([source]) for result in run.results]
         return LabelledRun(results, read_labels([labels]), place=labels, source=source)
@@ -118,7 +120,9 @@ def _stale(labels: RunLabels) -> str:
 
 
 def _difference_notes(runs: Sequence[NotedRun], run_labels: Sequence[RunLabels]) -> Iterator[RunNote]:
-    """Yield a note for each pair of runs of which at least one has a corrected rate."""
+    """Yield a note on the difference, or why it is not available, for each pair of runs if at least one has a corrected
+    rate.
+    """
     by_label = {label.label: label for label in run_labels if label.label and label.found is not None}
     for a, b in combinations([run.label for run in runs if run.label], 2):
         if a in by_label and b in by_label:

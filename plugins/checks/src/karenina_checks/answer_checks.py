@@ -125,7 +125,7 @@ class SufficiencyCheck(JudgeCheck):
         return config.section(ChecksSettings).sufficiency_enabled or Skip("sufficiency_enabled is false")
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the check if an earlier stage failed the answer or the template needs no judge."""
+        """Return True, or a `Skip` if an earlier stage failed the answer or the template needs no judge."""
         not_failed = skip_if_failed(context, *_FINDINGS)
         if not not_failed:
             return not_failed

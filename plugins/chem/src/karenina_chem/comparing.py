@@ -69,9 +69,8 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether two texts are the same structure under these rules.
-
-    Raises `NotReadable` if a text is not a structure, and `OutOfReach` if there is no clear answer.
+    """Return whether two texts are the same structure under these rules. Raises `NotReadable` if a text is not a
+    structure, and `OutOfReach` if there is no clear answer.
     """
     if stereo != "ignored" and any(_OTHER_STEREO.search(text) is not None for text in (truth, value)):
         if _same(truth, value, "ignored", tautomers, salts):

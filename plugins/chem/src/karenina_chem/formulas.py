@@ -84,9 +84,10 @@ class Formula:
 
 def read(text: str, names: Sequence[str]) -> list[Formula]:
     """Return the possible meanings of a chemical formula: two if a number may count atoms or charges, as in *O2-*.
+    Raises `NotReadable` if the text is not a formula.
 
-    A name in parentheses behind the formula, such as one of `names`, is ignored. Raises `NotReadable` if the text is
-    not a formula, and `WordsBesideFormula` if other words behind it may change it.
+    A name in parentheses behind the formula, such as one of `names`, is ignored. Raises `WordsBesideFormula`, a
+    `NotReadable`, if other words behind the formula may change it.
     """
     if len(text) > _LONGEST:
         raise NotReadable(f"it has more than {_LONGEST} characters")
@@ -161,9 +162,8 @@ def _divisions(body: str, digits: str, sign: str) -> list[tuple[str, str]]:
 
 
 def _atoms(text: str) -> Mapping[str, Fraction]:
-    """Return the number of atoms of each element in a formula without a charge, such as *CuSO4.5H2O*.
-
-    Raises `NotReadable` if the text is not a formula.
+    """Return the number of atoms of each element in a formula without a charge, such as *CuSO4.5H2O*. Raises
+    `NotReadable` if the text is not a formula.
     """
     total: dict[str, Fraction] = {}
     parts = _DOTS.split(text)

@@ -42,7 +42,9 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         return "HeNe" if self.check("He", expected) is True else "He"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the formulas are the same, `Unreadable` if the value is not a formula, or `Undecided`."""
+        """Return whether the formulas are the same, `Unreadable` if the value is no formula, or `Undecided` if it is
+        ambiguous.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

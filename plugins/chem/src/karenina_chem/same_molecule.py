@@ -71,7 +71,9 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         return _OTHERS[self.check(_OTHERS[0], expected) is True]
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the structures are the same, `Unreadable` if the value is not a structure, or `Undecided`."""
+        """Return whether the structures are the same, `Unreadable` if the value is no structure, or `Undecided` if that
+        is unclear.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False

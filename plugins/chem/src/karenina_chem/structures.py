@@ -37,7 +37,6 @@ def is_inchi(text: str) -> bool:
 @lru_cache(maxsize=256)
 def read(text: str) -> Mol:
     """Return the structure in a SMILES or InChI, normalized so that salts are ions and nitro groups have charges.
-
     Raises `NotReadable` if the text is neither, or contains a placeholder for an atom.
     """
     if not text.isascii():  # RDKit would skip other characters

@@ -98,7 +98,9 @@ def is_name(text: str, names: Sequence[str], ionic: bool = False) -> bool:
 
 
 def _is_name(word: str, ionic: bool) -> bool:
-    """Return whether a word looks like a chemical name, or has no meaning for a structure."""
+    """Return whether a word looks like a chemical name or means nothing for a structure. Metals and ions only count if
+    `ionic` is set.
+    """
     plain = word[:1].lower() + word[1:] if word[1:2].islower() else word
     if _NEUTRAL.fullmatch(plain) is not None or (ionic and plain in _METALS):
         return True

@@ -71,9 +71,11 @@ class Rehearsal(Protocol):
     def inspect(
         self, config: VerificationConfig, questions: Collection[Question], trust: Trust
     ) -> Iterable[tuple[tuple[Level, str], str]]:
-        """Return messages about the questions that it applies to, each with the id of its question, or an empty string.
+        """Return messages about the questions: for each, its level and text, and the id of its question or an empty
+        string.
 
-        This is called by `karenina check` with and without `--run-checks`. Nothing may be run.
+        `questions` are those that the rehearsal applies to. This is called by `karenina check` with and without
+        `--run-checks`. Nothing may be run.
         """
 
     def unavailable(self, config: VerificationConfig) -> str | None:

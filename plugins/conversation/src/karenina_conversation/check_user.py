@@ -135,7 +135,9 @@ class CheckUser(Stage):
 
     @staticmethod
     async def _ask(context: VerificationContext, conversation: Conversation, user: UserBrief) -> UserFault | None:
-        """Return the fault that the judge finds, or None. Raises `PortError` or `StructuredError` if it fails."""
+        """Return the fault of the simulated user that the judge finds, or None. Raises `PortError` or `StructuredError`
+        if it fails.
+        """
         said = [turn.said or "" for turn in conversation.taken[1:]]
         if not said:
             return None
@@ -172,9 +174,8 @@ def check_request(conversation: Conversation, user: UserBrief) -> str:
 
 
 def read_verdict(data: Mapping[str, Any], said: Sequence[str]) -> UserFault | None:
-    """Return the fault that a judge reports, or None. Raises `InvalidReply` unless the user said the quoted sentence.
-
-    `said` are the user's messages.
+    """Return the fault that a judge reports, or None. Raises `InvalidReply` if there is a fault, but none of the user's
+    messages in `said` contains the quoted sentence.
     """
     if data["fault"] == "none":
         return None

@@ -105,7 +105,7 @@ class Converse(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check the few-shot examples, as `GenerateAnswer` does, and return the model that plays the users, if any.
+        """Check the few-shot examples and the recordings, and return the model that plays the users, if any.
 
         Raises `ConfigError` for models under test whose sessions cannot be continued, if a question has a simulated
         user, but there is no model for it, and for recordings that differ from `turns` or in which the user sends an
@@ -154,7 +154,8 @@ class Converse(Stage):
 
     @staticmethod
     async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
-        """Alternate between the model and the user until one side ends, and record the conversation.
+        """Alternate between the model and the user until one side ends or fails, and record the conversation. If the
+        user's side fails, the item's error is set.
 
         Recorded answers are replayed as long as the user's messages match.
         """

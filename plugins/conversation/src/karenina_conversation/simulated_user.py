@@ -132,7 +132,9 @@ class SimulatedUser:
         faults: list[str] = []
 
         def read(data: Mapping[str, Any]) -> UserReply:
-            """Return the reply. If it cannot be used, add its fault to `faults`: the next one is read leniently."""
+            """Return the reply. If it cannot be used, add its fault to `faults`, so that the next one is read
+            leniently, and raise `InvalidReply`.
+            """
             try:
                 return read_reply(data, last.text, lenient=bool(faults))
             except _Unusable as error:

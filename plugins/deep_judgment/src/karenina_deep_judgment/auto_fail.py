@@ -95,8 +95,8 @@ class DeepJudgmentRubricAutoFail(AutoFailStage):
     prompts = TRAIT_PROMPTS
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of rubrics is enabled. Raises `ConfigError` if the search tool is unknown,
-        or if a trait's settings are invalid or not supported.
+        """Return True, or a `Skip` if deep judgment of rubrics is disabled. Raises `ConfigError` if the search tool is
+        unknown, or if a trait's settings are invalid or not supported.
         """
         if settings_of(config).deep_judgment_rubric_mode == "disabled":
             return Skip("deep_judgment_rubric_mode is disabled")

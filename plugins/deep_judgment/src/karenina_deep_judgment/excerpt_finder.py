@@ -150,7 +150,9 @@ class SearchableText:
         return self._find_normalized(excerpt, threshold)
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
-        """Explain why `find` did not find an excerpt with the given threshold."""
+        """Return why `find` does not find an excerpt with the given threshold: it is empty, altered, reordered or
+        invented.
+        """
         quote = _without_quotes(fold(excerpt).strip())
         words = _split_words(quote)
         if not words:

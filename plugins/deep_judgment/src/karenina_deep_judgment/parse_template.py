@@ -79,8 +79,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
     precedence = 10
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if deep judgment of templates is enabled. Raises `ConfigError` if the search tool is
-        unknown.
+        """Return True, or a `Skip` if deep judgment of templates is disabled. Raises `ConfigError` if the search tool
+        is unknown.
         """
         if settings_of(config).deep_judgment_mode == "disabled":
             return Skip("deep_judgment_mode is disabled")
@@ -107,7 +107,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps and return the filled template. If a step fails, earlier results are still recorded."""
+        """Run all steps and return the filled template. If a step fails, its exception is raised after earlier results
+        are recorded.
+        """
         progress = _Progress()
         try:
             answer = await self._run_steps(context, bound, text, progress)

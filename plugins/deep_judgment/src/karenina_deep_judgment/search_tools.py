@@ -119,7 +119,7 @@ def _offered_tools(config: VerificationConfig) -> Mapping[str, SearchTool]:
 
 
 def _with_replay(context: VerificationContext, tool: SearchTool) -> SearchTool:
-    """Wrap a tool so that its results are recorded and replayed like models' replies."""
+    """Return a tool with the same name whose results are recorded and replayed like models' replies."""
 
     class Kept:
         name: ClassVar[str] = tool.name
@@ -211,8 +211,8 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Run all searches, and return the results and None for each query. If a search fails, a warning is logged, and the
-    query has "" and the error. Equal queries are only sent once.
+    """Return the results of each query and None, or an empty string and the error if its search failed, which is also
+    logged as a warning. Equal queries are only sent once.
     """
 
     def search(query: str) -> Awaitable[str]:

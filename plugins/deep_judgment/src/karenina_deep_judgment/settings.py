@@ -50,7 +50,7 @@ def _search(default: object, description: str) -> Any:
 
 
 def _wrap_function(chosen: object) -> object:
-    """Wrap a callable in a `SearchFunction`. Any other value is returned unchanged."""
+    """Return a callable as a `SearchFunction`, and any other value unchanged."""
     if not callable(chosen):
         return chosen
     name = getattr(chosen, "__qualname__", type(chosen).__qualname__)
@@ -195,7 +195,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_mode")
     @classmethod
     def _not_on_and_off(cls, mode: Mode, info: ValidationInfo) -> Mode:
-        """Raise `ValueError` if the mode is `disabled` but `deep_judgment_enabled` is true."""
+        """Return the mode. Raises `ValueError` if it is `disabled` but `deep_judgment_enabled` is true."""
         if mode == "disabled" and info.data.get("deep_judgment_enabled"):
             raise ValueError(
                 "deep_judgment_enabled is true, but deep_judgment_mode is disabled; remove one of the two settings"
@@ -212,7 +212,9 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_search_enabled")
     @classmethod
     def _search_needs_excerpts(cls, searches: bool, info: ValidationInfo) -> bool:
-        """Raise `ValueError` if searches are enabled in the mode `reasoning_only`, which has no excerpts."""
+        """Return the setting. Raises `ValueError` if searches are enabled in the mode `reasoning_only`, which has no
+        excerpts.
+        """
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
                 "a search needs excerpts, but deep_judgment_mode is reasoning_only, which has none; set "
@@ -223,7 +225,7 @@ class DeepJudgmentSettings(BaseModel):
     @field_validator("deep_judgment_rubric_config")
     @classmethod
     def _only_for_custom(cls, wishes: RubricTraitSettings | None, info: ValidationInfo) -> RubricTraitSettings | None:
-        """Raise `ValueError` if the settings are missing in `custom` mode, or given in any other mode."""
+        """Return the settings. Raises `ValueError` if they are missing in `custom` mode, or given in any other mode."""
         mode = info.data.get("deep_judgment_rubric_mode")
         if mode == "custom" and wishes is None:
             raise ValueError(
@@ -231,7 +233,8 @@ class DeepJudgmentSettings(BaseModel):
             )
         if mode not in ("custom", None) and wishes is not None:
             raise ValueError(
-                f"this setting has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}"
+                f"this setting has an effect only if deep_judgment_rubric_mode is custom, but the mode is {mode}; "
+                "change the mode, or remove this setting"
             )
         return wishes
 

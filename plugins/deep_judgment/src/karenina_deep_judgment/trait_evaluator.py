@@ -134,5 +134,5 @@ def _read_reasoning(values: Mapping[str, Any]) -> str:
     """Return the reasoning in a judge's reply. Raises `InvalidReply` if it is blank or not a string."""
     reasoning = values["reasoning"]
     if not isinstance(reasoning, str) or not reasoning.strip():
-        raise InvalidReply("reasoning must be some sentences")
+        raise InvalidReply("reasoning must be a string of one or more sentences")
     return reasoning

@@ -122,7 +122,9 @@ def choose_others(questions: Sequence[Question], place: int) -> tuple[OtherAnswe
 
 
 def _others(questions: Sequence[Question]) -> Iterator[OtherAnswer]:
-    """Yield the first two answers that differ in more than case and punctuation."""
+    """Yield the first two answers that differ from each other in more than case and punctuation, with their
+    questions.
+    """
     seen: set[str] = set()
     for question in questions:
         answer = question.raw_answer or ""

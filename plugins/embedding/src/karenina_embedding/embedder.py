@@ -93,7 +93,9 @@ class Embedder:
         return min(1.0, max(0.0, round(cosine, 6)))
 
     def _encode_waiting(self) -> None:
-        """Encode the strings of all waiting requests. The caller must hold the encode lock."""
+        """Encode the strings of all waiting requests, and set their vectors or their error. The caller must hold the
+        encode lock.
+        """
         with self._queue_lock:
             batch, self._waiting = self._waiting, []
         try:
@@ -186,7 +188,7 @@ def _load(name: str, path: Path) -> Embedder:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Disable the library's progress bars, which would overwrite those of the run."""
+    """Disable the library's progress bars inside the block, because they would overwrite those of the run."""
     bars = sys.modules.get("transformers.utils.logging")
     if bars is None or not bars.is_progress_bar_enabled():
         yield

@@ -52,7 +52,7 @@ EQUIVALENCE_SCHEMA: Final = object_schema(
 
 
 def equivalence_request(question: str, expected: str, extracted: str) -> str:
-    """Return the item's part of the request: the question, and both values as canonical JSON."""
+    """Return the item's part of the prompt: the question, and both values (canonical JSON) in fences."""
     return (
         f"Question: {question}\n\nExpected values:\n{fence(expected, 'expected')}\n\n"
         f"Extracted values:\n{fence(extracted, 'extracted')}"
@@ -97,7 +97,7 @@ class EmbeddingCheck(Stage):
     usage_key = "embedding_check"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if `embedding_check_enabled` is true. Raises `ConfigError` if it is, but
+        """Return True, or a `Skip` if `embedding_check_enabled` is false. Raises `ConfigError` if it is true, but
         sentence-transformers is not installed.
         """
         if not config.section(EmbeddingSettings).embedding_check_enabled:
@@ -124,7 +124,9 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if the fields passed or are undecided, or if no verdict could make them pass."""
+        """Return True, or a `Skip` with the reason: the fields passed or are undecided, or no verdict could make them
+        pass.
+        """
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:
             return Skip("the fields passed" if passed else "the fields are undecided")
@@ -143,10 +145,10 @@ class EmbeddingCheck(Stage):
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare the values. If they are similar enough, ask the judge.
+        """Compare the embeddings of the values, and record the result. If they are similar enough, the judge is asked,
+        who can change the field result to True. If either fails, logs a warning and leaves the field result unchanged.
 
-        If the judge finds the values equivalent, the field result is changed to True. If the model or the judge fails,
-        a warning is logged, and the check counts as not performed.
+        If the judge finds the values equivalent, the field result is changed to True.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)
@@ -168,7 +170,7 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
-        """Ask the judge whether the values are equivalent. If they are, the field result is changed to True. The reply
+        """Return whether the judge finds the values equivalent. If so, the field result is changed to True. The reply
         is recorded in a result field. Raises `StructuredError` or `PortError` if the judge gives no verdict.
 
         The reason for the change mentions `score`.
@@ -195,8 +197,8 @@ class _Verdict:
 
 
 def expected_values(bound: BoundTemplate) -> dict[str, Any]:
-    """Return the true values of the fields that a judge extracts, without fields that read the response itself, and
-    fields filled with known values.
+    """Return the ground truth of each field that a judge extracts. Fields that read the response itself, or are filled
+    with known values, are left out.
     """
     looked_for = set(bound.template.key.rules) - set(bound.judge_fields)
     return {name: value for name, value in bound.expected().items() if name not in looked_for}

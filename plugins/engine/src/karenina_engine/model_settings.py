@@ -56,7 +56,7 @@ class ModelSetting:
 
 def model_settings() -> dict[str, ModelSetting]:
     """Return all settings that contain models, by name, the core's first. Logs a warning if another setting declares an
-    option of its own but is not a text. Raises `ConfigError` if two settings models own the same name.
+    option of its own but takes no text. Raises `ConfigError` if two settings models own the same name.
     """
     held: dict[str, ModelSetting] = {}
     for name, setting in all_settings().items():
@@ -135,7 +135,9 @@ def allowed_in_files(setting: Setting) -> AllowedInFiles:
 
 
 def _describe(setting: Setting) -> ModelSetting:
-    """Return the description of a setting that contains models. If its option is malformed, a warning is logged."""
+    """Return the description of a setting that contains models. If its option is malformed, log a warning and leave it
+    out.
+    """
     extra = setting.info.json_schema_extra
     try:
         options = options_of(extra if isinstance(extra, Mapping) else None)

@@ -330,8 +330,8 @@ class EngineSettings(BaseModel):
     @field_validator("model_concurrency")
     @classmethod
     def _models_exist(cls, value: dict[str, int], info: ValidationInfo) -> dict[str, int]:
-        """Raise `ValueError` if a limit is for a model that is not configured. If no models are known, nothing is
-        checked.
+        """Return the limits. Raises `ValueError` if one is for a model that is not configured. If no models are known,
+        nothing is checked.
         """
         values = info.context or {}
         models = [model for name in model_settings() for model in models_in(values.get(name))]

@@ -121,10 +121,11 @@ def _is_digest(text: str) -> bool:
 
 
 def read_private(path: Path) -> str | None:
-    """Return the text of one of the user's private files, or None if it does not exist. Raises `OSError` if it is a
-    link or not a regular file, or if it or its folder belongs to another user or is writable by everyone.
+    """Return the text of one of the user's private files, or None if it does not exist. Raises `OSError` if it is not a
+    regular file or others may have changed it, and `UnicodeDecodeError` if it is not UTF-8.
 
-    Raises `UnicodeDecodeError` if the file is not UTF-8.
+    A link is not a regular file. Others may have changed the file if it or its folder belongs to another user or is
+    writable by everyone.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for a writer.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -145,10 +146,10 @@ def read_private(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a private file inside the `with` block, so that it does not change between being read and being replaced.
-    Raises `TimeoutError` if another process holds the lock for longer than `LOCK_SECONDS`.
+    """Lock a private file inside the `with` block, so that nobody else replaces it. Raises `TimeoutError` if another
+    process holds the lock for longer than `LOCK_SECONDS`, and `OSError` if other users can write to the folder.
 
-    The file's folder is created if necessary. Raises `OSError` if other users can write to the folder.
+    The file does not change between being read and being replaced. Its folder is created if necessary.
     """
     from filelock import FileLock, Timeout
 

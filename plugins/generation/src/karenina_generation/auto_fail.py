@@ -41,9 +41,8 @@ class TraceValidationAutoFail(AutoFailStage):
     produces = frozenset({Keys.TRACE_VALIDATION_FAILED, Keys.TRACE_VALIDATION_ERROR, Keys.MCP_ENABLED})
 
     def skip_because(self, context: VerificationContext) -> str | None:
-        """Return the reason for skipping the stage, or None if it should run.
-
-        The stage is skipped if there are no MCP servers, if the answer is recorded, or if the agent has already failed.
+        """Return the reason for skipping the stage, or None if it should run. The stage is skipped if there are no MCP
+        servers, if the answer is recorded, or if the agent has already failed.
         """
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"

@@ -53,9 +53,8 @@ class GenerateAnswer(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check that all selected examples exist. The stage needs no models other than the answering ones.
-
-        Raises `ConfigError` if an example does not exist, and logs a warning about unknown questions.
+        """Raise `ConfigError` if a selected example does not exist. Returns no models, since the stage only needs the
+        answering ones. A warning is logged about unknown questions.
         """
         check_examples(config, questions)
         return ()

@@ -40,12 +40,11 @@ class NoAnswer(ValueError):
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Declare the field `answer` for an answer type other than `auto` and `graded`.
+    """Return a template with the field `answer`, for an answer type other than `auto` and `graded`. Raises `NoAnswer`
+    if there is no correct answer, too many, or one of another type.
 
     If there are `choices`, the ground truth of a field of type `choice` is the letter of the correct option, and that
     of a field of type `text` is the option's text. Several truths of type `text` are alternatives.
-
-    Raises `NoAnswer` if there is no correct answer, if there are too many, or if the answer does not have this type.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
@@ -71,10 +70,10 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:
-    """Declare a rubric with one trait for which a judge compares responses with the correct answers.
+    """Return a rubric with one trait for which a judge compares responses with the correct answers. Raises `NoAnswer`
+    if there is no correct answer, or if the mapping's pattern is not found in one of them.
 
-    A response only has to agree with one of them. Raises `NoAnswer` if there is no correct answer, or if the mapping's
-    pattern is not found in one of them.
+    A response only has to agree with one of them.
     """
     if not truths:
         raise NoAnswer("the row has no correct answer; map raw_answer to a different path")
@@ -82,9 +81,8 @@ def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[st
 
 
 def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
-    """Declare a rubric with a trait that shows the correct answers to a judge.
-
-    Set `any_of` if a response only has to agree with one of them.
+    """Return a rubric with one trait that shows the correct answers to a judge. Set `any_of` if a response only has to
+    agree with one of them.
     """
     shown = ("\nor: " if any_of else "\nand: ").join(dict.fromkeys(truths))
     return [{"type": "llm", "name": "agrees", "description": AGREES.format(shown)}]
@@ -93,12 +91,12 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Declare how to check each question, depending on the kind of its correct answer.
+    """Return how to check each question, depending on the kind of its correct answer, and notes for the user.
 
-    Also returns notes for the user. `cells` and `options` have one entry per question. A declaration is `{"answer":
-    fields}`. If the correct answer is a sentence, it is `{"rubric": traits}` with a trait that shows the sentence to
-    the judge. If several sentences are needed, they are joined as `raw_answer`. For a question with options, the field
-    is the letter of the correct option. The declaration is None if the question has no correct answer to compare with.
+    `cells` and `options` have one entry per question. A declaration is `{"answer": fields}`. If the correct answer is a
+    sentence, it is `{"rubric": traits}` with a trait that shows the sentence to the judge. If several sentences are
+    needed, they are joined as `raw_answer`. For a question with options, the field is the letter of the correct option.
+    The declaration is None if the question has no correct answer to compare with.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -145,9 +143,10 @@ def declare_by_kind(
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
     """Extract the correct answers with the mapping's `answer_pattern`. Without a pattern, they are returned unchanged.
+    Raises `NoAnswer` if the pattern is not found, or if the search takes too long.
 
     The result is the first group of the match, or the whole match if there are no groups, without surrounding white
-    space. Raises `NoAnswer` if the pattern is not found, or if the search takes too long.
+    space.
     """
     if mapping.answer_pattern is None:
         return list(truths)
@@ -158,20 +157,19 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
         except PatternTimeout as error:
             raise NoAnswer(str(error)) from error
         if match is None:
-            raise NoAnswer(f"answer_pattern does not match anything in the correct answer {truth!r:.80}")
+            what = f"answer_pattern does not match anything in the correct answer {truth!r:.80}"
+            raise NoAnswer(f"{what}; correct or remove the pattern")
         part = match[1] if match.re.groups else match[0]
         parts.append((part or "").strip())
     return parts
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the correct option, which may be given by its text, letter or index (from 0).
+    """Return the index of the correct option, which may be given by its text, letter or index (from 0). Raises
+    `NoAnswer` if there are no options, more than 26, or not exactly one that is correct.
 
     If `mapping.choice_by` is set, only this way is tried. `number` is the position from 1. The mapping's
     `answer_pattern` is not applied.
-
-    Raises `NoAnswer` if there are no options or more than 26, if there is not exactly one correct answer, or if it
-    matches none or several of the options.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to a different path")
@@ -197,13 +195,13 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
         raise NoAnswer(
             f"the correct answer {truth!r:.80} matches more than one option by {names}; set choice_by to one of them"
         )
-    raise NoAnswer(f"the correct answer {truth!r:.80} is not one of the {len(choices)} options")
+    what = f"the correct answer {truth!r:.80} is not one of the {len(choices)} options"
+    raise NoAnswer(f"{what}; map raw_answer to a different path, or set choice_by or answer_pattern")
 
 
 def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> str:
-    """Return the correct answers joined with " or ", or the correct option with its letter (`B.
-
-    Paris`) if it can be found.
+    """Return the correct answers joined with " or ", or the correct option with its letter (`B. Paris`) if it can be
+    found.
     """
     if choices:
         try:
@@ -216,9 +214,8 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
 
 
 def with_options(question: str, choices: Sequence[str]) -> str:
-    """Add lettered options to a question, at most 26, unless it lists them already or they are just letters.
-
-    It lists them if each is at the end of a line after the first.
+    """Return a question with lettered options, at most 26, or unchanged if it lists them already or they are just
+    letters. It lists them if each is at the end of a line after the first.
     """
     ends = [line.rstrip() for line in question.splitlines()]
     if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
@@ -230,10 +227,8 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a correct answer to the type `kind`: `boolean`, `date`, `number` or `integer`.
-
-    Dates stay strings and are not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the
-    answer cannot be converted.
+    """Convert a correct answer to the type `kind`: `boolean`, `date`, `number` or `integer`. Dates stay strings and are
+    not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the answer cannot be converted.
     """
     text = truth.strip()
     if kind == "boolean":
@@ -251,14 +246,13 @@ def _convert(kind: str, truth: str) -> Any:
         cure = "map raw_answer to a number, or set answer_pattern"
         raise NoAnswer(f"the correct answer {truth!r:.80} is not a number; {cure}") from error
     if kind == "integer" and not isinstance(number, int):
-        raise NoAnswer(f"the correct answer {truth!r:.80} is not an integer")
+        raise NoAnswer(f"the correct answer {truth!r:.80} is not an integer; use the answer type 'number'")
     return number if kind == "integer" else float(number)
 
 
 def fill_declared(fields: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return declared fields with mapped values for each `{column: NAME}`. Raises `NoAnswer` if one is not mapped.
-
-    A field without a type gets the type `str` if its ground truth becomes a string.
+    """Return declared fields with mapped values for each `{column: NAME}`. Raises `NoAnswer` if one is not mapped. A
+    field without a type gets the type `str` if its ground truth becomes a string.
     """
     from karenina_benchmark.template_declarations import fill_columns
 

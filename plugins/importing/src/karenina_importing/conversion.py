@@ -141,9 +141,8 @@ class _Converter:
     recording_size: SizeLimit = field(default_factory=SizeLimit)
 
     def add(self, row: SourceRow) -> None:
-        """Add the question and the recordings in a row, or a problem if the row cannot be converted.
-
-        A question without a recording is added to `unanswered`. Raises `ConfigError` if there are too many rows.
+        """Add the question and the recordings in a row, or a problem if the row cannot be converted. A question without
+        a recording is added to `unanswered`. Raises `ConfigError` if there are too many rows.
         """
         done = self.imported
         done.rows += 1
@@ -166,9 +165,8 @@ class _Converter:
             done.unanswered.append(RowProblem(row.place, str(error)))
 
     def _value(self, row: SourceRow, name: str) -> Any:
-        """Return the first value mapped to `name`, or None. If there is a value, `name` is added to `found`.
-
-        Raises `_RowError` if the value is truncated.
+        """Return the first value mapped to `name`, or None. If there is a value, `name` is added to `found`. Raises
+        `_RowError` if the value is truncated.
         """
         with _naming(name):
             value = find_first(row.values, self.mapping.of(name))
@@ -183,9 +181,8 @@ class _Converter:
             return as_texts(value) if value is not None else []
 
     def _truths(self, row: SourceRow) -> list[str]:
-        """Return the correct answers in a row, or an empty list.
-
-        Alternatives in an inner list are joined with " or ".
+        """Return the correct answers in a row, or an empty list. Alternatives in an inner list become one, joined with
+        " or ".
         """
         value = self._value(row, "raw_answer")
         if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
@@ -194,9 +191,8 @@ class _Converter:
         return self._texts(row, "raw_answer")
 
     def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options in a row, if it has any. Adds a note if a value contains no options.
-
-        Raises `_RowError` if an option is not text.
+        """Return the options in a row, if it has any. Adds a note if a value contains no options. Raises `_RowError` if
+        an option is not text.
         """
         value = self._value(row, "choices")
         if value is None:
@@ -208,9 +204,8 @@ class _Converter:
         return options
 
     def _text(self, row: SourceRow, name: str) -> str | None:
-        """Return a mapped value as a string, or None if the row has none.
-
-        Raises `_RowError` if it is not text or is a formula error.
+        """Return a mapped value as a string, or None if the row has none. Raises `_RowError` if it is not text or is a
+        formula error.
         """
         value = self._value(row, name)
         if is_error_cell(value):
@@ -219,12 +214,11 @@ class _Converter:
             return as_text(value) if value is not None else None
 
     def _add_question(self, row: SourceRow) -> str:
-        """Add the question in a row, unless it was added before, and return its ID.
+        """Add the question in a row, unless it was added before, and return its ID. Raises `_RowError` or `NoAnswer` if
+        the question cannot be made, or if a different question has the same ID.
 
         A question that has already been added is only counted in `repeats`. If no ID is mapped, questions are the same
         if they have the same text and the format sets the same keys for them, apart from metadata.
-
-        Raises `_RowError` or `NoAnswer` if the question cannot be made, or if a different question has the same ID.
         """
         text = self._text(row, "question")
         if text is None or not text.strip():
@@ -263,10 +257,10 @@ class _Converter:
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
         """Return the keys of a question in a YAML benchmark, from mapped values and those that the format has set.
+        Raises `_RowError` or `NoAnswer` if a value cannot be used.
 
         Keys set by the format replace mapped ones, but metadata is merged and traits are combined. If the mapping
-        declares a template or a trait, the format's fields are dropped. Raises `_RowError` or `NoAnswer` if a value
-        cannot be used.
+        declares a template or a trait, the format's fields are dropped.
         """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
@@ -294,9 +288,8 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the correct answer in a row, or the part of it that the mapping's pattern matches.
-
-        Raises `NoAnswer` if the pattern is not found.
+        """Return the correct answer in a row, or the part of it that the mapping's pattern matches. Raises `NoAnswer`
+        if the pattern is not found.
         """
         value = self._value(row, "raw_answer")
         if value is not None and self.mapping.answer_pattern is not None:
@@ -305,10 +298,11 @@ class _Converter:
         return Cell(value, question, row.place)
 
     def declare_found(self) -> None:
-        """Declare the templates and traits of the questions in `found`, by the kinds of their correct answers.
+        """Declare the templates and traits of the questions in `found`, by the kinds of their correct answers, and add
+        notes for the user.
 
-        Adds notes for the user, including notes about invalid templates, and about sentences that the answer type
-        `text` would compare word for word.
+        There are notes about invalid templates, and about sentences that the answer type `text` would compare word for
+        word.
         """
         done = self.imported
         if self.mapping.answer == "text":
@@ -341,7 +335,9 @@ class _Converter:
                     )
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
-        """Return the mapped metadata of a row without empty values. Raises `_RowError` if one cannot be JSON."""
+        """Return the mapped metadata of a row without empty values, and add what it found to `found`. Raises
+        `_RowError` if one cannot be JSON.
+        """
         metadata = {}
         for key, path in self.mapping.metadata.items():
             with _naming(f"metadata.{key}"):
@@ -353,10 +349,8 @@ class _Converter:
         return metadata
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
-        """Add the answers in a row as recordings, and people's verdicts on them as labels.
-
-        An answer without a replicate gets the next free number. Raises `_RowError` if there is no answer or a replicate
-        occurs twice.
+        """Record the answers in a row, and people's verdicts on them as labels. An answer without a replicate gets the
+        next free one. Raises `_RowError` for no answer or a repeated replicate, and `ConfigError` for too many answers.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label in recordings:
@@ -377,9 +371,8 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row. Verdicts are only used for single answers.
-
-        Raises `_RowError` if there is an error instead of an answer, or nothing at all.
+        """Return the answers that the mapping finds in a row. Verdicts are only used for single answers. Raises
+        `_RowError` if there is an error instead of an answer, or nothing at all.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
@@ -401,7 +394,9 @@ class _Converter:
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
-        """Return the answers that the format found in a row. Raises `_RowError` if there are none."""
+        """Return the answers that the format found in a row, and add `response` to `found`. Raises `_RowError` if there
+        are none.
+        """
         if not recordings:
             raise _RowError("the row has no answer")
         self.imported.found.add("response")
@@ -417,9 +412,8 @@ class _Converter:
             ]
 
     def _replicate(self, row: SourceRow, *, several: bool) -> int | None:
-        """Return the mapped replicate of an answer, or None if the row has no replicate or `several` answers.
-
-        Raises `_RowError` unless it is a whole number of at least 1.
+        """Return the mapped replicate of an answer, or None if the row has no replicate or `several` answers. Raises
+        `_RowError` unless it is a whole number of at least 1.
         """
         value = None if several else self._value(row, "replicate")
         if value is None:
@@ -500,10 +494,10 @@ def _check_json(name: str, value: Any) -> None:
 
 
 def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the keys of a question in a YAML benchmark to the values of a `Question`.
+    """Convert the keys of a question in a YAML benchmark to the values of a `Question`. Raises `DeclarationError` if
+    the declared fields are invalid.
 
-    `answer` and `strategy` become the source code in `answer_template`. The fields of plugins become `extra`. Raises
-    `DeclarationError` if the declared fields are invalid.
+    `answer` and `strategy` become the source code in `answer_template`. The fields of plugins become `extra`.
     """
     values = {key: value for key, value in data.items() if key not in ("answer", "strategy")}
     own = {key: values.pop(key) for key in [*values] if key not in Question.model_fields}

@@ -102,10 +102,10 @@ class FieldMapping:
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Apply changes of the form `NAME=PATH`. An empty path removes the mapping for the name.
-
-        For `answer`, `answer_pattern` and `choice_by`, PATH is the value. `answer=none` means no template. Raises
+        """Return a copy with changes of the form `NAME=PATH`. An empty path removes the mapping for the name. Raises
         `ConfigError` if a change has another form, an unknown name or an invalid value, or if a name is changed twice.
+
+        For `answer`, `answer_pattern` and `choice_by`, PATH is the value. `answer=none` means no template.
         """
         mapping, seen = self, set[str]()
         for change in changes:
@@ -121,9 +121,8 @@ class FieldMapping:
         return mapping
 
     def _changed_one(self, name: str, path: str) -> FieldMapping:
-        """Return a copy of the mapping with `path` for `name`, or without the name if `path` is empty.
-
-        Raises `ConfigError` if the name is unknown or the value is invalid.
+        """Return a copy of the mapping with `path` for `name`, or without the name if `path` is empty. Raises
+        `ConfigError` if the name is unknown or the value is invalid.
         """
         if name == "answer":
             return replace(self, answer=None if path in ("", _NONE) else path)
@@ -147,7 +146,7 @@ class FieldMapping:
         return self.given | {name} if path else self.given - {name}
 
     def to_yaml(self, format: str) -> str:
-        """Write the mapping for a format as YAML with comments, for `read_mapping`."""
+        """Return the mapping for a format as YAML with comments, which `read_mapping` can read."""
         lines = [
             "# The mapping of `karenina import`: paths to values of a row. Edit it, and import again with --map-file.\n"
             "# In a list of paths, the first with a value is used; {a} and {b.c} in a path are replaced by values.\n",
@@ -171,9 +170,8 @@ class FieldMapping:
 
 
 def read_mapping(path: Path) -> tuple[str, FieldMapping]:
-    """Read the format and the mapping from a mapping file.
-
-    Raises `BenchmarkFileError`, with the line, if the file is invalid.
+    """Read the format and the mapping from a mapping file. Raises `BenchmarkFileError`, with the line, if the file is
+    invalid.
     """
     problems = Problems()
     top = parse(read_text(path), path, problems)
@@ -222,10 +220,10 @@ TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Convert a value to a recorded answer, which is a string or an unchanged conversation.
+    """Convert a value to a recorded answer, which is a string or an unchanged conversation. Raises `NotText` for null,
+    for media, and for conversations that cannot be recorded.
 
-    A single message becomes its content, and any other object becomes JSON. Raises `NotText` for null, for media, and
-    for conversations that cannot be recorded.
+    A single message becomes its content, and any other object becomes JSON.
     """
     if is_conversation(value) or (
         isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
@@ -250,9 +248,8 @@ MISSING: Final = _Missing()
 
 
 def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
-    """Return the first value at any of the paths, or None. Null and "" are skipped.
-
-    Raises `NotText` if a placeholder's value is not text, or if the source has truncated a value.
+    """Return the first value at any of the paths, or None. Null and "" are skipped. Raises `NotText` if a placeholder's
+    value is not text, or if the source has truncated a value.
     """
     for path in paths:
         value = _fill(values, path) if _PLACEHOLDER.search(path) else _find(values, path)
@@ -264,9 +261,8 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
 
 
 def _find(values: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path without placeholders, or `MISSING`.
-
-    Paths separated by bars give a list of options. Raises `NotText` if an option is empty but a later one is not.
+    """Return the value at a path without placeholders, or `MISSING`. Paths separated by bars give a list of options.
+    Raises `NotText` if an option is empty but a later one is not.
     """
     if "|" not in path or path in values:
         return look_up(values, path)
@@ -308,9 +304,8 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Fill in the placeholders of a path. Returns `MISSING` if the row lacks a value.
-
-    Returns `TRUNCATED` if a value is truncated.
+    """Fill in the placeholders of a path. Returns `MISSING` if the row lacks a value. Returns `TRUNCATED` if a value is
+    truncated.
     """
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
@@ -321,7 +316,9 @@ def _fill(values: Mapping[str, Any], path: str) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Convert a value to a string to fill in. The items of a list of contexts are joined, even if the list is text."""
+    """Return a value as a string to fill in. The items of a list of contexts are joined, even if the list is in a
+    string.
+    """
     if isinstance(value, list) and not is_conversation(value):
         text = context_text(value)
         if text:

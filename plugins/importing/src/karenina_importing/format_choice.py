@@ -42,9 +42,8 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
-    """Detect the format of a file. Formats that match for certain are preferred to formats that may match.
-
-    Raises `ConfigError` if none or several match, and `BenchmarkFileError` for invalid YAML or JSON.
+    """Detect the format of a file. Formats that match for certain are preferred to formats that may match. Raises
+    `ConfigError` if none or several match, and `BenchmarkFileError` for invalid YAML or JSON.
     """
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 

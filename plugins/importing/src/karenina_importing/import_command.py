@@ -117,7 +117,7 @@ def import_(
         from karenina_importing.imported_files import check_outputs, mapping_path, write_files
 
         key, mapping = read_mapping(map_file) if map_file is not None else (None, None)
-        _check_options(source, from_, key, subset=subset, split=split)
+        _check_options(source, from_, key, subset=subset, split=split, server=server)
         format = _choose(source, from_ or key or (None if rows is None else _TABLES))
         choose = format.choose if mapping is None else None
         mapping = (mapping or format.mapping).changed(map or ())
@@ -139,23 +139,23 @@ def import_(
             _print(screen, done, format, written)
 
 
-def _check_options(source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None) -> None:
-    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used for a file.
-
-    `key` is the format in the mapping file, or None if there is no mapping file.
+def _check_options(
+    source: str, from_: str | None, key: str | None, *, subset: str | None, split: str | None, server: str
+) -> None:
+    """Raise `ConfigError` if `--from` contradicts the mapping file, or if dataset options are used for a file. `key` is
+    the format in the mapping file, or None if there is no mapping file.
     """
     from karenina_core.errors import ConfigError
 
     if from_ is not None and key is not None and from_ != key:
         raise ConfigError([f"the mapping is for the format '{key}', but --from is '{from_}'; remove one of them"])
-    if not source.startswith(_HF) and (subset or split):
-        raise ConfigError(["--subset and --split apply only to hf:NAME, not to files"])
+    if not source.startswith(_HF) and (subset is not None or split is not None or server != _SERVER):
+        raise ConfigError(["--subset, --split and --server apply only to hf:NAME, not to files; remove these options"])
 
 
 def _choose(source: str, key: str | None) -> ImportFormat:
-    """Return the format called `key`, or detect it if `key` is None. `hf:` sources are tables.
-
-    Raises `ConfigError` if there is no such format, or if the file is empty.
+    """Return the format called `key`, or detect it if `key` is None. `hf:` sources are tables. Raises `ConfigError` if
+    there is no such format, or if the file is empty.
     """
     from karenina_core import plugins
     from karenina_core.errors import ConfigError
@@ -181,10 +181,10 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
-    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None.
+    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None. Raises `ConfigError` if
+    `rows`, `encoding` or `sheet` is given for a source that is not a table in a file.
 
-    `subset`, `split` and `server` are for datasets (`hf:NAME`). `rows`, `encoding` and `sheet` are for tables in files.
-    Raises `ConfigError` if these are used for any other format.
+    `subset`, `split` and `server` are for datasets (`hf:NAME`), and are ignored for files.
     """
     from itertools import islice
 
@@ -216,10 +216,8 @@ _CURE_OF_MEDIA: Final = (
 
 
 def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: str, *, partial: bool) -> None:
-    """Print the rows that could not be converted, and raise `ConfigError` for some of them unless `partial` is set.
-
-    Also raises `ConfigError` if a name in `mapped` has no value in any row, if there are no rows, or if no row could be
-    converted.
+    """Print the rows that could not be converted. Raises `ConfigError` if there are any and `partial` is not set, if no
+    row was converted, or if a name in `mapped` has no value in any row.
     """
     from karenina_core.errors import ConfigError
 
@@ -340,7 +338,7 @@ def _print(screen: Screen, done: Imported, format: ImportFormat, written: Writte
 
 
 def _select_model(models: Sequence[str], recordings: Path) -> str:
-    """Explain how to judge the recordings of one of several models."""
+    """Return a text that explains how to judge the recordings of one of several models."""
     import json
     from shlex import quote
 

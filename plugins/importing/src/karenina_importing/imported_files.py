@@ -49,9 +49,8 @@ def mapping_path(output: Path) -> Path:
 def check_outputs(
     output: Path, recordings: Path | None, labels: Path | None, *, source: str, map_file: Path | None
 ) -> None:
-    """Raise `ConfigError` for a wrong suffix, for `labels` without `recordings`, or if a file must not be replaced.
-
-    The source, the given mapping file, and files that were not written by an import are never replaced.
+    """Raise `ConfigError` for a wrong suffix, for `labels` without `recordings`, or if a file must not be replaced. The
+    source, the given mapping file, and files that were not written by an import are never replaced.
     """
     if output.suffix.lower() not in _SUFFIXES:
         raise ConfigError([f"-o must name a YAML file, such as {output.stem}.yaml"])
@@ -85,10 +84,11 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files of an import. Existing files are renamed.
+    """Write the files of an import, and return their paths. Existing files are renamed. Raises `ConfigError` if a file
+    cannot be written.
 
     `format` is the format's key, `name` is the benchmark's name, and `mapped` is the path of the mapping. `recordings`
-    and `labels` may be None. Raises `ConfigError` if a file cannot be written.
+    and `labels` may be None.
     """
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})

@@ -59,9 +59,8 @@ class SizeLimit:
         self._left = bounded_files.max_file_bytes()
 
     def allows(self, value: Any) -> bool:
-        """Count the characters of a JSON value. Returns False if all values together exceed the limit.
-
-        Each value counts a few more characters, so that many small values reach the limit as well.
+        """Count the characters of a JSON value. Returns False if all values together exceed the limit. Each value
+        counts a few more characters, so that many small values reach the limit as well.
         """
         waiting = [value]
         while waiting and self._left >= 0:
@@ -75,7 +74,6 @@ class SizeLimit:
 
     def require(self, value: Any, place: str, what: str) -> None:
         """Count a value, and raise `ConfigError` if the limit is exceeded: what is written could not be read again.
-
         Messages use `what` for the values, such as "questions".
         """
         if not self.allows(value):
@@ -90,7 +88,7 @@ class SizeLimit:
 
 @contextmanager
 def bounded(path: Path) -> Iterator[None]:
-    """Convert errors raised while reading `path` to `BenchmarkFileError`."""
+    """Convert errors raised in the block while `path` is read to `BenchmarkFileError`."""
     try:
         yield
     except bounded_files.FileError as error:
@@ -108,9 +106,8 @@ def read_json(path: Path) -> Any:
 
 
 def read_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the objects in a file of JSON lines. If a line is not an object, its row has a problem.
-
-    Raises `BenchmarkFileError` if the file cannot be read.
+    """Yield the objects in a file of JSON lines. If a line is not an object, its row has a problem. Raises
+    `BenchmarkFileError` if the file cannot be read.
     """
     with bounded(path), files.read_records(path, suffix=".jsonl", surrogates=True, keep_problems=True) as records:
         for record in records:
@@ -124,9 +121,8 @@ def read_lines(path: Path) -> Iterator[SourceRow]:
 
 @contextmanager
 def open_archive(path: Path) -> Iterator[archives.Archive]:
-    """Open a zip archive. The file size limit applies to its unpacked content.
-
-    Raises `BenchmarkFileError` if the archive cannot be read or is too large.
+    """Open a zip archive for the `with` block. The file size limit applies to its unpacked content. Raises
+    `BenchmarkFileError` if the archive cannot be read or is too large.
     """
     extra = "karenina-importing[zstd]"
     with (
@@ -144,9 +140,8 @@ def read_entry(archive: archives.Archive, name: str, path: Path) -> Any:
 
 
 def head_of(path: Path) -> FileHead:
-    """Return the start of a file, from which formats detect it. Nothing is read yet, and no error is raised.
-
-    The last one is cached, so that all formats that look at the same file share it.
+    """Return the start of a file, from which formats detect it. Nothing is read yet, and no error is raised. The last
+    one is cached, so that all formats that look at the same file share it.
     """
     try:
         about = path.stat()
@@ -174,9 +169,8 @@ class FileHead:
             return file.read(512) or b""
 
     def text(self, size: int = 1 << 16) -> str:
-        """Decode the first `size` bytes as UTF-8. Invalid bytes are replaced.
-
-        Raises `BenchmarkFileError` if the file cannot be read.
+        """Decode the first `size` bytes as UTF-8. Invalid bytes are replaced. Raises `BenchmarkFileError` if the file
+        cannot be read.
         """
         with bounded(self.path), bounded_files.open_file(self.path) as file:
             return (file.read(size) or b"").decode("utf-8", "replace")

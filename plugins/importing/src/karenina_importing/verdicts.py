@@ -27,9 +27,8 @@ _SAID: Final = {True: "yes", False: "no", None: "unclear"}
 
 
 def as_verdict(value: Any) -> bool | None:
-    """Convert a verdict to True for correct, False for wrong, and None for anything else.
-
-    A verdict is a boolean, a word such as `yes` or `incorrect`, or one of the numbers 1, 0 and -1.
+    """Convert a verdict to True for correct, False for wrong, and None for anything else. A verdict is a boolean, a
+    word such as `yes` or `incorrect`, or one of the numbers 1, 0 and -1.
     """
     if isinstance(value, bool):
         return value
@@ -48,11 +47,11 @@ class Score:
 
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Make a label from the score that says whether an answer is correct, and return all other scores' names.
+    """Return a label made from the score that says whether an answer is correct, or None without one, and all other
+    scores' names.
 
-    This is the first score whose name is about correctness, or otherwise the first one. Scores for faults, such as
-    hallucinations, are not used, so the label may be None. The label keeps the score's name as `score` for
-    `settle_scales`.
+    The score is the first one whose name is about correctness, or otherwise the first of all. Scores for faults, such
+    as hallucinations, are not used. The label keeps the score's name as `score` for `settle_scales`.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)
@@ -63,10 +62,10 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Mark labels as unclear, in place, if their numbers are on a scale such as 1 to 5, and return notes about this.
+    """Mark labels as unclear, in place, if their numbers are on a scale such as 1 to 5, remove the keys `score` and
+    `value` from all labels, and return notes about the scales.
 
-    On such a scale, 1 does not mean correct. A 0 is also unclear if there are negative numbers. All labels lose the
-    keys `score` and `value`.
+    On such a scale, 1 does not mean correct. A 0 is also unclear if there are negative numbers.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:
@@ -92,10 +91,8 @@ def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def make_label(value: Any, labeller: Any = None, note: Any = None) -> dict[str, Any]:
-    """Make the label for a verdict, with the labeller and the note, if any.
-
-    If the verdict is neither correct nor wrong, `right` is None, and the verdict is added to the note. A number is kept
-    as `value` for `settle_scales`.
+    """Make the label for a verdict, with the labeller and the note, if any. If the verdict is neither correct nor
+    wrong, `right` is None, and the verdict is added to the note. A number is kept as `value` for `settle_scales`.
     """
     right = as_verdict(value)
     number = _as_number(value)
@@ -117,9 +114,8 @@ def _as_number(value: Any) -> float | None:
 
 
 def label_table(labels: Sequence[Mapping[str, Any]], *, with_models: bool) -> str:
-    """Write labels as a CSV table for `karenina calibrate` and `karenina label --from`.
-
-    Set `with_models` to add a column with the models, which is needed if there are several.
+    """Return labels as a CSV table for `karenina calibrate` and `karenina label --from`. Set `with_models` to add a
+    column with the models, which is needed if there are several.
     """
     models = ["answering_model"] if with_models else []
     columns = ["question_id", "replicate", *models, "labeller", "right", "note"]

@@ -72,9 +72,8 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _long(rate: Rate, what: str) -> str:
-    """Format a rate with its confidence interval and counts, as in "80.0%, 95% CI [...]: 8 of 10 answers".
-
-    A rate without a value becomes "none of 0 answers".
+    """Format a rate with its confidence interval and counts, as in "80.0%, 95% CI [...]: 8 of 10 answers". A rate
+    without a value becomes "none of 0 answers".
     """
     if rate.value is None or rate.low is None or rate.high is None:
         return f"none of 0 {what}{undecided_text(rate)}"

@@ -102,11 +102,10 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return a copy of `base` with the majority's `values` and a new verdict based on them.
+    """Return a copy of `base` with the majority's `values` and a new verdict based on them, which is None if undecided.
 
-    No single judge extracted exactly these values. The verdict is None if the values leave it undecided, and False if
-    one of the template's regular expressions failed. If the values cannot be compared with the ground truth, the
-    verdict is False and the error is recorded.
+    No single judge extracted exactly these values. The verdict is False if one of the template's regular expressions
+    failed. If the values cannot be compared with the ground truth, the verdict is False and the error is recorded.
     """
     from karenina_template.templates.comparison import Comparison  # not loaded to show a jury's results
     from karenina_template.turns import read_turns
@@ -136,10 +135,8 @@ def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str
 
 
 def _outcome(template: VerificationResultTemplate, verdict: bool | None, granular: object) -> Outcome:
-    """Return the outcome for a verdict. If the verdict is None, the outcome is undecided.
-
-    A wrong answer counts as truncated if the response was cut off. Otherwise, it counts as partial if the score
-    `granular` is greater than 0.
+    """Return the outcome for a verdict. If the verdict is None, the outcome is undecided. A wrong answer counts as
+    truncated if the response was cut off. Otherwise, it counts as partial if the score `granular` is greater than 0.
     """
     if verdict is None:
         return Outcome.UNDECIDED
@@ -201,9 +198,8 @@ class JuryStatistics(BaseModel, defer_build=True):
 def describe_juries(
     results: Iterable[VerificationResult], cost_per_call: Mapping[str, float] | None = None
 ) -> list[JuryStatistics]:
-    """Compute the statistics for each jury and answering model. Results of single judges are ignored.
-
-    `cost_per_call` maps the IDs of judges to their mean cost per call in US dollars.
+    """Compute the statistics for each jury and answering model. Results of single judges are ignored. `cost_per_call`
+    maps the IDs of judges to their mean cost per call in US dollars.
     """
     groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
     for result in results:
@@ -215,9 +211,8 @@ def describe_juries(
 
 
 def mean_call_costs(source: Path) -> dict[str, float]:
-    """Return the mean cost per call in US dollars, by model ID, from a result file's journal.
-
-    Models with any call of unknown price are omitted. If there is no readable journal, the result is empty.
+    """Return the mean cost per call in US dollars, by model ID, from a result file's journal. Models with any call of
+    unknown price are omitted. If there is no readable journal, the result is empty.
     """
     from karenina_engine.journal.file import JournalError
     from karenina_engine.journal.view import JournalView
@@ -244,10 +239,8 @@ def _describe(
     answers: Sequence[tuple[VerificationResult, JuryRecord]],
     costs: Mapping[str, float],
 ) -> JuryStatistics:
-    """Compute the statistics for one jury and answering model.
-
-    `costs` maps the IDs of judges to their mean cost per call in US dollars. The savings are 0 if the judge
-    `escalate_to` was never asked.
+    """Compute the statistics for one jury and answering model. `costs` maps the IDs of judges to their mean cost per
+    call in US dollars. The savings are 0 if the judge `escalate_to` was never asked.
     """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
     escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
@@ -299,9 +292,8 @@ def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
 
 
 def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
-    """Compute the statistics for one judge.
-
-    `votes` must not be empty. `decides` is True if the judge was asked after the vote.
+    """Compute the statistics for one judge. `votes` must not be empty. `decides` is True if the judge was asked after
+    the vote.
     """
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(

@@ -71,9 +71,8 @@ NAME: Final = "Jury"
 
 
 def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note about each jury in the runs that have a source file.
-
-    A file is only read to the end if its first result comes from a jury.
+    """Return a note about each jury in the runs that have a source file. A file is only read to the end if its first
+    result comes from a jury.
     """
     notes = []
     for run in runs:
@@ -87,9 +86,8 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _results(run: NotedRun) -> Iterator[VerificationResult]:
-    """Yield the results for a note. Yields nothing if the first result in the file does not come from a jury.
-
-    If `run.model` is set, only that model's results are included. `run.source` must be set.
+    """Yield the results for a note. Yields nothing if the first result in the file does not come from a jury. If
+    `run.model` is set, only that model's results are included. `run.source` must be set.
     """
     assert run.source is not None
     results = iter(iterate_results(run.source))

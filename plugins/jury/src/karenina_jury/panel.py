@@ -137,9 +137,8 @@ class JuryPanel:
         return result.model_copy(update={"extensions": extensions})
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
-        """Count the ballots by verdict or by field, depending on the configuration.
-
-        The template is only loaded for votes on fields, and only if at least one judge succeeded.
+        """Count the ballots by verdict or by field, depending on the configuration. The template is only loaded for
+        votes on fields, and only if at least one judge succeeded.
         """
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
@@ -160,12 +159,12 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Determine the result from the vote, asking the stronger judge if necessary.
+        """Return the result that follows from the vote, asking the stronger judge if necessary. The reason is stored in
+        `record`, and the ballot of this judge is added to `vote.asked`.
 
         The stronger judge, if there is one, is asked if there is no quorum or if a judge found no excerpt for a value.
-        The reason is stored in `record`, and its ballot is added to `vote.asked`. If no judge succeeds, the first
-        judge's result is returned. If there is no verdict, a copy of the first judge's result is returned that is
-        marked as not judged.
+        If no judge succeeds, the first judge's result is returned. If there is no verdict, a copy of the first judge's
+        result is returned that is marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):
@@ -197,9 +196,8 @@ def _outcome_without_vote(ballots: Sequence[Ballot]) -> Outcome:
 
 
 def _voted_fields(bound: BoundTemplate | None) -> list[str]:
-    """Return the fields to vote on: those with a rule or, if there are none, all except reasoning fields.
-
-    Returns an empty list if `bound` is None.
+    """Return the fields to vote on: those with a rule or, if there are none, all except reasoning fields. Returns an
+    empty list if `bound` is None.
     """
     if bound is None:
         return []
@@ -208,9 +206,8 @@ def _voted_fields(bound: BoundTemplate | None) -> list[str]:
 
 
 async def _elected(vote: _Vote) -> VerificationResult:
-    """Return the result of the first judge that agrees with the majority on all fields.
-
-    If there is no such judge, the majority's values are combined into a new result.
+    """Return the result of the first judge that agrees with the majority on all fields. If there is no such judge, the
+    majority's values are combined into a new result.
     """
     if vote.count.agreeing:
         return vote.count.agreeing[0].result

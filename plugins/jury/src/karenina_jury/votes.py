@@ -71,9 +71,8 @@ class Ballot:
 
     @property
     def kind(self) -> str | None:
-        """The subject of the vote: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed.
-
-        If the values cannot be compared with the ground truth, the kind is still `FIELDS`.
+        """The subject of the vote: `FIELDS`, or the outcome if a check failed the answer. None if the judge failed. If
+        the values cannot be compared with the ground truth, the kind is still `FIELDS`.
         """
         if self.result.outcome is Outcome.UNDECIDED:
             return FIELDS
@@ -138,9 +137,8 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. At least `quorum` judges must agree.
-
-    Failed and undecided judges do not vote, but count in the denominator.
+    """Count the votes on the verdict. At least `quorum` judges must agree. Failed and undecided judges do not vote, but
+    count in the denominator.
     """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
@@ -182,11 +180,11 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote, its share of all judges, and the reason if there is no quorum.
+    """Return the most frequent vote (None without votes), its share of all judges, and why there is no quorum, or None
+    if there is one.
 
-    If there is a quorum, the reason is None. The first of several equally frequent votes wins. Without any votes, the
-    winner is None with a share of 0. `what` names the subject of the vote. `shown` maps judges to their votes in the
-    form used in the reason.
+    The first of several equally frequent votes wins. Without any votes, the share is 0. `what` names the subject of the
+    vote. `shown` maps judges to their votes in the form used in the reason.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"

@@ -53,9 +53,8 @@ _ENOUGH: Final = 3
 
 
 def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
-    """Return whether two parsed expressions are equal: [True], [False], [None, why], or ["no value", why].
-
-    None means that this is undecided, for example because a notation has two readings.
+    """Return whether two parsed expressions are equal: [True], [False], [None, why], or ["no value", why]. None means
+    that this is undecided, for example because a notation has two readings.
     """
     pairs = both_readings(truth, value)
     if (verdict := compared_bounds(*pairs[0])) is not None:
@@ -80,9 +79,8 @@ def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str
 
 
 def _compare_lists(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
-    """Compare two expressions as `compare` does, for one reading of functions and products.
-
-    If commas between inequalities can mean *and* or *or*, both must give the same reply.
+    """Compare two expressions as `compare` does, for one reading of functions and products. If commas between
+    inequalities can mean *and* or *or*, both must give the same reply.
     """
     firsts, seconds = readings(truth), readings(value)
     pairs = list(zip(firsts, seconds, strict=False))
@@ -101,9 +99,8 @@ def _compare_lists(truth: Tree, value: Tree, domain: str, ordered: bool, toleran
 
 
 def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
-    """Compare two expressions as `compare` does, for one reading of each.
-
-    If they differ, other meanings of their symbols are tried, which may make them equal or undecided.
+    """Compare two expressions as `compare` does, for one reading of each. Other meanings of their symbols and notation
+    are tried too, which may make them equal or undecided.
     """
 
     def is_same(one: Tree, other: Tree) -> bool:
@@ -179,9 +176,8 @@ class _Rules:
         """Whether an equation with several signs, such as *x = 12/2 = 5*, was found not to be true."""
 
     def same(self, one: Tree, other: Tree) -> bool:
-        """Return whether two expressions mean the same under these rules.
-
-        Raises `NoValue` if one has no value, and `OutOfReach` if this cannot be decided.
+        """Return whether two expressions mean the same under these rules. Raises `NoValue` if one has no value, and
+        `OutOfReach` if this cannot be decided.
         """
         if one == other:
             return True
@@ -215,9 +211,8 @@ class _Rules:
         return self._same_numbers(one, other)
 
     def _unchained(self, tree: Tree) -> Tree:
-        """Return *x = 10/2 = 5* as *x = 5*, *x = y = 0* as *x = 0, y = 0*, and other trees unchanged.
-
-        Sets `untrue` if the values in such a chain are not equal.
+        """Return *x = 10/2 = 5* as *x = 5*, *x = y = 0* as *x = 0, y = 0*, and other trees unchanged. Sets `untrue` if
+        the values in such a chain are not equal.
         """
         if tree[0] != "relation" or len(tree) < 6 or set(tree[2::2]) != {"="}:
             return tree
@@ -230,9 +225,8 @@ class _Rules:
         return ["list", *found] if len(found) > 1 else found[0] if found else values[-1]
 
     def _same_ratios(self, one: Tree, other: Tree) -> bool:
-        """Return whether two ratios, or a ratio of two numbers and a number, are equal.
-
-        Raises `NoValue` if all terms are zero, and `OutOfReach` if one of them may be a time of the day.
+        """Return whether two ratios, or a ratio of two numbers and a number, are equal. Raises `NoValue` if all terms
+        are zero, and `OutOfReach` if one of them may be a time of the day.
         """
         first, second = terms(one), terms(other)
         if len(first) != len(second):
@@ -255,9 +249,8 @@ class _Rules:
         return Point(TrialNumbers(trial, self.domain, self._whole), common=self.common, degrees=self.degrees)
 
     def _same_rows(self, one: Tree, other: Tree) -> bool:
-        """Return whether two tuples, matrices or intervals have the same parts in the same order.
-
-        Raises `OutOfReach` if a matrix of one row or column has the parts of a tuple.
+        """Return whether two tuples, matrices or intervals have the same parts in the same order. Raises `OutOfReach`
+        if a matrix of one row or column has the parts of a tuple.
         """
         if {one[0], other[0]} == {"matrix", "tuple"}:
             vector, pair = (one, other) if one[0] == "matrix" else (other, one)
@@ -280,10 +273,10 @@ class _Rules:
         return all(self.same(first, second) for first, second in pairs)
 
     def _same_lists(self, one: Tree, other: Tree) -> bool:
-        """Return whether two lists or sets have the same items, in the same order only if `ordered` is set.
+        """Return whether two lists or sets have the same items, in the same order only if `ordered` is set. Raises
+        `OutOfReach` if only one list names its values or repeats one.
 
-        The items of sets in braces, and those with *±*, never have an order. Raises `OutOfReach` if only one list names
-        its values or repeats one.
+        The items of sets in braces, and those with *±*, never have an order.
         """
         kinds = {one[0], other[0]}
         if (is_real_set(one) or is_real_set(other)) and not kinds & {"list", "solutions"} and kinds != {"set"}:
@@ -319,7 +312,6 @@ class _Rules:
 
     def _same_pairs(self, named: Mapping[str, Tree], pair: Tree) -> bool:
         """Return whether values in the alphabetical order of their names are a tuple: *y = 1, x = 2* is *(2, 1)*.
-
         Raises `OutOfReach` if only the order in which they are written fits.
         """
         in_order = [named[name] for name in sorted(named)]
@@ -338,9 +330,8 @@ class _Rules:
         return found
 
     def _same_relations(self, one: Tree, other: Tree, are_sets: bool) -> bool:
-        """Return whether two equations or inequalities, or *x = 2* and the expression *2*, mean the same.
-
-        Raises `OutOfReach` if this cannot be decided.
+        """Return whether two equations or inequalities, or *x = 2* and the expression *2*, mean the same. Raises
+        `OutOfReach` if this cannot be decided.
         """
         first, second = assigned(one), assigned(other)
         if one[0] != "relation" or other[0] != "relation":
@@ -376,7 +367,6 @@ class _Rules:
 
     def _have_same_solutions(self, one: Tree, other: Tree) -> bool | None:
         """Return whether two relations are true for the same numbers, by trying some, or None if that is not known.
-
         Raises `OutOfReach` if equations have the same solutions only for positive symbols.
         """
         points = [self._point(trial) for trial in range(_MANY_TRIALS)]
@@ -394,7 +384,6 @@ class _Rules:
 
     def _is_multiple(self, one: Tree, other: Tree, sign: str, other_sign: str) -> bool:
         """Return whether one expression is a constant multiple of the other, with a sign that keeps the relation true.
-
         `sign` and `other_sign` relate the expressions to zero, such as `<`.
         """
         ratios = []
@@ -409,9 +398,8 @@ class _Rules:
         return bool(mpmath.im(ratios[0]) == 0 and (mpmath.re(ratios[0]) > 0) is (sign == other_sign))
 
     def _same_numbers(self, one: Tree, other: Tree) -> bool:
-        """Return whether two expressions have the same values at all points that are tried.
-
-        Raises `NoValue` if there is no point at which both have a value.
+        """Return whether two expressions have the same values at all points that are tried. Raises `NoValue` if there
+        is no point at which both have a value.
         """
         compared = 0
         for first, second in self._values(one, other):
@@ -424,7 +412,6 @@ class _Rules:
 
     def _values(self, one: Tree, other: Tree) -> Iterator[tuple[Any, Any]]:
         """Yield pairs of values of two expressions at points where both have one. Other kinds of trees give one pair.
-
         This pair is of equal numbers if the trees are the same, and otherwise of different ones.
         """
         signs = [tree[1] if tree[0] == "signed" else 1 for tree in (one, other)]
@@ -457,7 +444,6 @@ class _Rules:
 
     def _same_sets(self, one: Tree, other: Tree) -> bool:
         """Return whether two sets or inequalities have the same real numbers, by trying their ends and points between.
-
         Raises `OutOfReach` if this cannot be decided in this way.
         """
         names = symbols_of([one, other])

@@ -61,9 +61,8 @@ def _is_added(tree: Tree, name: str) -> bool:
 
 
 def _equations(truth: Tree, value: Tree) -> list[Tree]:
-    """Return, for each of two solutions, an expression that is zero for it. A name such as *y* is not part of it.
-
-    It is only part of it if one solution is an equation that does not define such a name.
+    """Return, for each of two solutions, an expression that is zero for it. A name such as *y* is not part of it. It is
+    only part of it if one solution is an equation that does not define such a name.
     """
     names = [(assigned(tree) or [[""]])[0] for tree in (truth, value)]
     are_named = [
@@ -99,7 +98,6 @@ def _depend_on_each_other(one: Tree, constant: str, other: Tree, other_constant:
 
 def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | None:
     """Return the gradient of the symbol `name`, as the equation *tree = 0* defines it, or None if it has no solution.
-
     `numbers` are the other symbols with their values.
     """
     found = []
@@ -132,7 +130,6 @@ def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Seq
 
 def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]] | None:
     """Return an expression's values with constants of 0 and the factors of each constant, or None if it is not linear.
-
     The values are those at some trial points.
     """
     trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]

@@ -82,7 +82,6 @@ class TrialNumbers:
 
 def value_of(tree: Tree, point: Point) -> Value:
     """Return the value of an expression at a point, as a `Fraction` if it is exact, otherwise as a number of mpmath.
-
     Raises `NoValue` if it has none, such as for a division by zero, and `OutOfReach` if it is too large to compute.
     """
     try:
@@ -114,7 +113,6 @@ def number(value: Value) -> Value:
 
 def _value(tree: Tree, point: Point) -> Value:
     """Return the value of an expression, like `value_of`, but let arithmetic errors such as division by zero propagate.
-
     Raises `NoValue` if the expression has no value at the point.
     """
     kind, parts = tree[0], tree[1:]
@@ -172,7 +170,9 @@ def _value(tree: Tree, point: Point) -> Value:
 
 
 def _combine(one: Value, other: Value, sign: str) -> Value:
-    """Return a sum, product or quotient, exactly if both numbers are rational."""
+    """Return a sum, product or quotient, exactly if both numbers are rational. Raises `ZeroDivisionError` for a
+    division by zero.
+    """
     if not (isinstance(one, Fraction) and isinstance(other, Fraction)):
         one, other = number(one), number(other)
         if sign == "/" and other == 0:
@@ -199,9 +199,8 @@ def _repeating(written: str) -> Fraction:
 
 
 def _power(base: Value, exponent: Value) -> Value:
-    """Return a power, exactly for a fraction and an integer. *0^0* is 1.
-
-    Raises `OutOfReach` if it has too many digits, and `NoValue` or `ZeroDivisionError` if it is not defined.
+    """Return a power, exactly for a fraction and an integer. *0^0* is 1. Raises `OutOfReach` if it has too many digits,
+    and `NoValue` or `ZeroDivisionError` if it is not defined.
     """
     if mpmath.isinf(number(base)) or mpmath.isinf(number(exponent)):
         raise NoValue("a power of infinity")
@@ -260,7 +259,6 @@ def _binomial(above: Value, below: Value) -> Value:
 
 def _series(parts: list[Any], point: Point) -> Value:
     """Return a sum or product with bounds. If the upper bound is below the lower one, a sum is 0 and a product 1.
-
     Raises `OutOfReach` if it has infinitely many terms, or too many, and `NoValue` if a bound is not an integer.
     """
     kind, index, low, high, body = parts
@@ -276,7 +274,9 @@ def _series(parts: list[Any], point: Point) -> Value:
 
 
 def _function(name: str, value: Value, point: Point) -> Value:
-    """Return the value of a known function, such as *sin*, for a number. Raises `NoValue` for other functions."""
+    """Return the value of a known function, such as *sin*, for a number. Raises `NoValue` for other functions, and
+    `OutOfReach` if the number is too large.
+    """
     if name == "abs":
         return abs(value)
     if name in ("floor", "ceil"):

@@ -74,7 +74,9 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the ground truth plus a number beyond the tolerance, or another number if it is not a single value."""
+        """Return a wrong value: the ground truth plus more than the tolerance, or a fixed number if it is not a single
+        value.
+        """
         tree = self._truth(expected)
         if tree[0] in ("list", "and", "or", "set", "tuple", "interval", "matrix", "relation", "union", "intersection",
                        "difference", "reals"):  # fmt: skip
@@ -83,7 +85,9 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return f"({str(text_of(expected)).strip(' $.')})+{exact(distance):f}"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the expressions are equal, `Unreadable` if the value is not an expression, or `Undecided`."""
+        """Return whether the expressions are equal, `Unreadable` if the value is none, or `Undecided` if this cannot be
+        determined.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
@@ -113,9 +117,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return trees[0] == trees[1] or self._compare(*trees) is True
 
     def _compare(self, truth: Tree, value: Tree) -> bool | Undecided:
-        """Compare two parsed expressions in a child process, and return `Undecided` or `Unreadable` if that fails.
-
-        A process that takes too long or fails makes the result undecided.
+        """Compare two parsed expressions in a child process, and return `Undecided` or `Unreadable` if that fails. A
+        process that takes too long or fails makes the result undecided.
         """
         tolerance = str(Fraction(exact(self.tolerance or 0)))
         try:

@@ -48,9 +48,8 @@ def order_counts(trees: Sequence[Tree], names: set[str]) -> bool:
 
 
 def same_as_matrices(one: Tree, other: Tree, names: set[str]) -> bool | None:
-    """Return whether two expressions, or the values of two equations, are equal if `names` are random matrices.
-
-    Returns None if they cannot be computed.
+    """Return whether two expressions, or the values of two equations, are equal if `names` are random matrices. Returns
+    None if they cannot be computed.
     """
     if (one[0] == "relation") is not (other[0] == "relation") or (one[0] == "relation" and one[1] != other[1]):
         return None
@@ -115,10 +114,10 @@ def _parts(tree: Any) -> Iterator[Tree]:
 
 
 def _matrix(tree: Tree, names: set[str], tall: set[str]) -> Any:
-    """Return the value of an expression as a matrix, or as a number if it contains none of `names`.
+    """Return the value of an expression as a matrix, or as a number if it contains none of `names`. Raises `_NoMatrix`
+    if this is not computed, and `ValueError` if sizes do not fit.
 
-    Each name stands for a random matrix, which is not square if the name is in `tall`. Raises `_NoMatrix` if this is
-    not computed, and `ValueError` if sizes do not fit.
+    Each name stands for a random matrix, which is not square if the name is in `tall`.
     """
     if tree[0] == "symbol" and tree[1].endswith("'") and tree[1][:-1] in names:
         return _matrix(["symbol", tree[1][:-1]], names, tall).T
@@ -149,7 +148,9 @@ def _matrix(tree: Tree, names: set[str], tall: set[str]) -> Any:
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Return a sum of matrices. A number beside one is a multiple of the unit matrix."""
+    """Return a sum of matrices. A number beside one is a multiple of the unit matrix. Raises `_NoMatrix` if that is not
+    square.
+    """
     if not isinstance(one, mpmath.matrix):
         one, other = other, one
     if isinstance(one, mpmath.matrix) and not isinstance(other, mpmath.matrix):

@@ -44,7 +44,6 @@ _LARGE_CHANGE: Final = 0.1
 
 def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree, Tree], bool]) -> str | None:
     """Return why expressions that differ may still mean the same, an empty string if they do, or None if they do not.
-
     `is_same` compares them with other meanings of their notation and symbols.
     """
     for one, other, reason in (*_other_texts(truth, value, domain), *_other_letters(truth, value)):
@@ -69,7 +68,6 @@ def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree
 
 def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, Tree, str]]:
     """Yield both expressions with another meaning of their notation, and the reason for doubt if these are the same.
-
     The reason is empty if there is no doubt.
     """
     real = [with_real_roots(tree) for tree in (truth, value)]
@@ -87,9 +85,8 @@ def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, 
 
 
 def _other_letters(truth: Tree, value: Tree) -> Iterator[tuple[Tree, Tree, str]]:
-    """Yield both expressions with another meaning of a letter, and the reason for doubt if these are the same.
-
-    The reason is empty if there is no doubt.
+    """Yield both expressions with another meaning of a letter, and the reason for doubt if these are the same. The
+    reason is empty if there is no doubt.
     """
     both = [truth, value]
     forms = [with_one_form(tree) for tree in both]
@@ -144,7 +141,9 @@ def _have_same_integers(one: Tree, other: Tree) -> bool:
 
 
 def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
-    """Return the verdict on two bounds such as *O(n^2)*, which are equal if they grow alike, or None for others."""
+    """Return the verdict on two bounds such as *O(n^2)*, which are equal if they grow alike, as a list with a reason if
+    it is None. Returns None for anything else.
+    """
     one, other = unnamed(truth), unnamed(value)
     if not (one[0] == other[0] == "apply" and one[1] == other[1] and one[1] in _BOUNDS):
         return None
@@ -163,7 +162,6 @@ def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
 
 def _change(one: Tree, other: Tree, names: Sequence[str], sizes: Sequence[int]) -> float | None:
     """Return by how much the logarithm of the ratio of two expressions changes between two sizes of their symbols.
-
     Symbols later in `names` grow faster. Returns None if the ratio has no value.
     """
     logarithms = []

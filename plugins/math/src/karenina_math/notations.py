@@ -76,9 +76,8 @@ def _has_letters(tree: Tree) -> bool:
 
 
 def _read(tree: Any, *, is_function: bool, names: set[str], are_vectors: bool) -> Any:
-    """Return a tree with each ambiguous notation as a function or product of vectors, or as a product of numbers.
-
-    Names in `names` are functions in any case.
+    """Return a tree with each ambiguous notation as a function or product of vectors, or as a product of numbers. Names
+    in `names` are functions in any case.
     """
     if not isinstance(tree, list):
         return tree

@@ -58,7 +58,9 @@ class Operands(Cursor, ABC):
         """Return whether the next token starts a factor."""
 
     def _exponent(self) -> Tree:
-        """Read the exponent after a *^*. Powers of powers group from the right."""
+        """Read the exponent after a *^*. Powers of powers group from the right. Raises `TooLarge` for a degree sign in
+        braces.
+        """
         if self._take("{"):
             if self._take("\\circ"):
                 raise TooLarge("a degree sign in braces is not supported")
@@ -112,9 +114,8 @@ class Operands(Cursor, ABC):
         return size
 
     def _bracket(self, sign: str) -> Tree:
-        """Read up to the bracket that closes `sign`: an expression, absolute value, set, tuple or interval.
-
-        Raises `NotReadable` if the closing bracket is missing or does not fit.
+        """Read up to the bracket that closes `sign`: an expression, absolute value, set, tuple or interval. Raises
+        `NotReadable` if the closing bracket is missing or does not fit.
         """
         if sign == "|":
             self._bars += 1
@@ -209,7 +210,8 @@ class Operands(Cursor, ABC):
         raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
-        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*.
+        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*. Raises
+        `NotReadable` if they do not fit the function, and `TooLarge` if the argument is unclear.
 
         Without brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
         """
@@ -242,7 +244,9 @@ class Operands(Cursor, ABC):
         return tree if exponent is None else ["power", tree, exponent]
 
     def _series(self, kind: str) -> Tree:
-        """Read a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus."""
+        """Read a sum or product with bounds, such as *\\sum_{k=1}^{n} k^2*. It ends at a plus or minus. Raises
+        `NotReadable` if a bound is missing or of another form.
+        """
         before = frozenset(self.free)
         low: Tree = []
         high: Tree = []
@@ -346,7 +350,9 @@ class Operands(Cursor, ABC):
         return "".join(token.text for token in self.tokens[self.place :])
 
     def _index(self) -> str | Tree:
-        """Read a subscript: a string such as *12* or *max*, or an expression such as *n-1* or the index of a sum."""
+        """Read a subscript: a string such as *12* or *max*, or an expression such as *n-1* or the index of a sum.
+        Raises `TooLarge` for several indices of sums.
+        """
         in_braces = self._take("{")
         parts: list[str] = []
         start = self.place
@@ -364,7 +370,9 @@ class Operands(Cursor, ABC):
         return self._until("}") if in_braces else self._primary()
 
     def _matrix(self, name: str) -> Tree:
-        """Read a matrix up to its *\\end*, after its *\\begin*. Raises `NotReadable` if its rows differ in length."""
+        """Read a matrix up to its *\\end*, after its *\\begin*. Raises `NotReadable` if it is of an unknown kind, is
+        not closed, or has rows that differ in length.
+        """
         if name not in _MATRICES:
             raise NotReadable(f"{name} is not supported")
         if name == "array" and self._take("{"):

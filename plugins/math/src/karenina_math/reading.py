@@ -24,9 +24,8 @@ _CLOSING: Final = frozenset(
 
 
 def read(text: str) -> Tree:
-    """Parse mathematical text into a tree of nested lists, such as ["sum", ["symbol", "x"], ["number", "1"]].
-
-    Raises `NotReadable` if it is not an expression, and `TooLarge` if it is beyond a limit or has two readings.
+    """Parse mathematical text into a tree of nested lists, such as ["sum", ["symbol", "x"], ["number", "1"]]. Raises
+    `NotReadable` if it is not an expression, and `TooLarge` if it is beyond a limit or has two readings.
     """
     reader = _Reader(tokens_of(text))
     if not reader.tokens:
@@ -48,7 +47,6 @@ class _Reader(Operands):
 
     def items(self) -> Tree:
         """Read items that are separated by commas, *and* or *or*, and return them as a list even if there is only one.
-
         Raises `TooLarge` for both words.
         """
         found = [self._item()]
@@ -64,7 +62,9 @@ class _Reader(Operands):
         return [words.pop() if words else "list", *found]
 
     def _item(self) -> Tree:
-        """Read an expression or set, or a relation of several of them, such as *1 < x < 2*."""
+        """Read an expression or set, or a relation of several of them, such as *1 < x < 2*. Raises `TooLarge` if it is
+        nested too deeply.
+        """
         self._depth += 1
         if self._depth > DEEPEST:
             raise TooLarge(f"the value is nested more than {DEEPEST} levels deep")
@@ -117,7 +117,9 @@ class _Reader(Operands):
         return terms[0] if len(terms) == 1 else ["sum", *terms]
 
     def _product(self) -> Tree:
-        """Read a product or quotient, also without a sign, as in *2x*. Raises `TooLarge` for *1/2x* (two readings)."""
+        """Read a product or quotient, also without a sign, as in *2x*. Raises `TooLarge` for *1/2x* (two readings), and
+        `NotReadable` for a number after another factor.
+        """
         left = self._power()
         after_slash = False
         while True:
@@ -145,8 +147,7 @@ class _Reader(Operands):
 
     def _mixed(self, whole: Tree) -> Tree:
         """Read the fraction of a mixed number in plain text, such as *4 1/2*, after its whole part, and return the sum.
-
-        Raises `NotReadable` if no proper fraction of integers follows.
+        Raises `NotReadable` if no proper fraction of integers follows, and `TooLarge` if a sign such as *!* does.
         """
         above, slash, below = (*(token.text for token in self.tokens[self.place : self.place + 3]), "", "")[:3]
         number = beside(whole, ["over", ["number", above], ["number", below]])
@@ -158,7 +159,9 @@ class _Reader(Operands):
         return number
 
     def _power(self) -> Tree:
-        """Read a factor with the signs after it: exponents, factorials, percent and degrees."""
+        """Read a factor with the signs after it: exponents, factorials, percent and degrees. Raises `NotReadable` for a
+        factorial of more than two signs.
+        """
         base = self._primary()
         while True:
             if self._take("!"):

@@ -34,7 +34,6 @@ class _NotSolved(Exception):
 
 def critical_points(relation: Tree, point: Point) -> list[Any] | None:
     """Return all numbers at which a relation of one symbol may change between true and false, or None if not known.
-
     They are only known if the symbol occurs in one place, and the operations around it can be inverted.
     """
     found: list[Any] = []
@@ -105,9 +104,8 @@ def _with_numbers(tree: Any, name: str, point: Point) -> Any:
 
 
 def differ(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool:
-    """Return whether a point shows that two relations differ. If none does, they may still differ elsewhere.
-
-    Equations are compared at solutions of each of them near the points.
+    """Return whether a point shows that two relations differ. If none does, they may still differ elsewhere. Equations
+    are compared at solutions of each of them near the points.
     """
     if contains((one, other), "apply"):
         return False
@@ -176,9 +174,8 @@ def zeros(tree: Tree, name: str, point: Point) -> list[Any]:
 
 
 def _solutions(side: Tree, value: Any, point: Point) -> list[Any]:
-    """Return the real solutions of *side = value* for the symbol in `side`.
-
-    Raises `_NotSolved` if the symbol occurs in several places, or if an operation cannot be inverted.
+    """Return the real solutions of *side = value* for the symbol in `side`. Raises `_NotSolved` if the symbol occurs in
+    several places, or if an operation cannot be inverted.
     """
     if isinstance(value, mpmath.mpc) and value.imag:
         return []
@@ -197,9 +194,8 @@ def _inner(side: Tree) -> Tree:
 
 
 def _inverse(side: Tree, inner: Tree, value: Any, point: Point) -> list[Any]:
-    """Return the real values of the operand `inner` with which the operation `side` gives `value`.
-
-    Raises `_NotSolved` if the operation cannot be inverted.
+    """Return the real values of the operand `inner` with which the operation `side` gives `value`. Raises `_NotSolved`
+    if the operation cannot be inverted.
     """
     y = mpmath.re(number(value))
     others = [number(value_of(part, point)) for part in side[1:] if isinstance(part, list) and part is not inner]

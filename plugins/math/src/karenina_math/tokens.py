@@ -169,9 +169,8 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Split mathematical text, in LaTeX or plain, into tokens.
-
-    Raises `NotReadable` if it contains a word or an unknown sign, and `TooLarge` if it is too long.
+    """Split mathematical text, in LaTeX or plain, into tokens. Raises `NotReadable` if it contains a word or an unknown
+    sign, and `TooLarge` if it is too long.
     """
     text = _plain(text)
     tokens: list[Token] = []
@@ -197,9 +196,8 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _plain(text: str) -> str:
-    """Return a text without delimiters, emphasis and styles, in one notation, or only what is in its box.
-
-    Raises `NotReadable` for prose and several boxes, and `TooLarge` if the text is too long.
+    """Return a text without delimiters, emphasis and styles, in one notation, or only what is in its box. Raises
+    `NotReadable` for prose and several boxes, and `TooLarge` if the text is too long.
     """
     if len(text) > LONGEST:
         raise TooLarge(f"the value has more than {LONGEST:,} characters")
@@ -247,7 +245,9 @@ def _keep_thin(text: str) -> str:
 
 
 def _unboxed(text: str) -> str:
-    """Return the contents of the *\\boxed* in a text, or the text if it has none. Raises `NotReadable` for several."""
+    """Return the contents of the *\\boxed* in a text, or the text if it has none. Raises `NotReadable` for several, or
+    if the box is not closed.
+    """
     starts = [match.end() for match in re.finditer(r"\\(?:boxed|fbox)\s*\{", text)]
     if not starts:
         return text
@@ -262,9 +262,8 @@ def _unboxed(text: str) -> str:
 
 
 def _split_word(word: str, spaced: bool) -> list[Token]:
-    """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols.
-
-    Raises `NotReadable` if it is probably a word of a language, such as *cat*.
+    """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols. Raises
+    `NotReadable` if it is probably a word of a language, such as *cat*.
     """
     if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo", "sum", "prod") or word in GREEK:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]

@@ -136,9 +136,8 @@ def difference(tree: Tree) -> Tree:
 
 
 def as_set(tree: Tree) -> Tree:
-    """Return a pair or a simple inequality as an interval: *(1, 2)*, *x < 2* or *1 <= x < 2*; others are unchanged.
-
-    *x = 2* becomes a set of one number, and *x != 2* a difference from the real numbers.
+    """Return a pair or a simple inequality as an interval: *(1, 2)*, *x < 2* or *1 <= x < 2*; others are unchanged. *x
+    = 2* becomes a set of one number, and *x != 2* a difference from the real numbers.
     """
     if tree[0] == "tuple" and len(tree) == 3:
         return ["interval", False, False, tree[1], tree[2]]
@@ -164,7 +163,6 @@ def as_set(tree: Tree) -> Tree:
 
 def readings(tree: Tree) -> list[Tree]:
     """Return the meanings of a list: unions or intersections if it consists of inequalities, otherwise the list.
-
     Inequalities that are separated by commas can be either. A tree of another kind is its only meaning.
     """
     if tree[0] not in ("list", "and", "or"):
@@ -238,7 +236,6 @@ def has_indices(tree: object) -> bool:
 
 def other_names(truth: Tree, value: Tree) -> dict[str, str]:
     """Return {ours: theirs} if two expressions differ in one symbol each and these may mean the same, otherwise {}.
-
     These are the constants of an integration, such as *C* and *c*, and the argument of a function that is not written.
     """
     truth, value = unnamed(truth), unnamed(value)
@@ -329,9 +326,8 @@ def components(tree: Tree, size: int) -> list[Tree] | None:
 
 
 def replaced(tree: Any, others: Mapping[str, Tree]) -> Any:
-    """Return a copy of a tree in which parts are replaced. `others` maps the JSON of a part to its replacement.
-
-    Only parts of two elements, such as symbols and numbers, can be replaced.
+    """Return a copy of a tree in which parts are replaced. `others` maps the JSON of a part to its replacement. Only
+    parts of two elements, such as symbols and numbers, can be replaced.
     """
     if not isinstance(tree, list):
         return tree
@@ -379,9 +375,8 @@ def _is_mixed(left: Tree, right: Tree) -> bool:
 
 
 def beside(left: Tree, right: Tree) -> Tree:
-    """Return what two operands side by side mean: a product, or a mixed number such as *12\\frac{1}{2}*.
-
-    Raises `TooLarge` if a sign such as *!* after a mixed number has two readings.
+    """Return what two operands side by side mean: a product, or a mixed number such as *12\\frac{1}{2}*. Raises
+    `TooLarge` if a sign such as *!* after a mixed number has two readings.
     """
     if _is_mixed(left, right):
         return ["sum", left, right]
@@ -393,7 +388,9 @@ def beside(left: Tree, right: Tree) -> Tree:
 
 
 def product(left: Tree, right: Tree, sign: str) -> Tree:
-    """Return a product with a sign: a "cross" or "dot" if it may be one of vectors, or the size of a matrix."""
+    """Return a product of two trees: a "cross" or "dot", if it has such a sign and may be one of vectors or the size of
+    a matrix, otherwise "times".
+    """
     kind = {"\\times": "cross", "\\cdot": "dot"}.get(sign)
     bold = [tree[0] == "symbol" and tree[2:] == ["bold"] for tree in (left[2] if left[0] == "times" else left, right)]
     if kind is not None and all(bold):

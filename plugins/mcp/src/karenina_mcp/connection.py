@@ -77,9 +77,8 @@ def _files(blocks: list[ContentBlock]) -> Iterator[Attachment]:
 
 
 def _texts(blocks: list[ContentBlock], state: str = "not shown") -> Iterator[str]:
-    """Yield the text of each block. Links are written out. Images, audio and other data are described.
-
-    `state` is the word for what the model gets of images and audio.
+    """Yield the text of each block. Links are written out. Images, audio and other data are described. `state` is the
+    word for what the model gets of images and audio.
     """
     for block in blocks:
         if isinstance(block, TextContent):
@@ -107,9 +106,8 @@ async def answer_elicitation(
     context: ClientRequestContext,  # noqa: ARG001 - part of the library's signature
     params: ElicitRequestParams,
 ) -> ElicitResult:
-    """Fill in the form requested by the server with its default values.
-
-    The request is declined if a required field has no default, or if the server wants to open a web page.
+    """Return the form requested by the server filled in with its default values, or a refusal. The request is declined
+    if a required field has no default, or if the server wants to open a web page.
     """
     if not isinstance(params, ElicitRequestFormParams):
         return ElicitResult(action="decline")
@@ -135,10 +133,8 @@ _MOMENT: Final = 1.0
 async def open_connections(
     servers: Sequence[Server], place: Place, bounds: ReplyBounds
 ) -> AsyncIterator[list[Connection]]:
-    """Connect to all servers and list their tools, for the duration of the `with` block.
-
-    If one of them cannot be reached, the others are closed too, and `PortError` with the category `connection` is
-    raised.
+    """Connect to all servers and list their tools, for the duration of the `with` block. If one of them cannot be
+    reached, the others are closed too, and `PortError` with the category `connection` is raised.
     """
     connections = [Connection(server, place, bounds) for server in servers]
     try:
@@ -168,10 +164,8 @@ class Connection:
         self._link: _ClientTask | None = None
 
     async def begin(self) -> None:
-        """Connect, and store the server's tools in `listing`.
-
-        Raises `PortError` with the category `connection` if the server cannot be started or reached, or if it violates
-        the protocol.
+        """Connect, and store the server's tools in `listing`. Raises `PortError` with the category `connection` if the
+        server cannot be started or reached, or if it violates the protocol.
         """
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
@@ -180,11 +174,11 @@ class Connection:
             raise PortError(self._explain_failure(error), category=ErrorCategory.CONNECTION) from None
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool and return its result as text. If the server exits, the call is repeated once.
+        """Call a tool and return its result as text. If the server exits, the call is repeated once. Raises `ToolError`
+        if the tool fails or does not respond in time, and `PortError` if the server exits twice.
 
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server exits twice. If
-        a remote server was disconnected because of its reply, the error is a `ToolError` instead, because the server is
-        still running.
+        If a remote server was disconnected because of its reply, the error is a `ToolError` instead, because the server
+        is still running.
         """
         try:
             return await self._call_once(tool, arguments)
@@ -199,10 +193,8 @@ class Connection:
                     raise PortError(message, category=ErrorCategory.CONNECTION) from None
 
     async def _call_once(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Call the tool once and return its result as text.
-
-        Raises `ToolError` if the tool fails or does not respond in time, and `_ServerGone` if the server exits or
-        cannot be started.
+        """Call the tool once and return its result as text. Raises `ToolError` if the tool fails or does not respond in
+        time, and `_ServerGone` if the server exits or cannot be started.
         """
         try:
             async with asyncio.timeout(self.server.options.start_timeout):
@@ -228,9 +220,8 @@ class Connection:
             await self._link.end()
 
     async def _client(self) -> Client:
-        """Return the connected client, after connecting if there is none or the connection has ended.
-
-        Raises `_CannotConnect` if connecting fails.
+        """Return the connected client, after connecting if there is none or the connection has ended. Raises
+        `_CannotConnect` if connecting fails.
         """
         async with self._one_at_a_time:
             if self._link is None or self._link.over:
@@ -240,9 +231,8 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools on the first `MOST_PAGES` pages of the server's tool list, which may be empty.
-
-        Raises `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
+        """Return the tools on the first `MOST_PAGES` pages of the server's tool list, which may be empty. Raises
+        `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
         """
         if client.server_capabilities.tools is None:
             return []
@@ -259,7 +249,7 @@ class Connection:
         return tools
 
     def _explain_failure(self, error: Exception) -> str:
-        """Explain why the server cannot be used. The message includes the end of its stderr, without secrets."""
+        """Return a message that explains why the server cannot be used, with the end of its stderr, without secrets."""
         if isinstance(error, TimeoutError):
             seconds = self.server.options.start_timeout
             why = f"the server did not answer within {seconds:g} s; raise start_timeout"
@@ -271,7 +261,6 @@ class Connection:
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
         """Return the exception to raise for a failed call: `_ServerGone` if the server exited, otherwise `ToolError`.
-
         If the server has dropped the session, the next call reconnects.
         """
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
@@ -326,9 +315,8 @@ class _ClientTask:
         await asyncio.wait([self._task])
 
     async def _hold(self, server: Server, place: Place, bounds: ReplyBounds) -> None:
-        """Connect the client, and keep it open until `end` is called or the connection breaks.
-
-        Errors are not raised here. They are raised by `client` if it is waiting.
+        """Connect the client, and keep it open until `end` is called or the connection breaks. Errors are not raised
+        here. They are raised by `client` if it is waiting.
         """
         try:
             with self._scope:
@@ -350,9 +338,8 @@ class _ClientTask:
 
 
 def _client(server: Server, place: Place, output: Output, bounds: ReplyBounds) -> Client:
-    """Return a client for the server, without connecting.
-
-    The client only responds to elicitation if the server's option is "defaults".
+    """Return a client for the server, without connecting. The client only responds to elicitation if the server's
+    option is "defaults".
     """
     return Client(
         transport(server, place, output, bounds),
@@ -362,9 +349,8 @@ def _client(server: Server, place: Place, output: Output, bounds: ReplyBounds) -
 
 
 def _error_text(error: BaseException) -> str:
-    """Return an error's message, or its type if the message is empty.
-
-    If there are several validation errors, only the first is returned.
+    """Return an error's message, or its type if the message is empty. If there are several validation errors, only the
+    first is returned.
     """
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]

@@ -78,11 +78,11 @@ class Server:
         return expand_variables(self.address)
 
     def command(self) -> list[str]:
-        """Split the command line into words, with environment variables expanded.
+        """Return the command line's words, with environment variables expanded and the program's absolute path. Raises
+        `ValueError` if there is no such program or variable, or if the command line is badly quoted.
 
-        The program is converted to an absolute path. It is searched for in PATH, then next to this Python. Raises
-        `ValueError` if the command line is empty or badly quoted, a variable is unset or empty, or the program is not
-        found.
+        The program is searched for in PATH, then next to this Python. An empty command line or variable is an error,
+        too.
         """
         words = [expand_variables(word) for word in shlex.split(self.address)]
         if not words:
@@ -98,9 +98,8 @@ class Server:
         return {name: expand_variables(f"${{{name}}}") for name in self.options.environment}
 
     def secrets(self) -> set[str]:
-        """Return the strings that messages must not show: header values, variables, and secrets in the URL.
-
-        Strings of up to 3 characters are omitted. If a variable is unset or empty, the set is empty.
+        """Return the strings that messages must not show: header values, variables, and secrets in the URL. Strings of
+        up to 3 characters are omitted. If a variable is unset or empty, the set is empty.
         """
         try:
             values = {*self.headers().values(), *self.passed_variables().values()}
@@ -198,9 +197,8 @@ def _server_problems(server: Server) -> Iterator[str]:
 
 
 def _url_problems(server: Server) -> Iterator[str]:
-    """Yield a message for each problem with a server's URL and headers.
-
-    Raises `ValueError` if the URL is invalid or an environment variable is unset or empty.
+    """Yield a message for each problem with a server's URL and headers. Raises `ValueError` if the URL is invalid or an
+    environment variable is unset or empty.
     """
     where = f"mcp_urls_dict, {server.name!r}"
     url = urlsplit(server.url())
@@ -239,9 +237,8 @@ def _option_problem(server: str, place: tuple[int | str, ...], message: str) -> 
 
 
 def _without_secrets(words: list[str]) -> Iterator[str]:
-    """Yield the words of a command line. Values of options and variables are hidden if they look secret.
-
-    A value looks secret if the name contains a word such as "key" or "token". References to variables are kept.
+    """Yield the words of a command line. Values of options and variables are hidden if they look secret. A value looks
+    secret if the name contains a word such as "key" or "token". References to variables are kept.
     """
     hide_next = False
     for word in words:

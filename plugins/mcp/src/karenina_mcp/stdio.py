@@ -126,9 +126,8 @@ class _Allowance:
 async def _read(
     process: Process, to_session: MemoryObjectSendStream[Incoming], allowance: _Allowance, output: Output
 ) -> None:
-    """Pass the server's messages to the session until the output ends or becomes too much.
-
-    If it becomes too much, the session ends, `output.stopped` contains the reason, and further output is discarded.
+    """Pass the server's messages to the session until the output ends or becomes too much. If it becomes too much, the
+    session ends, `output.stopped` contains the reason, and further output is discarded.
     """
     assert process.stdout is not None
     line = bytearray()
@@ -171,9 +170,8 @@ async def _write(
     to_session: MemoryObjectSendStream[Incoming],
     allowance: _Allowance,
 ) -> None:
-    """Pass the session's messages to the server. Each request renews the allowance.
-
-    The session ends when the server can no longer be written to.
+    """Pass the session's messages to the server. Each request renews the allowance. The session ends when the server
+    can no longer be written to.
     """
     assert process.stdin is not None
     try:
@@ -200,9 +198,8 @@ async def _read_stderr(process: Process, output: Output) -> None:
 
 
 async def _end(process: Process) -> None:
-    """Close the server's input, wait up to `_GRACE` seconds for it to exit, and terminate its process group.
-
-    Processes that have left the group keep running.
+    """Close the server's input, wait up to `_GRACE` seconds for it to exit, and terminate its process group. Processes
+    that have left the group keep running.
     """
     assert process.stdin is not None
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):

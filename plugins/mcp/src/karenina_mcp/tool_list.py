@@ -46,20 +46,18 @@ class MCPTool:
         return f"the MCP server {self.connection.server.name!r}"
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Call the tool and return its result as text.
-
-        Raises `ToolError` if the tool fails or does not respond in time, and `PortError` if the server exits twice. See
-        `Connection.call`.
+        """Call the tool and return its result as text. Raises `ToolError` if the tool fails or does not respond in
+        time, and `PortError` if the server exits twice. See `Connection.call`.
         """
         return await self.connection.call(self.own_name, arguments)
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
-    """Return the tools that the model may use, in the order of the servers' lists.
+    """Return the tools that the model may use, in the order of the servers' lists. Raises a permanent `PortError` for
+    an unknown name, for two tools with the same name, and for a list or name that is too long.
 
     `mcp_tool_filter` and `mcp_tool_description_overrides` accept the names that the model sees (with a prefix) and the
-    names on the server. Characters that are not allowed in names are replaced with underscores. Raises a permanent
-    `PortError` for an unknown name, for two tools with the same name, and for a list or name that is too long.
+    names on the server. Characters that are not allowed in names are replaced with underscores.
     """
     every = [_tool(connection, tool) for connection in connections for tool in connection.listing]
     problems = [
@@ -95,9 +93,8 @@ def _listing_problems(connection: Connection) -> Iterator[str]:
 
 
 def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
-    """Convert an entry in a server's list to a tool, adding the prefix to its name.
-
-    The description comes from the list. If there is none, the title is used. If there is no title, it is empty.
+    """Convert an entry in a server's list to a tool, adding the prefix to its name. The description comes from the
+    list. If there is none, the title is used. If there is no title, it is empty.
     """
     name = _NOT_IN_NAMES.sub("_", connection.server.options.prefix + tool.name)
     described = tool.description or tool.title or ""
@@ -157,10 +154,10 @@ class MCPSource:
     def open(
         self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
     ) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Connect to all servers concurrently, and provide their tools for the duration of the `with` block.
+        """Connect to all servers, and provide their tools in the `with` block. Entering it raises `AdapterConfigError`
+        if the settings are invalid, and `PortError` if a server cannot be reached or its tools cannot be used.
 
-        Entering the block raises `AdapterConfigError` if the settings are invalid, and `PortError` if a server cannot
-        be reached or its tools cannot be used.
+        The servers are connected concurrently.
         """
         return _open_session(model, workspace, sandbox)
 
@@ -169,10 +166,7 @@ class MCPSource:
 async def _open_session(
     model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None
 ) -> AsyncIterator[Sequence[Tool]]:
-    """Connect to a model's servers, and yield their tools.
-
-    Raises the same exceptions as `MCPSource.open`.
-    """
+    """Connect to a model's servers, and yield their tools. Raises the same exceptions as `MCPSource.open`."""
     from karenina_mcp.connection import open_connections
     from karenina_mcp.transports import Place
     from karenina_toolkit.replies.reply_bounds import ReplyBounds

@@ -34,7 +34,6 @@ class plugin:  # noqa: N801 - the entry point's name
     @hookimpl
     def karenina_observers(config: VerificationConfig) -> list[object]:
         """Return a list with the observer that traces a run, or an empty one if `otel` is off or the SDK is disabled.
-
         The SDK is disabled by `OTEL_SDK_DISABLED`. Raises `ConfigError` if an exporter is not installed.
         """
         from karenina_otel.settings import OtelSettings

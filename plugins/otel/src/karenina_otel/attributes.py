@@ -50,9 +50,8 @@ def output_messages(reply: Reply) -> str:
 
 
 def _reply_messages(reply: Reply) -> Sequence[Message]:
-    """Return the messages in a reply. An agent's reply contains its whole trace.
-
-    The message of a parser reply has no reasoning.
+    """Return the messages in a reply. An agent's reply contains its whole trace. The message of a parser reply has no
+    reasoning.
     """
     if isinstance(reply, AgentReply):
         return reply.trace
@@ -207,7 +206,7 @@ def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evalua
 
 
 def _why_without_content(result: VerificationResult) -> str:
-    """Explain an outcome using only the names of stages, fields and traits, without any quotations."""
+    """Return an explanation of an outcome with only the names of stages, fields and traits, without any quotations."""
     failed = [record.name for record in result.stages if record.status == "failed"]
     if result.metadata.error:
         return f"{', '.join(failed) or 'the item'} failed"
@@ -238,7 +237,6 @@ def _scores(
     rubric: VerificationResultRubric, labels: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Evaluation]:
     """Yield an evaluation for each trait, or for each metric of a metric trait. Traits without a score have no value.
-
     If a trait could not be scored, the evaluation has the error `trait_error`.
     """
     errors = rubric.trait_errors or {}

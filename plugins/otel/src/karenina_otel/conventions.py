@@ -94,7 +94,7 @@ _BY_INTERFACE: Final = {
 
 
 def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
-    """Remove attributes whose value is None, and replace unpaired surrogates in strings."""
+    """Return the attributes without those whose value is None, and with unpaired surrogates in strings replaced."""
     return {
         name: replace_surrogates(value) if isinstance(value, str) else value
         for name, value in attributes.items()

@@ -81,9 +81,8 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_started(self, event: observers.RunStarted) -> None:
-        """Open the telemetry, and start the run's span as a child of the program's current span.
-
-        If an exporter cannot be created, the exception propagates.
+        """Open the telemetry, and start the run's span as a child of the program's current span. If an exporter cannot
+        be created, the exception propagates.
         """
         self._telemetry = self.open_telemetry()
         self._began = time.time_ns()
@@ -99,8 +98,7 @@ class RunObserver:
 
     @hookimpl
     def karenina_run_finished(self, event: observers.RunFinished) -> None:
-        """End the run's span and all open spans, which are marked as interrupted.
-
+        """End the run's span, which gets the run's rates, and all open spans as interrupted, and close the telemetry.
         This waits at most a few seconds for the remaining data to be sent.
         """
         if self._telemetry is None:
@@ -175,9 +173,8 @@ class RunObserver:
 
     @hookimpl
     def karenina_item_finished(self, result: VerificationResult) -> None:
-        """End an item's span and send its evaluations. Results that an earlier run stored are skipped.
-
-        If the item ran in another process, its span is only created now.
+        """End an item's span and send its evaluations. Results that an earlier run stored are skipped. If the item ran
+        in another process, its span is only created now.
         """
         if self._telemetry is None:
             return

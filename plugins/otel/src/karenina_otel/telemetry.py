@@ -51,9 +51,8 @@ def is_disabled() -> bool:
 
 
 def check_exporters() -> None:
-    """Raise `ConfigError` if an exporter configured in the environment is not installed.
-
-    Does nothing if the program has set up the SDK itself.
+    """Raise `ConfigError` if an exporter configured in the environment is not installed. Does nothing if the program
+    has set up the SDK itself.
     """
     if not _has_program_setup():
         for variable in _KINDS:
@@ -61,9 +60,8 @@ def check_exporters() -> None:
 
 
 def open_telemetry() -> Telemetry:
-    """Return the program's telemetry if it has set up the SDK, otherwise new telemetry for this run.
-
-    Raises `ConfigError` if an exporter is not installed. If an exporter cannot be created, the exception propagates.
+    """Return the program's telemetry if it has set up the SDK, otherwise new telemetry for this run. Raises
+    `ConfigError` if an exporter is not installed. If an exporter cannot be created, the exception propagates.
     """
     if _has_program_setup():
         tracers, logs = trace.get_tracer_provider(), _logs.get_logger_provider()
@@ -86,10 +84,10 @@ def _make_telemetry(tracers: Any, logs: Any, close: Callable[[], object]) -> Tel
 
 
 def make_own_telemetry() -> Telemetry:
-    """Return telemetry for this run only, configured by the `OTEL_*` variables.
+    """Return telemetry for this run only, configured by the `OTEL_*` variables. Raises `ConfigError` if an exporter is
+    not installed. If an exporter cannot be created, the exception propagates.
 
-    Until it is closed, OpenTelemetry's warnings go to the run's log. Raises `ConfigError` if an exporter is not
-    installed. If an exporter cannot be created, the exception propagates.
+    Until it is closed, OpenTelemetry's warnings go to the run's log.
     """
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
@@ -130,9 +128,8 @@ def make_own_telemetry() -> Telemetry:
 
 
 def _exporters(variable: str) -> list[EntryPoint]:
-    """Return the exporters named in an environment variable, which is parsed as in the SDK.
-
-    The default is OTLP, and "none" means no exporter. Raises `ConfigError` if an exporter is not installed.
+    """Return the exporters named in an environment variable, which is parsed as in the SDK. The default is OTLP, and
+    "none" means no exporter. Raises `ConfigError` if an exporter is not installed.
     """
     points = []
     for name in os.environ.get(variable, "otlp").split(","):
@@ -163,10 +160,8 @@ def _otlp_names(variable: str) -> list[str]:
 
 
 def _finish(functions: Sequence[Callable[[], object]], warned: threading.Event) -> list[threading.Thread]:
-    """Run functions in parallel. Return the threads that have not finished in time.
-
-    The limit is `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING` once `warned` is set. If the time runs out before
-    any warning, one is logged.
+    """Run functions in parallel, and return the threads left after `FLUSH_SECONDS`, or `_FLUSH_SECONDS_AFTER_WARNING`
+    once `warned` is set. If time runs out before any warning, logs one and sets `warned`.
     """
     threads = [threading.Thread(target=function, name="karenina-otel", daemon=True) for function in functions]
     began = time.monotonic()

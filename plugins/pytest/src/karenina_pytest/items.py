@@ -36,9 +36,8 @@ class BenchmarkFile(pytest.File):
     _error: Exception | None = None
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Return a test for each question.
-
-        Raises `CollectError` if the file cannot be read, or if pytest's configuration file sets options of this plugin.
+        """Return a test for each question. Raises `CollectError` if the file cannot be read, or if pytest's
+        configuration file sets options of this plugin.
         """
         if self.config.stash[FROM_FILES]:
             raise self.CollectError(self.config.stash[FROM_FILES])
@@ -50,10 +49,8 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results for a question, or nothing if it was not run.
-
-        The first call runs all selected questions in the file. If this fails, every call raises the same
-        `KareninaError` or `BadParameter`.
+        """Return the results for a question, or nothing if it was not run. The first call runs all selected questions
+        in the file. If this fails, every call raises the same `KareninaError` or `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:
@@ -66,9 +63,8 @@ class BenchmarkFile(pytest.File):
         return self._results.get(question, ())
 
     def _run(self) -> Mapping[str, Sequence[VerificationResult]]:
-        """Run the selected questions in this file, and return their results by question ID.
-
-        If there are several models, their pass rates are stored for the end of the session.
+        """Run the selected questions in this file, and return their results by question ID. If there are several
+        models, their pass rates are stored for the end of the session.
         """
         selected = [item.name for item in self.session.items if item.parent is self]
         by_question: dict[str, list[VerificationResult]] = {}
@@ -107,10 +103,8 @@ class BenchmarkFile(pytest.File):
         return folder / f"{'.'.join((name or Path(self.path.name)).parts)}.journal"
 
     def _path_of(self, option: str) -> Path | None:
-        """Return the path in an option, or None if it is not set.
-
-        A relative path is resolved against the folder where pytest was started. It is not resolved against pytest's
-        root folder, which may be someone else's.
+        """Return the path in an option, or None if it is not set. A relative path is resolved against the folder where
+        pytest was started. It is not resolved against pytest's root folder, which may be someone else's.
         """
         path = self.config.getoption(option)
         return self.config.invocation_params.dir / path if path else None
@@ -120,9 +114,8 @@ class QuestionItem(pytest.Item):
     """The test for a question. It passes if each answer is correct, or has scores but no verdict."""
 
     def setup(self) -> None:
-        """Run the file's questions, and add this question's outcomes to the test's properties.
-
-        If the run fails, the question was not run, or an answer is not judged, pytest reports an error.
+        """Run the file's questions if they have not been run yet, and add this question's outcomes to the test's
+        properties. If the run fails, the question was not run, or an answer is not judged, pytest reports an error.
         """
         assert isinstance(self.parent, BenchmarkFile)
         problem = None

@@ -21,10 +21,10 @@ _JOIN: Final = 10.0
 
 
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
-    """Connect the module `ray` to a cluster. `options` are passed to `ray.init`.
+    """Connect the module `ray` to a cluster. `options` are passed to `ray.init`. Raises `OSError` or `TimeoutError` if
+    nothing responds at `address`.
 
-    Raises `OSError` or `TimeoutError` if nothing responds at `address`. Exceptions raised by `ray.init` propagate. If
-    the connection is only made after the timeout, it is closed again.
+    Exceptions raised by `ray.init` propagate. If the connection is only made after the timeout, it is closed again.
     """
     if ":" in address:
         await _check_reachable(address)
@@ -92,12 +92,12 @@ logger = logging.getLogger("karenina")
 
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
-    """Yield the module `ray`, connected to the cluster at `address`. If `address` is None, start a new cluster.
+    """Yield the module `ray`, connected to the cluster at `address`. If `address` is None, start a new cluster. Raises
+    `ConfigError` if Ray cannot be started or the cluster cannot be reached.
 
     A new cluster is stopped at the end of the `with` block. `workers` is its number of CPUs. None means all CPUs of
     this machine. If the program has already connected Ray, that connection is used instead, and left open. The
-    environment variables in `_QUIET` are set, unless they already have a value. Raises `ConfigError` if Ray cannot be
-    started or the cluster cannot be reached.
+    environment variables in `_QUIET` are set, unless they already have a value.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)

@@ -88,7 +88,9 @@ class RayExecutor(Executor):
             raise ConfigError(problems)
 
     def describe_use(self, config: VerificationConfig, plugins: Plugins) -> str | None:
-        """Return that Ray may not help, if all models replay recorded answers, so that no item waits for a call."""
+        """Return why Ray may not help, if all models replay recorded answers so that no item waits for a call,
+        otherwise None.
+        """
         models = configured_models(config)
         if not models or not all(find_adapter(plugins, model.interface).spec.recorded for _, model in models):
             return None
@@ -98,10 +100,8 @@ class RayExecutor(Executor):
         )
 
     async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
-        """Yield the results as they become available.
-
-        Ray is only started if some results are not in the journal yet. Raises `ConfigError` if the cluster cannot be
-        reached, and `ExecutorError` if the run cannot continue.
+        """Yield the results as they become available. Ray is only started if some results are not in the journal yet.
+        Raises `ConfigError` if the cluster cannot be reached, and `ExecutorError` if the run cannot continue.
         """
         from karenina_ray.cluster import open_cluster
         from karenina_ray.work_queue import WorkQueue
@@ -130,9 +130,8 @@ class RayExecutor(Executor):
 
 
 def _limit_workers(session: RunSession, workers: int) -> int:
-    """Return how many workers to start: `workers`, but not more than answers or concurrent calls, and at least 1.
-
-    The number of calls is the lowest concurrency limit of any server. If it reduces the workers, a warning is logged.
+    """Return how many workers to start: `workers`, but not more than answers or concurrent calls, and at least 1. The
+    number of calls is the lowest concurrency limit of any server. If it reduces the workers, a warning is logged.
     """
     concurrency = session.config.section(EngineSettings).concurrency()
     allowed = [concurrency.most] if concurrency.most is not None else []

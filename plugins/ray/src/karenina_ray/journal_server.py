@@ -54,9 +54,8 @@ class JournalServer:
         self._pending: dict[str, _PendingCall] = {}
 
     def find(self, worker: WorkerHandle, message: Payload) -> None:
-        """Answer a worker's request for a call. A response of None means that the worker has to make the call.
-
-        If another worker is making the call, the response is sent when the outcome has been stored.
+        """Answer a worker's request for a call. A response of None means that the worker has to make the call. If
+        another worker is making the call, the response is sent when the outcome has been stored.
         """
         key = message["key"]
         pending = self._pending.get(key)
@@ -75,9 +74,8 @@ class JournalServer:
             self._resolve(key, pending, stored)
 
     def store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Start storing the outcome of a worker's call.
-
-        The response is sent when the outcome is in the journal's file.
+        """Start storing the outcome of a worker's call. The response is sent once the outcome is in the journal's
+        file.
         """
         pending = self._pending.get(message["key"])
         if pending is not None and pending.maker is worker:
@@ -85,9 +83,8 @@ class JournalServer:
         self._start(self._store(worker, message))
 
     async def _store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Store an outcome, and send it to all waiting requests.
-
-        If the journal cannot store it, its `PortError` is sent instead.
+        """Store an outcome, and send it to all waiting requests. If the journal cannot store it, its `PortError` is
+        sent instead.
         """
         outcome = serialization.decode_outcome(message["outcome"], message["port"])
         response = {"kind": "response", "number": message["number"]}
@@ -104,7 +101,6 @@ class JournalServer:
 
     def leave(self, worker: WorkerHandle, key: str) -> None:
         """Withdraw a worker from a call. If the worker was making the call, the first waiting request takes over.
-
         Otherwise, the worker's own requests for the call are dropped. Unknown calls are ignored.
         """
         pending = self._pending.get(key)

@@ -50,9 +50,8 @@ def decode(data: bytes) -> list[Payload]:
 
 
 def to_plain(value: Any) -> Any:
-    """Convert a value to JSON-compatible data. Secrets become plain text, and paths become absolute.
-
-    Raises `ValueError` if the value cannot be converted.
+    """Convert a value to JSON-compatible data. Secrets become plain text, and paths become absolute. Raises
+    `ValueError` if the value cannot be converted.
     """
     if isinstance(value, (SecretStr, SecretBytes)):
         return to_plain(value.get_secret_value())
@@ -71,9 +70,8 @@ def to_plain(value: Any) -> Any:
 
 
 def encode_config(config: VerificationConfig) -> Payload:
-    """Encode all settings, including those from this process's environment.
-
-    Raises `ValueError` with the setting's name if a setting cannot be encoded.
+    """Encode all settings, including those from this process's environment. Raises `ValueError` with the setting's name
+    if a setting cannot be encoded.
     """
     message: Payload = {}
     for name in all_settings():
@@ -117,9 +115,8 @@ class RemoteCall:
 
 
 def encode_call(call: CallRecord, model: int, *, paid: bool) -> Payload:
-    """Encode the facts about a call that a journal needs and, if `paid` is true, those that a budget needs.
-
-    `model` is the number of the call's model.
+    """Encode the facts about a call that a journal needs and, if `paid` is true, those that a budget needs. `model` is
+    the number of the call's model.
     """
     info = call.info
     money = {"order": info.order, "shared": info.shared, "size": list(call.size)} if paid else {}
@@ -248,9 +245,8 @@ def _config_problems(config: VerificationConfig) -> list[str]:
 
 
 def _question_problems(session: RunSession) -> list[str]:
-    """Return a message for each question whose template class cannot be rebuilt from its source code.
-
-    Questions streamed from a file are not checked, because they are already JSON.
+    """Return a message for each question whose template class cannot be rebuilt from its source code. Questions
+    streamed from a file are not checked, because they are already JSON.
     """
     questions = session.matrix.questions
     if not isinstance(questions, (list, tuple)):

@@ -81,9 +81,8 @@ class WorkQueue:
         """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
-        """Advance to the next answer of the run. Return its stored results, and queue a job for the missing ones.
-
-        At the end of the run, `over` becomes True and the list is empty.
+        """Advance to the next answer of the run. Return its stored results, and queue a job for the missing ones. At
+        the end of the run, `over` becomes True and the list is empty.
         """
         task = next(self._matrix, None)
         if task is None:

@@ -65,7 +65,7 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message to the run, and wait for its response without a time limit."""
+        """Send a message to the run, and return its response, for which this waits without a time limit."""
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future
@@ -112,9 +112,8 @@ class RemoteJournal:
         self._client = client
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of a call, or None if this worker has to make the call.
-
-        If another worker is making the call, wait for its outcome. If cancelled, withdraw from the call.
+        """Return the stored outcome of a call, or None if this worker has to make the call. If another worker is making
+        the call, wait for its outcome. If cancelled, withdraw from the call.
         """
         try:
             response = await self._client.request("find", call)
@@ -125,9 +124,8 @@ class RemoteJournal:
         return serialization.decode_outcome(outcome, call.endpoint.port) if outcome is not None else None
 
     async def store(self, call: CallRecord, outcome: CallOutcome) -> None:
-        """Store the outcome of a call, and wait until it is in the run's journal.
-
-        Raises `PortError` if the outcome cannot be stored.
+        """Store the outcome of a call, and wait until it is in the run's journal. Raises `PortError` if the outcome
+        cannot be stored.
         """
         response = await self._client.request("store", call, outcome=serialization.encode_outcome(outcome))
         if "error" in response:
@@ -146,9 +144,8 @@ class RemoteBudget:
         self._numbers = count()
 
     async def reserve(self, call: CallRecord) -> int:
-        """Reserve the cost of a call. Return the number of the reservation.
-
-        Raises `OverBudget` if the budget does not cover the cost.
+        """Reserve the cost of a call. Return the number of the reservation. Raises `OverBudget` if the budget does not
+        cover the cost.
         """
         reserved = next(self._numbers)
         try:
@@ -199,9 +196,8 @@ class Worker:
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
-        """Prepare the worker. Return an encoded message with its process ID, host and plugins.
-
-        If the setup fails, the message contains the error.
+        """Prepare the worker. Return an encoded message with its process ID, host and plugins. If the setup fails, the
+        message contains the error.
         """
         [message] = serialization.decode(data)
         try:
@@ -210,9 +206,8 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, extend `sys.path`, and create the runner and planner.
-
-        Returns the message for `set_up` to encode.
+        """Configure logging, extend `sys.path`, and create the runner and planner. Returns the message for `set_up` to
+        encode.
         """
         logger = logging.getLogger("karenina")
         logger.setLevel(message["level"])
@@ -256,7 +251,9 @@ class Worker:
                 self._client.on_response(message)
 
     async def next_messages(self) -> bytes:
-        """Return the queued messages. If there are none, wait up to `_REPORT_INTERVAL` seconds."""
+        """Return the queued messages, encoded, with the state of servers and calls if it has changed. If there are
+        none, wait up to `_REPORT_INTERVAL` seconds.
+        """
         if not self._outbox:
             self._has_output.clear()
             try:
@@ -299,10 +296,8 @@ class Worker:
         task.add_done_callback(self._tasks.discard)
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
-        """Produce an answer, and run its items for `judges`, which are given by index.
-
-        All results are sent in a single message, so that they refer to the same answer. An error that no stage has
-        caught is also sent as a message.
+        """Produce an answer, and run its items for `judges`, which are given by index. All results are sent in a single
+        message, so that they refer to the same answer. An error that no stage has caught is also sent as a message.
         """
         assert self._runner is not None
         results: list[tuple[int, str]] = []

@@ -136,9 +136,8 @@ class Scheduler:
         await self._tasks.cancel()
 
     async def results(self) -> AsyncGenerator[IndexedResult]:
-        """Yield each result with its index as it completes. Ends early if the run is stopped.
-
-        Raises the first exception of a worker or background task, such as `ExecutorError`.
+        """Yield each result with its index as it completes. Ends early if the run is stopped. Raises the first
+        exception of a worker or background task, such as `ExecutorError`.
         """
         while True:
             while self._results:
@@ -164,9 +163,8 @@ class Scheduler:
     # ---- workers
 
     async def _run_worker(self, index: int) -> None:
-        """Start a worker, and handle its messages until the run is over. If the worker dies, it is replaced.
-
-        Raises `ExecutorError` if the worker cannot start, has different plugins, or fails in any other way.
+        """Start a worker, and handle its messages until the run is over. If the worker dies, it is replaced. Raises
+        `ExecutorError` if the worker cannot start, has different plugins, or fails in any other way.
         """
         actor = self._ray.remote(Worker).options(num_cpus=1, scheduling_strategy="SPREAD").remote()
         worker = WorkerHandle(actor, index)
@@ -235,10 +233,11 @@ class Scheduler:
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
-        """Replace a dead worker, and log a warning. Its jobs are queued again in smaller groups.
+        """Replace a dead worker, and log a warning. Its jobs are queued again in smaller groups. Raises `ExecutorError`
+        after too many consecutive deaths.
 
         A job fails if it has killed `MOST_DEATHS` workers and was the only job of the last one. After a stop, the
-        worker is not replaced and its jobs are dropped. Raises `ExecutorError` after too many consecutive deaths.
+        worker is not replaced and its jobs are dropped.
         """
         worker.alive = False
         self._handles.discard(worker)
@@ -312,26 +311,23 @@ class Scheduler:
             self._advance_queue()
 
     def _next(self) -> Job | None:
-        """Return the next job of the queue, or None if there is none yet.
-
-        Stored results before it are added to the results.
+        """Return the next job of the queue, or None if there is none yet. Stored results before it are added to the
+        results.
         """
         self._advance_queue()
         return self._queue.pop()
 
     def _advance_queue(self) -> None:
-        """Advance to the next job in the queue. Stored results that precede it are added to the results.
-
-        Stops early if `_MOST_READY` results are waiting to be yielded.
+        """Advance to the next job in the queue. Stored results that precede it are added to the results. Stops early if
+        `_MOST_READY` results are waiting to be yielded.
         """
         while not self._queue.has_job and not self._queue.over and len(self._results) < _MOST_READY:
             for result in self._queue.advance():
                 self._add_result(result)
 
     def _send_jobs(self, worker: WorkerHandle, jobs: list[Job], *, suspect: bool = False) -> None:
-        """Send jobs to a worker, together with their questions.
-
-        `suspect` means that another worker died while processing one of the jobs.
+        """Send jobs to a worker, together with their questions. `suspect` means that another worker died while
+        processing one of the jobs.
         """
         worker.suspect, trust = suspect, self._session.parts.trust
         worker.jobs.update({job.task.order: job for job in jobs})
@@ -351,9 +347,8 @@ class Scheduler:
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
-        """Handle a message from a worker: a request, a result or its state.
-
-        Raises `ExecutorError` if the worker reports an error that no stage caught.
+        """Handle a message from a worker: a request, a result or its state. Raises `ExecutorError` if the worker
+        reports an error that no stage caught.
         """
         kind = message["kind"]
         if kind == "done":
@@ -397,10 +392,7 @@ class Scheduler:
                 self._journal_server.store(worker, message)
 
     def _model(self, payload: Payload) -> ModelConfig:
-        """Return the model in a worker's message.
-
-        Equal models are one object, if possible that of the configuration.
-        """
+        """Return the model in a worker's message. Equal models are one object, if possible the configuration's."""
         if not self._models:
             models = configured_models(self._session.config)
             self._models = [(serialization.to_plain(model), model) for _, model in models]

@@ -94,7 +94,7 @@ function Facts({ head, at, meta, item }) {
     ["Reference answer", meta.raw_answer],
     ["Score", index.granular[at] === null ? null : number(index.granular[at])],
     ["Time", `${seconds(meta.execution_time)}, ended ${(meta.timestamp ?? "").slice(0, 19).replace("T", " ")} UTC`],
-    ["Tokens", `${count(index.tokens[at])} in ${count(index.calls[at])} calls`],
+    ["Tokens", `${index.tokens[at] || !index.calls[at] ? count(index.tokens[at]) : "not reported"} in ${count(index.calls[at])} calls`],
     ["Template", meta.template_id],
     ["Shown to the judge", item.result.evaluation_input === undefined ? null : "another text than the response (see the data below)"],
   ];

@@ -73,7 +73,13 @@ function Run({ head, run, at, link }) {
       <dt>${run.judges.length === 1 ? "Judge" : "Judges"}</dt>
       <dd><${Marked} text=${run.judges.join(", ")} /></dd>
       <dt>Calls</dt>
-      <dd>${count(run.calls)}: ${count(run.input_tokens)} input and ${count(run.output_tokens)} output tokens</dd>
+      <dd>
+        ${count(run.calls)}${
+          run.calls && !run.input_tokens && !run.output_tokens
+            ? "; their tokens were not reported"
+            : html`: ${count(run.input_tokens)} input and ${count(run.output_tokens)} output tokens`
+        }
+      </dd>
       <dt>Time</dt>
       <dd>${seconds(run.seconds)} in all items${run.ended && html`, ended ${run.ended.slice(0, 16).replace("T", " ")} UTC`}</dd>
       <dt>Cost</dt>

@@ -64,9 +64,8 @@ class AttachedFiles:
         self._used = 0
 
     def describe(self, file: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an attachment's name, type, size and a note, and its picture if the folder has a small enough one.
-
-        The size of the picture counts toward the limit of the page.
+        """Return an attachment's name, type, size and a note, and its picture if the folder has a small enough one. The
+        size of the picture counts toward the limit of the page.
         """
         digest = str(file.get("sha256") or "")
         pages = f", pages {file['pages']}" if file.get("pages") else ""
@@ -87,9 +86,8 @@ class AttachedFiles:
         return {**shown, "note": stated, "data": base64.b64encode(data).decode("ascii"), "picture": picture}
 
     def _find(self, name: str, digest: str) -> bytes | None:
-        """Return the contents of the file with this name and digest at any depth of the folder, or None.
-
-        Files that cannot be read are skipped.
+        """Return the contents of the file with this name and digest at any depth of the folder, or None. Files that
+        cannot be read are skipped.
         """
         if self._by_name is None:
             self._by_name = defaultdict(list)

@@ -31,9 +31,8 @@ class BenchmarkQuestions:
 def load_benchmark(
     benchmark: str | Path | Benchmark, *, columns: Mapping[str, str] | None = None, skip_broken: bool = False
 ) -> Benchmark:
-    """Return `benchmark`, or load it with `Benchmark.load` if it is a path.
-
-    `columns` and `skip_broken` only apply to a path. Raises `BenchmarkFileError` if the file cannot be read.
+    """Return `benchmark`, or load it with `Benchmark.load` if it is a path. `columns` and `skip_broken` only apply to a
+    path. Raises `BenchmarkFileError` if the file cannot be read.
     """
     if not isinstance(benchmark, str | Path):
         return benchmark
@@ -56,7 +55,6 @@ def find_absent(benchmark: Benchmark, results: Iterable[VerificationResult]) -> 
 
 def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQuestions:
     """Return the values of metadata columns by question, and the score ranges of traits by name, from a benchmark.
-
     Raises `BenchmarkFileError` if `benchmark` is a path that cannot be read.
     """
     benchmark = load_benchmark(benchmark)
@@ -71,7 +69,6 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
 
 def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the name of each column of a question (author, sources, keyword, metadata) and its values as strings.
-
     Absent and nested values are skipped.
     """
     values = {"author": question.author, "sources": question.sources, **question.metadata}

@@ -36,7 +36,6 @@ def check_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 def _count(run: NotedRun) -> Mapping[tuple[str, str], int]:
     """Return how often each trouble (a noun and a text) occurs in a run's result file, or nothing without a file.
-
     Results are only parsed if the file contains work or checks.
     """
     found: Counter[tuple[str, str]] = Counter()
@@ -49,9 +48,8 @@ def _count(run: NotedRun) -> Mapping[tuple[str, str], int]:
 
 
 def _mentions_checks(source: Path) -> bool:
-    """Return whether a file may contain a result with work or checks. This is always so for journals.
-
-    The header of a result file does not count, since it names all distributions of a run.
+    """Return whether a file may contain a result with work or checks. This is always so for journals. The header of a
+    result file does not count, since it names all distributions of a run.
     """
     if is_journal(source):
         return True

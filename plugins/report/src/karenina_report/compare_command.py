@@ -141,10 +141,11 @@ def compare(
 
 
 def _failures(comparison: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
-    """Yield a message for each difference that violates `--fail-on-regression` or `--require-within`.
+    """Yield a message for each difference that violates `--fail-on-regression` or `--require-within`. Raises
+    `ConfigError` if a condition cannot be checked.
 
     `regression` and `within` are the values of `--fail-on-regression` and `--require-within` in percentage points, or
-    None. A difference without an interval fails only `within`. Raises `ConfigError` if a condition cannot be checked.
+    None. A difference without an interval fails only `within`.
     """
     if regression is None and within is None:
         return
@@ -178,9 +179,8 @@ def _failures(comparison: Comparison, regression: float | None, within: float | 
 
 
 def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a note with the number of questions that were not checked, and the reasons, if there are any.
-
-    `names` maps run labels to run names.
+    """Yield a note with the number of questions that were not checked, and the reasons, if there are any. `names` maps
+    run labels to run names.
     """
     left_out = {
         f"only in {names[pair.a]}": len(pair.only_a),
@@ -200,9 +200,8 @@ def _unchecked_note(pair: Pair, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
-    """Return the runs in groups, one for each file, in the order of the files.
-
-    A file with several models has several runs.
+    """Return the runs in groups, one for each file, in the order of the files. A file with several models has several
+    runs.
     """
     files: dict[str | None, list[ComparedRun]] = {}
     for run in comparison.runs:
@@ -211,9 +210,8 @@ def _by_file(comparison: Comparison) -> list[list[ComparedRun]]:
 
 
 def _renamed(comparison: Comparison) -> str:
-    """Return a clause for the end of a message if a run's results use the old name of recordings, otherwise "".
-
-    It advises to write these results again.
+    """Return a clause for the end of a message if a run's results use the old name of recordings, otherwise "". It
+    advises to write these results again.
     """
     old = [run.source for run in comparison.runs if run.model == _UNNAMED]
     if not old:

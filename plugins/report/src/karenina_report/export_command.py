@@ -147,10 +147,8 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 
 
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
-    """Write an export to `output`, and call `note` with a message that names the file.
-
-    An existing file is renamed if it looks like an earlier export in the same format. Raises `ConfigError` if it looks
-    like anything else, or if writing fails.
+    """Write an export to `output`, and call `note` with a message that names the file. An earlier export in the same
+    format is renamed. Raises `ConfigError` if the file looks like anything else, or if writing fails.
     """
     from karenina_report.exports.exporter import ANY_BYTES
     from karenina_report.options import write_whole

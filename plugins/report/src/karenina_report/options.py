@@ -66,9 +66,8 @@ def is_number(word: str) -> bool:
 
 
 def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
-    """Parse the score at which each trait is cut, from options such as `clarity=4`.
-
-    Raises `ConfigError` if an option is malformed or a trait is named twice.
+    """Parse the score at which each trait is cut, from options such as `clarity=4`. Raises `ConfigError` if an option
+    is malformed or a trait is named twice.
     """
     cuts = {}
     for option in given or ():
@@ -82,10 +81,8 @@ def parse_cuts(given: Sequence[str] | None) -> Mapping[str, float]:
 
 
 def parse_scales(given: Sequence[str] | None) -> Mapping[str, tuple[float, float]]:
-    """Parse the lowest and highest score of each trait, from options such as `clarity=1:5`.
-
-    Raises `ConfigError` if an option is malformed, if the lowest score is not below the highest, or if a trait is named
-    twice.
+    """Parse the lowest and highest score of each trait, from options such as `clarity=1:5`. Raises `ConfigError` if an
+    option is malformed, if the lowest score is not below the highest, or if a trait is named twice.
     """
     scales = {}
     for option in given or ():
@@ -129,9 +126,9 @@ class SharedOptions:
 
     def parse(self, files: Sequence[Path], by: str | None, table: TableOptions) -> ReportOptions:
         """Return the options as keyword arguments for `compare` and `describe`, and load the benchmark file if given.
+        Raises `ConfigError` for a malformed or repeated `cut` or `scale`, and the errors of `read_named_benchmark`.
 
-        Raises `ConfigError` if `cut` or `scale` is malformed or names a trait twice. Also raises the errors of
-        `read_named_benchmark`.
+        A `cut` or `scale` is repeated if it names a trait twice.
         """
         benchmark = read_named_benchmark(files, self.benchmark, table.parse())
         return {
@@ -147,11 +144,11 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Load the benchmark given with `--benchmark`, or return None without this option.
+    """Load the benchmark given with `--benchmark`, or return None without this option. Raises `BenchmarkFileError` if
+    the benchmark cannot be read, and `ConfigError` for table options without a benchmark.
 
     `reading` contains the table options from `parse_columns`. By default, a table is read with the options of the
-    user's run that wrote `files`. Raises `BenchmarkFileError` if the benchmark cannot be read, and `ConfigError` for
-    table options without a benchmark.
+    user's run that wrote `files`.
     """
     if benchmark is None:
         if reading:
@@ -172,10 +169,11 @@ def moved_note(moved: Path | None) -> str:
 
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
-    """Write `output` all at once, and return the path to which an earlier file of this name was moved, or None.
+    """Write `output` all at once, and return the path to which an earlier file of this name was moved, or None. Raises
+    `ConfigError` if the existing file is of another kind, or if writing fails.
 
     `write` is called with an open temporary file, which is renamed when it is complete. An existing `output` is only
-    moved if it starts with one of `begins`. Raises `ConfigError` if it starts with other bytes, or if writing fails.
+    moved if it starts with one of `begins`.
     """
     check_output(output, lines=begins)
     moved: Path | None = None

@@ -68,7 +68,6 @@ def _stored_rules(journal: Path) -> Rules | None:
 
 def find_reading(sources: Sequence[Source], benchmark: Path) -> Mapping[str, str] | None:
     """Return the table options with which one of the user's own runs read `benchmark`, or None without such a run.
-
     Journals that cannot be read are skipped.
     """
     for journal in filter(None, map(find_journal, sources)):
@@ -99,18 +98,16 @@ def _drop_record(_record: logging.LogRecord) -> bool:
 
 
 def _own_command(journal: Path) -> Mapping[str, Any]:
-    """Return the command of the user's own run for a journal, or an empty mapping if it is not known.
-
-    Raises `JournalError` or `UserStateError` if it cannot be read.
+    """Return the command with which this user wrote a journal, or an empty mapping if it is not known or was another
+    user's. Raises `JournalError` or `UserStateError` if it cannot be read.
     """
     with JournalView(journal) as view:
         return read_own_command(view.id(), journal) or {}
 
 
 def read_rules(benchmark: Benchmark) -> tuple[Rules, list[str]]:
-    """Return field rules by template id, and the ids of questions whose template is invalid or not trusted.
-
-    Nothing is executed, so templates with code have no rules.
+    """Return field rules by template id, and the ids of questions whose template is invalid or not trusted. Nothing is
+    executed, so templates with code have no rules.
     """
     from karenina_template.question_template import template_of  # imported here because it takes long
     from karenina_template.rules import template_rules

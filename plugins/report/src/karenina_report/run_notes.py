@@ -39,8 +39,9 @@ class RunNote:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-    """Return functions that annotate pass rates, for `karenina show` and `compare`.
+    """Return functions that annotate pass rates, for `karenina show` and `compare`. If a function raises, a warning is
+    logged and its notes are skipped.
 
-    If a function raises, a warning is logged and its notes are skipped. This hook is called for plugins with an entry
-    point in the group `karenina.plugins`, without importing stages or adapters.
+    This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
+    adapters.
     """

@@ -113,12 +113,13 @@ OpenSource = Callable[[Source], Callable[[VerificationResult], None]]
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None, open_source: OpenSource | None = None) -> list[Run]:
-    """Read one run for each answering model in each of the `sources`, in order.
+    """Read one run for each answering model in each of the `sources`, in order, or only those of `model`. The function
+    that `open_source` returns for a source is called with each whole result. Raises `ConfigError` if a source has no
+    results.
 
-    If run names are not unique, file names are added to them. `model` selects one answering model by its id.
-    `open_source` is called with each source, and the function that it returns with each whole result, because the runs
-    do not keep all parts. Raises `ResultFileError` or `JournalError` if a source cannot be read, and `ConfigError` if a
-    source has no results or is listed twice.
+    If run names are not unique, file names are added to them. `model` is the id of an answering model. The runs do not
+    keep all parts of the results. Raises `ResultFileError` or `JournalError` if a source cannot be read, and
+    `ConfigError` if a source is listed twice.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model, open_source(source) if open_source else None) for source in sources]
@@ -140,9 +141,10 @@ def check_named_once(files: Sequence[Path]) -> None:
 
 
 def _runs_of(source: Source, model: str | None, use: Callable[[VerificationResult], None] | None) -> list[Run]:
-    """Return the runs in a source, one for each answering model, or only the run of `model`.
+    """Return the runs in a source, one for each answering model, or only the run of `model`, after calling `use` with
+    each of their results.
 
-    `use` is called with each result of these runs. The list is empty if there are no results.
+    The list is empty if there are no results.
     """
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):
@@ -174,9 +176,8 @@ def is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Make the names of runs unique, in place, by adding the file, path or number to each if any two are equal.
-
-    If each source is one run (`one_each`) and all names are the same, the file replaces the name.
+    """Make the names of runs unique, in place, by adding the file, path or number to each if any two are equal. If each
+    source is one run (`one_each`) and all names are the same, the file replaces the name.
     """
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
@@ -197,10 +198,8 @@ def _source_name(source: Source) -> str | None:
 
 
 def iterate_results(source: Source) -> Iterator[VerificationResult]:
-    """Yield the results of a result file, of the last run in a journal, or of a collection in memory.
-
-    Raises `ResultFileError` or `JournalError` if the source cannot be read, and `ConfigError` if a journal contains
-    results from another version.
+    """Yield the results of a result file, a journal's last run, or a collection in memory. Raises `ResultFileError` or
+    `JournalError` if the source cannot be read, and `ConfigError` for a journal of another version.
     """
     if not isinstance(source, str | Path):
         yield from source
@@ -221,7 +220,6 @@ def is_journal(path: Path) -> bool:
 
 def journal_results(path: Path) -> Iterator[VerificationResult]:
     """Yield the results of the last run in a journal. Raises `ConfigError` if one is from another version of Karenina.
-
     Raises `JournalError` if the journal cannot be read.
     """
     with JournalView(path) as opened:
@@ -238,7 +236,9 @@ def journal_results(path: Path) -> Iterator[VerificationResult]:
 
 
 def find_journal(source: Source) -> Path | None:
-    """Return the source itself if it is a journal, otherwise the journal of the run that wrote it, if there is one."""
+    """Return the source itself if it is a journal, otherwise the journal of the run that wrote it, or None if there is
+    none.
+    """
     if not isinstance(source, str | Path):
         return None
     path = Path(source)
@@ -247,7 +247,6 @@ def find_journal(source: Source) -> Path | None:
 
 def _read_journal_info(source: Source) -> JournalInfo:
     """Return the cost, content and settings of a run from its journal, all empty if it has none that can be read.
-
     Without a journal, a result file's header may still say that the run was free.
     """
     journal = find_journal(source)
@@ -267,7 +266,8 @@ def _read_journal_info(source: Source) -> JournalInfo:
 
 
 def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | None:
-    """Return why a source's cost is unknown or incomplete and how to fix it, or None if the cost is known.
+    """Return why a source's cost, which is `spent`, is unknown or incomplete and how to fix it, or None if the cost is
+    known.
 
     `spent` is the cost in the source's journal, or None without a journal.
     """
@@ -299,7 +299,8 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return the id of the ground truth shown to a labeller, which is stored with the labels.
+    """Return a hash of a `reference` answer and the fields' `truth`, by which labels state the ground truth that a
+    labeller saw.
 
     `reference` is the reference answer, and `truth` maps fields to their ground truths as JSON. The id starts with a
     letter, so that spreadsheet programs do not take it for a number.

@@ -23,10 +23,7 @@ class plugin:  # noqa: N801 - the entry points' name
     @staticmethod
     @hookimpl
     def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
-        """Return the evaluators for LLM, regex, callable and metric traits.
-
-        All of them have a precedence of 0.
-        """
+        """Return the evaluators for LLM, regex, callable and metric traits, all with a precedence of 0."""
         from karenina_rubric.computed_traits import CallableTraitEvaluator, RegexTraitEvaluator
         from karenina_rubric.llm_traits import LLMTraitEvaluator
         from karenina_rubric.metric_traits import MetricTraitEvaluator

@@ -45,9 +45,8 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Call the trait's function with the assistant's text.
-
-        The score of a literal trait is the position of its class.
+        """Return the trait's score: what its function returns for the assistant's text. The score of a literal trait is
+        the position of its class.
         """
         said = assistant_text(context, text)
         value = await context.in_thread(compute_score, trait, said, context.trust, abandon=True)
@@ -58,11 +57,10 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
-    """Call the trait's function and return its value: a bool, a number, or a class name.
+    """Call the trait's function and return its value: a bool, a number, or a class name. Raises `CallableTraitError` if
+    the function is not available or trusted, or if the value does not match the trait's kind.
 
-    With `invert_result`, the value of a boolean trait is inverted. Raises `CallableTraitError` if the function is not
-    available or not trusted, or if its value does not match the trait's kind. Exceptions raised by the function
-    propagate.
+    With `invert_result`, the value of a boolean trait is inverted. Exceptions raised by the function propagate.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -89,10 +87,10 @@ def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
 
 
 def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
-    """Return a trait's function, which is passed in Python, found at an import path, or defined in source code.
+    """Return a trait's function: passed in Python, imported, or compiled from source code. Raises `CallableTraitError`
+    if the function is not available or not trusted.
 
-    Importing the module or running the trusted source code may have side effects. Raises `CallableTraitError` if the
-    function is not available or not trusted.
+    Importing the module or running the trusted source code may have side effects.
     """
     if trait.given is not None:
         return trait.given
@@ -113,10 +111,10 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
 
 
 def _import_function(path: str, trust: Trust) -> Function:
-    """Import the function at a path such as `package.module:function`.
+    """Import the function at a path such as `package.module:function`, and return it. Raises `CallableTraitError` if
+    this fails, or if it is a function of the standard library that is not trusted.
 
-    Raises `CallableTraitError` if the function cannot be imported or called, or if it is an untrusted function of the
-    standard library. Other exceptions raised while importing the module propagate.
+    Other exceptions raised while importing the module propagate.
     """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
@@ -150,10 +148,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Run trusted source code, and return the function that it defines. The result is cached.
+    """Run trusted source code, and return the function that it defines: the one called `name` if there are several.
+    Raises `CallableTraitError` if the code fails or the choice is ambiguous.
 
-    If the code defines several functions, the one named after the trait is used, otherwise the only public one. Raises
-    `CallableTraitError` if the source code fails or the choice is ambiguous.
+    If none of several functions has that name, the only public one is used. The result is cached.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}
@@ -195,9 +193,8 @@ class RegexTraitEvaluator(KindEvaluator[RegexRubricTrait]):
 
 
 def matches(trait: RegexRubricTrait, text: str) -> bool:
-    """Return whether the trait's pattern occurs in `text`. With `invert_result`, the result is inverted.
-
-    Raises `PatternTimeout` if the search takes too long.
+    """Return whether the trait's pattern occurs in `text`, inverted by `invert_result`. Raises `PatternTimeout` if the
+    search takes too long.
     """
     match = search(trait.pattern, text, () if trait.case_sensitive else ("IGNORECASE",))
     return (match is not None) is not trait.invert_result

@@ -60,10 +60,10 @@ class Presence:
 
 
 async def find_present(traits: Sequence[RubricTrait], text: str, context: VerificationContext) -> Presence:
-    """Ask the judge which of the traits' concepts are present in `text`.
+    """Ask the judge in a single call which of the traits' concepts are present in `text`, and return which are. If this
+    fails, a warning is logged, and the result only contains an error.
 
-    A single call covers all traits. If the call fails, or if the reply is still invalid after a retry, a warning is
-    logged and the result only contains an error.
+    An invalid reply is asked for again once.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -140,9 +140,8 @@ class RubricEvaluation(Stage):
     usage_key = "rubric_evaluation"
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Include the stage if the question has at least one trait that is not agentic.
-
-        Raises `ValueError` if a static and a dynamic trait have the same name.
+        """Return True if the question has a trait that is not agentic, and otherwise a `Skip` with the reason. Raises
+        `ValueError` if a static and a dynamic trait have the same name.
         """
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
@@ -172,10 +171,11 @@ class RubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check the traits before the run starts, and log a warning about untrusted code.
+        """Raise `ValueError` if a trait is invalid, or lacks the ground truth, files or judge that it needs. Log a
+        warning about untrusted code. Returns no needs.
 
-        Raises `ValueError` if a regex pattern does not compile, if `include_ground_truth` is invalid or there is no
-        ground truth to include, or if traits need a judge but none is configured.
+        An invalid trait is one with a regex pattern that does not compile, or with an invalid `include_ground_truth` or
+        `attachments`.
         """
         _warn_about_untrusted_code(questions, trust)
         for question in questions:
@@ -201,7 +201,7 @@ class RubricEvaluation(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip the stage if only the final message is judged but the trace has none."""
+        """Return a `Skip` if only the final message is judged but the trace has none, and True otherwise."""
         if context.config.core.use_full_trace_for_rubric:
             return True
         if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
@@ -210,7 +210,8 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score the static traits and those dynamic ones that apply, and record the scores, also if some or all failed.
+        """Score the static traits and the dynamic ones that apply, and record scores and errors. A failed trait stops
+        no other.
 
         In a conversation, traits are scored on the turns that they choose. If the judge cannot decide which dynamic
         traits apply, each of them gets an error.
@@ -238,7 +239,7 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
-        """Set the result fields and artifacts for the scores and for deep judgment.
+        """Set the result fields and artifacts for the scores in `merged` and for deep judgment.
 
         `llm_traits` contains the names of the LLM traits that were to be scored.
         """
@@ -266,7 +267,9 @@ async def _score_part(
     dynamic: Sequence[RubricTrait],
     merged: ResultFields,
 ) -> None:
-    """Score traits on the answer or turn in `context`, and add the scores to `merged`."""
+    """Score the static traits, and the dynamic ones whose concept is present, on the answer or turn in `context`. The
+    scores are added to `merged`.
+    """
     text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
     with_concept = [trait for trait in dynamic if trait.summary or trait.description]
     presence = await find_present(with_concept, text, context) if with_concept else Presence()
@@ -284,10 +287,10 @@ async def _score_part(
 async def score_all(
     traits: Sequence[RubricTrait], text: str, context: VerificationContext, merged: ResultFields
 ) -> None:
-    """Score `traits` with all evaluators concurrently, and add the scores to `merged` in the order of the traits.
+    """Score `traits` with all evaluators concurrently, and add the scores to `merged` in the order of the traits. A
+    trait that cannot be scored gets an error, and a warning is logged.
 
-    If a trait cannot be scored, is not claimed or fails, it gets an error and a warning is logged. No exception is
-    raised in these cases.
+    No exception is raised if a trait cannot be scored, is not claimed or fails.
     """
     shares: dict[int, list[RubricTrait]] = {}
     evaluators = trait_evaluators(context.plugins)
@@ -327,9 +330,8 @@ async def score_all(
 async def _evaluate_share(
     evaluator: TraitEvaluator, traits: Sequence[RubricTrait], text: str, context: VerificationContext
 ) -> tuple[dict[str, TraitScore], dict[str, str]]:
-    """Run an evaluator on its traits. Return the scores and the errors, both keyed by trait name.
-
-    If the evaluator raises an exception, all of its traits get an error.
+    """Run an evaluator on its traits. Return the scores and the errors, both keyed by trait name; if it raises, all
+    have errors.
     """
     names = {trait.name for trait in traits}
     try:
@@ -361,7 +363,7 @@ def _source_traits(question: Question) -> Iterator[CallableRubricTrait]:
 
 
 def _warn_about_untrusted_code(questions: Sequence[Question], trust: Trust) -> None:
-    """Log a warning about untrusted code, which will not run, before any answers are generated."""
+    """Log a warning that names the traits that will not be scored because their code is not trusted, if any."""
     seen: set[int] = set()
     names: dict[str, None] = {}
     for question in questions:
@@ -424,7 +426,7 @@ def _files_problem(config: VerificationConfig, question: Question) -> str | None
 
 
 def _blind_judge(config: VerificationConfig, media_types: Sequence[str | None]) -> str | None:
-    """Return the problem if a judge cannot read one of the media types, or None. Unknown ones are None or empty."""
+    """Return why a judge cannot read one of the media types, or None. Those that are None or empty are ignored."""
     for model in config.core.parsing_models:
         spec = find_adapter(plugins_of(config), model.interface).spec
         for media_type in dict.fromkeys(filter(None, media_types)):
@@ -457,7 +459,8 @@ def _is_agentic(trait: RubricTrait) -> bool:
 
 
 def trait_evaluators(plugins: Plugins) -> list[TraitEvaluator]:
-    """Return the valid trait evaluators of all plugins, by descending precedence, then by name. The first claim wins.
+    """Return the valid trait evaluators of all plugins in the order in which they may claim a trait: by descending
+    precedence, then by name.
 
     Invalid evaluators are omitted, because they were already reported when the plugins were loaded.
     """

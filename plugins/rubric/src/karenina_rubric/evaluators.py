@@ -64,9 +64,9 @@ class TraitEvaluator(Protocol):
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Score the traits. The scores may be in any order.
+        """Return a score for each of the traits, in any order. If a trait fails, its score has an `error`.
 
-        If a trait fails, return a score with an `error` for it. An exception would fail all traits in the call.
+        An exception fails all traits in the call.
         """
 
 
@@ -91,13 +91,12 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Score all traits concurrently with `score`, in their order.
-
-    A trait for which it raises gets the error as its score.
+    """Return the scores of all traits, in their order, from concurrent calls of `score`. A trait for which it raises
+    gets the error as its score.
     """
 
     async def one(trait: TraitT) -> TraitScore:
-        """Score a trait. An exception becomes the error of the score."""
+        """Return the score of a trait. An exception becomes its error."""
         try:
             return await score(trait)
         except Exception as error:
@@ -124,7 +123,7 @@ class KindEvaluator(Generic[TraitT]):
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Score the traits of this kind. Other traits are ignored."""
+        """Return a score for each trait of this kind, in any order. Other traits are ignored."""
 
         async def score(trait: TraitT) -> TraitScore:
             return await self.score(trait, text, context)
@@ -152,10 +151,11 @@ class ResultFields:
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add a trait's score to its result field, or record an error if the field does not accept the score.
+        """Add a trait's score to its result field, or record an error if the field does not accept the score, or if it
+        is None.
 
         If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. Invalid
-        values in `fields` are stored separately and have no other effect. A score of None always gets an error.
+        values in `fields` are stored separately and have no other effect.
         """
         error = None if score.error is None else str(score.error)
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -189,9 +189,10 @@ class ResultFields:
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:
-    """Return whether the result field `name` accepts a trait's value. Unknown fields accept anything.
+    """Return whether the result field `name` accepts a trait's value. Unknown fields accept anything, and root fields
+    nothing.
 
-    Root fields accept nothing, because they do not map trait names to values.
+    Root fields do not map trait names to values.
     """
     if name in ROOT_FIELDS:
         return False
@@ -218,7 +219,7 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Summarize what deep-judgment evaluators returned for the LLM traits `names`, or state that it was not performed.
+    """Return a summary of the deep judgment of the LLM traits `names`, which may state that it was not performed.
 
     It was performed if `fields` contains `trait_metadata` or `deep_judgment_rubric_scores`. Traits in neither were
     scored without deep judgment. A trait without a score does not count as lacking excerpts.

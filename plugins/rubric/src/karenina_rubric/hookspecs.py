@@ -28,7 +28,9 @@ def karenina_trait_evaluators() -> Sequence[TraitEvaluator]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the plugins' trait kinds. Invalid kinds and evaluators are listed as failed."""
+    """Register the plugins' trait kinds. Kinds and evaluators that are invalid are rejected, so that they are listed as
+    failed.
+    """
     from karenina_core.data.rubrics import register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 

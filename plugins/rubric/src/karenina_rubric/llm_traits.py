@@ -75,9 +75,8 @@ def batch_schema(traits: Sequence[LLMRubricTrait]) -> Json:
 
 
 def read_judgement(trait: LLMRubricTrait, given: object) -> Judgement:
-    """Convert a reply's part about a trait to a judgement, repairing it if possible.
-
-    Raises `InvalidReply` if it does not match the trait's schema.
+    """Convert a reply's part about a trait to a judgement, repairing it if possible. Raises `InvalidReply` if it still
+    does not match the trait's schema.
     """
     if not isinstance(given, Mapping):
         raise InvalidReply(f"there is no judgement of {trait.name!r}")
@@ -121,17 +120,15 @@ class _Request:
 
 
 def sees_truth(trait: RubricTrait) -> bool:
-    """Return whether the judge of this trait sees the reference answer.
-
-    Raises `ValueError` if the trait's `include_ground_truth` is invalid.
+    """Return whether the judge of this trait sees the reference answer. Raises `ValueError` if the trait's
+    `include_ground_truth` is invalid.
     """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).include_ground_truth
 
 
 def seen_files(trait: RubricTrait) -> bool | WorkspaceFiles:
-    """Return which files the judge of this trait gets: none, the question's attachments, or files of the workspace.
-
-    Raises `ValueError` if the trait's `attachments` is invalid.
+    """Return the files that the judge of this trait gets: False for none, True for the question's attachments, or a
+    description of those in the workspace. Raises `ValueError` if the trait's `attachments` is invalid.
     """
     return isinstance(trait, LLMRubricTrait) and TraitFields.model_validate(trait.extra).attachments
 
@@ -158,9 +155,8 @@ class LLMTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Score the traits. The scores may be in any order, and those of failed traits have an error.
-
-        Raises `PortError` if a call for several traits cannot reach the judge.
+        """Return a score for each LLM trait, in any order, with an error if it failed. Other traits are ignored. Raises
+        `PortError` if a call for several traits cannot reach the judge.
         """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         parts: dict[tuple[bool | WorkspaceFiles, bool], list[LLMRubricTrait]] = {}
@@ -187,10 +183,10 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Score the traits, in a single call if the strategy is `batch`, and one by one if that gave no valid score.
+        """Return the scores of the traits, from one call if the strategy is `batch`, and from one call each if that
+        gave no valid score. Raises `PortError`, without further calls, if the first call cannot reach the judge.
 
-        The scores may be in any order. Raises `PortError` if the first call cannot reach the judge, so that no further
-        calls are made.
+        The scores may be in any order.
         """
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy
@@ -213,10 +209,10 @@ class LLMTraitEvaluator:
         return [*scores.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
-        """Ask about all traits in a single call. Return the valid scores, keyed by trait name.
+        """Ask about all traits in a single call. Return the valid scores, keyed by trait name, and log a warning about
+        the others. Raises `PortError` if the call fails.
 
-        Logs a warning about the other traits. If the reply cannot be parsed, there are no scores. Raises `PortError` if
-        the call fails.
+        If the reply cannot be parsed, there are no scores.
         """
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits), attachments=request.attachments)
@@ -240,9 +236,8 @@ class LLMTraitEvaluator:
 
     @staticmethod
     async def _score_alone(trait: LLMRubricTrait, request: _Request) -> TraitScore:
-        """Score a trait in a call of its own, and retry an invalid reply.
-
-        Raises `StructuredError` or `PortError` if this fails.
+        """Return the score of a trait from a call of its own, in which an invalid reply is requested again. Raises
+        `StructuredError` or `PortError` if this fails.
         """
 
         def validate(data: Mapping[str, Any]) -> Judgement:

@@ -59,7 +59,9 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
     kind = MetricRubricTrait
 
     async def score(self, trait: MetricRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Score the trait. The score maps the names of the metrics to their values."""
+        """Ask the judge which statements the response contains, and return a score that maps the trait's metrics to
+        their values.
+        """
         request = metric_request(trait, context.question.question, text)
         asked = await ask(context, METRIC, request, metric_schema(trait), lambda data: read_confusion(trait, data))
         metrics = {name: asked.value.metric(name) for name in trait.metrics}
@@ -82,10 +84,10 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Return the true and false positives and negatives that follow from a judge's reply about a trait.
+    """Return the true and false positives and negatives that follow from a judge's reply about a trait. Raises
+    `InvalidReply` if a number is unknown or a list of numbers is null.
 
-    Raises `InvalidReply` if a number is unknown or a list of numbers is null. If the list of other statements is null,
-    it counts as empty.
+    If the list of other statements is null, it counts as empty.
     """
     tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":
@@ -102,10 +104,10 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split `things` into those that the answer contains and those that it lacks, keeping their order.
+    """Return the `things` whose number, from 1, is in `numbers`, and those that the answer lacks, both in order. Raises
+    `InvalidReply` if `numbers` is None or contains an unknown number.
 
-    If the judge lists a thing several times, it is repeated unless `once` is true. Raises `InvalidReply` if the list is
-    null or contains an unknown number.
+    If the judge lists a thing several times, it is repeated unless `once` is true.
     """
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, not null; use an empty list if the answer contains none")

@@ -59,9 +59,10 @@ PRESENT: Final = "Whether the response is about this concept."
 
 
 def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: str, reference: str | None = None) -> str:
-    """Return a request with the traits and their scales, the question, and the response.
+    """Return a request to judge a response: the traits and their scales, the question, the reference answer if there is
+    one, and the response.
 
-    If there is a `reference`, it is placed before the response. Both are fenced.
+    The reference and the response are fenced.
     """
     listed = "\n\n".join(_describe_trait(trait) for trait in traits)
     shown = f"Reference answer:\n{fence(reference, 'reference')}\n\n" if reference is not None else ""
@@ -70,7 +71,8 @@ def traits_request(traits: Sequence[LLMRubricTrait], question: str, response: st
 
 
 def metric_request(trait: MetricRubricTrait, question: str, response: str) -> str:
-    """Return a request with the trait, the numbered statements, the question, and the fenced response.
+    """Return a request to state what the response contains: the trait, the numbered statements, the question, and the
+    fenced response.
 
     Numbers start at 1.
     """
@@ -82,7 +84,8 @@ def metric_request(trait: MetricRubricTrait, question: str, response: str) -> st
 
 
 def presence_request(traits: Sequence[RubricTrait], question: str, response: str) -> str:
-    """Return a request with the concepts, the question, and the fenced response.
+    """Return a request to state which of the traits' concepts are in the response, with the question and the fenced
+    response.
 
     The concept of a trait is its summary or, if it has no summary, its description.
     """

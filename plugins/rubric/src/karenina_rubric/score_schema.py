@@ -74,9 +74,7 @@ def with_definitions(schema: Json, definitions: Json) -> Json:
 
 def read_score(trait: ScaledTrait, given: Any) -> Score:
     """Convert a judge's value that matches `score_schema(trait)` to a score. Raises `InvalidReply` for null and for
-    numbers out of range, which the schema does not exclude.
-
-    The error message is sent to the judge.
+    numbers out of range, which the schema does not exclude. The error message is sent to the judge.
     """
     if given is None:
         raise InvalidReply("score must not be null")
@@ -93,7 +91,7 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 
 
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
-    """Describe the scale of a trait for a prompt. Each class of a literal trait is on its own line.
+    """Return a description of a trait's scale for a prompt. Each class of a literal trait is on its own line.
 
     If the trait fills a template and the judge does not get a schema, set `show_template` to include the JSON Schema.
     """
@@ -119,9 +117,8 @@ def _mapping(part: object) -> Mapping[str, Any]:
 
 
 def _clean_schema(schema: Any, prefix: str) -> Any:
-    """Return a copy of a schema without titles, defaults and examples, and with `prefix` added to its references.
-
-    In objects with properties, all properties are required, and others are forbidden unless the schema says otherwise.
+    """Return a copy of a schema without titles, defaults and examples, and with `prefix` added to its references. In
+    objects with properties, all properties are required, and others are forbidden unless the schema says otherwise.
     """
     if isinstance(schema, list):
         return [_clean_schema(part, prefix) for part in schema]

@@ -31,9 +31,11 @@ class TurnGroups:
 
 
 def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, default: str) -> TurnGroups:
-    """Return the traits, grouped by turn. A trait without a `turn` reads `default`, which is "all" or "last".
+    """Return the traits grouped by the turns that they read. A trait whose turn is missing is left out, or gets the
+    worst score or an error.
 
-    If all traits would be left out, they get errors instead, because nothing would be scored.
+    A trait without a `turn` reads `default`, which is "all" or "last". If all traits would be left out, they get errors
+    instead, because nothing would be scored.
     """
     found = TurnGroups()
     for trait in traits:
@@ -57,7 +59,9 @@ def _unscored(trait: RubricTrait, error: str) -> TraitScore:
 
 
 def _lowest(trait: RubricTrait, why: str) -> TraitScore:
-    """Return the worst possible score for a trait. If its kind has none, the score contains an error."""
+    """Return the worst possible score for a trait. If its kind has none, the score contains an error that begins with
+    `why`.
+    """
     where, worst = f"{trait.type}_trait_scores", _worst_score(trait)
     return TraitScore(
         trait.name, where, worst, None if worst is not None else f"{why}, and this kind of trait has no worst score"

@@ -103,9 +103,10 @@ class ChosenFiles:
 
 def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> ChosenFiles:
     """Return the workspace files that match, by path, and a text about them. Unless `KEEP` is "none", store them, too.
+    Raises `ValueError` if the files are not known, or if the judge cannot read one of them.
 
     The text also names files that are not attached because of what the model under test did, and says if there are
-    none. Raises `ValueError` if the files are not known, or if the judge cannot read one of them.
+    none.
     """
     left = context.find_artifact(LEFT_FILES)
     if left is None:

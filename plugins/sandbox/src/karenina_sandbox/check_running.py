@@ -57,7 +57,7 @@ class CheckResult:
     may_steer: list[str] = field(default_factory=list)
 
     def to_json(self) -> str:
-        """Return the result as JSON."""
+        """Return the result as a JSON string."""
         values = {name: getattr(self, name) for name in self.__slots__}
         if isinstance(self.report, TestReport):
             values["report"] = asdict(self.report)
@@ -113,9 +113,8 @@ class CheckRunner:
     additions: dict[str, tuple[str, Patch]] = field(default_factory=dict)
 
     async def load(self, check: Check) -> None:
-        """Read the files that a check adds, once for all checks that add them.
-
-        Raises `WorkspaceError` or `DiffError` if they cannot be used, or if `restore` names a file that does not exist.
+        """Read the files that a check adds, and keep them for all checks that add the same files. Raises
+        `WorkspaceError` or `DiffError` if they cannot be used, or if `restore` names a file that does not exist.
         """
         if check.add is not None and check.add not in self.additions:
             self.additions[check.add] = (self.files.digest(check.add), await self.files.additions(check.add))
@@ -124,16 +123,14 @@ class CheckRunner:
             raise WorkspaceError(missing)
 
     async def solution(self) -> Patch | None:
-        """Return the changes that the question's solution makes to its folder, or None if it has no solution.
-
-        Raises `WorkspaceError` if it cannot be read, and `DiffError` if it does not fit the folder.
+        """Return the changes that the question's solution makes to its folder, or None if it has no solution. Raises
+        `WorkspaceError` if it cannot be read, and `DiffError` if it does not fit the folder.
         """
         return None if self.solved_by is None else await self.files.read_diff(self.files.diff(self.solved_by))
 
     def key(self, check: Check, patch: Patch, repeat: int = 0) -> str:
-        """Return everything that determines the result of a check, as JSON: the key of its stored result.
-
-        `repeat` distinguishes further runs of the same check.
+        """Return everything that determines the result of a check, as JSON: the key of its stored result. `repeat`
+        distinguishes further runs of the same check.
         """
         policy = self._policy(check)
         return json.dumps(
@@ -157,7 +154,6 @@ class CheckRunner:
 
     async def run(self, check: Check, patch: Patch) -> CheckResult:
         """Run a check on the question's folder with a patch. A command that runs out of time is repeated once alone.
-
         Raises `SandboxError` if the sandbox fails, and `WorkspaceError` if the folder cannot be made.
         """
         added = self.additions[check.add][1] if check.add is not None else UNCHANGED
@@ -174,9 +170,8 @@ class CheckRunner:
         )
 
     async def _installed(self, check: Check) -> frozenset[str]:
-        """Return the names of the modules that a check's interpreter can import, by running it in the sandbox once.
-
-        If it cannot be run, they are those that tests usually import. Raises `SandboxError` if it is stopped.
+        """Return the names of the modules that a check's interpreter can import, by running it in the sandbox once. If
+        it cannot be run, they are those that tests usually import. Raises `SandboxError` if it is stopped.
         """
         policy = self._policy(check)
         policy = replace(policy, limits=replace(policy.limits, seconds=60.0, output=2_000_000))
@@ -224,7 +219,7 @@ class CheckRunner:
 
     @staticmethod
     async def _read(sandbox: Sandbox, report: str) -> TestReport | str:
-        """Return the tests in a report, or the reason why there is none."""
+        """Read a JUnit report from the sandbox, and return its tests, or the reason why they cannot be read."""
         try:
             content = await sandbox.read(report, MOST_READ)
         except SandboxError:

@@ -76,7 +76,6 @@ class Check(StrictSettings):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         """Return the check. Raises `ValueError` for an empty command, or if `report`, the command and tests do not fit.
-
         A report needs `{report}` in the command, and `passing_before` needs a report.
         """
         if any("\0" in word for word in self.run) or not self.run[0]:
@@ -98,7 +97,7 @@ def _read_checks(value: object) -> object:
 
 
 def _check_names(checks: Mapping[str, Check]) -> Mapping[str, Check]:
-    """Return the checks. Raises `ValueError` if a name cannot be part of a known value's name."""
+    """Return the checks unchanged. Raises `ValueError` if a name cannot be part of a known value's name."""
     for name in checks:
         if not _NAME.fullmatch(name):
             raise ValueError(

@@ -51,10 +51,10 @@ class TestReport:
 
 
 def read_junit(content: bytes) -> TestReport:
-    """Return the tests in a JUnit report, which a hostile program may have written.
+    """Return the tests in a JUnit report, which a hostile program may have written. Raises `BadReport` if it is not
+    complete, is too large, is not a JUnit report, or counts more failures than it has.
 
-    A repeated name has its worst outcome. Document types, and with them entities, are refused. Raises `BadReport` if
-    the report is not complete, is too large, is not a JUnit report, or counts more failures than it has.
+    A repeated name has its worst outcome. Document types, and with them entities, are refused.
     """
     if len(content) > MOST_READ:
         raise BadReport(f"the report is larger than {MOST_READ:,} bytes")
@@ -104,9 +104,8 @@ class _Reader:
         raise BadReport("the report has a document type, which is refused")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an XML element: open a suite or test, or record an outcome of the open one.
-
-        Raises `BadReport` if there are too many tests, or elements are nested too deeply.
+        """Handle the start of an XML element: open a suite or test, or record an outcome of the open one. Raises
+        `BadReport` if there are too many tests, or elements are nested too deeply.
         """
         tag = tag.casefold()
         self._depth += 1
@@ -140,9 +139,8 @@ class _Reader:
             self._suites[-1].shown += number
 
     def end(self, tag: str) -> None:
-        """Handle the end of an XML element: add the open test to `found`, or check the counts of the open suite.
-
-        If the suite itself failed, its tests become errors. Raises `BadReport` if it counts more failures than it has.
+        """Handle the end of an XML element: add the open test to `found`, or check the counts of the open suite. If the
+        suite itself failed, its tests become errors. Raises `BadReport` if it counts more failures than it has.
         """
         tag = tag.casefold()
         self._depth -= 1
@@ -163,10 +161,10 @@ class _Reader:
 
 
 def plain_test_name(name: str) -> str:
-    """Return a test's name as `classname::name`, as reports of pytest contain it.
+    """Convert a pytest id to `classname::name`, as in pytest's reports. Other names are returned unchanged.
 
-    In an id of pytest, such as `tests/test_sum.py::TestSum::test_total[1]`, everything before the last `::` outside of
-    square brackets is the class name: `.py` is removed, and `/` and `::` become dots. Other names are not changed.
+    In an id such as `tests/test_sum.py::TestSum::test_total[1]`, everything before the last `::` outside of square
+    brackets is the class name: `.py` is removed, and `/` and `::` become dots.
     """
     head, bracket, parameters = name.partition("[")
     file, separator, rest = head.partition("::")

@@ -56,9 +56,8 @@ class LeakSearch:
     missing: list[str] = field(default_factory=list)
 
     def messages(self, questions: Collection[Question]) -> Iterator[tuple[Message, str]]:
-        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id.
-
-        Questions without a workspace are added to `missing`. A workspace is read once for all its questions.
+        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id. Questions
+        without a workspace are added to `missing`. A workspace is read once for all its questions.
         """
         tasks: dict[Path, list[_Task]] = {}
         for question in questions:
@@ -91,9 +90,8 @@ class LeakSearch:
             yield from ((message, task.id) for message in task.messages())
 
     def _hide(self, task: _Task) -> Iterator[Message]:
-        """Record in the task what its question hides from agents. Yield an error for what is inside the workspace.
-
-        The generator must be consumed, or nothing is recorded.
+        """Record in the task what its question hides from agents. Yield an error for what is inside the workspace. The
+        generator must be consumed, or nothing is recorded.
         """
         for name, check in task.fields.checks.items():
             if check.add is not None:
@@ -102,7 +100,9 @@ class LeakSearch:
             yield from self._hide_path(task, task.fields.solution, "belongs to the solution")
 
     def _hide_path(self, task: _Task, path: str, why: str) -> Iterator[Message]:
-        """Record the files at a path, or in a diff, as hidden from agents. See `_hide`."""
+        """Record the files at a path, or in a diff, as hidden from agents. Yields an error if a path in the workspace
+        cannot be read. See `_hide`.
+        """
         try:
             if not is_diff(path) and (found := task.files.beside(path)).is_dir():
                 for inner, content in self._read(task.files, found):
@@ -120,9 +120,8 @@ class LeakSearch:
                 yield "error", str(error)
 
     def _read(self, files: TaskFiles, folder: Path) -> Iterator[tuple[str, bytes]]:
-        """Yield the relative path and the content of each file that a copy of the folder would contain.
-
-        Links are followed within the workspace root. Files that cannot be read or are too large are added to `unread`.
+        """Yield the relative path and the content of each file that a copy of the folder would contain. Links are
+        followed within the workspace root. Files that cannot be read or are too large are added to `unread`.
         """
         waiting, visited, count = [(folder, "")], {folder}, 0
         while waiting:
@@ -154,7 +153,7 @@ class LeakSearch:
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a folder by name. If it cannot be read, the list is empty."""
+    """Return the entries of a folder, sorted by name, or an empty list if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -179,7 +178,7 @@ class _Task:
     told: dict[str, list[str]] = field(default_factory=dict)
 
     def contains(self, path: str) -> bool:
-        """Return whether a path below the workspace root is inside the workspace."""
+        """Return whether a path, relative to the workspace root, is inside the workspace after resolving its links."""
         try:
             return resolve_links(self.files.root / path).is_relative_to(self.files.source)
         except OSError:
@@ -203,7 +202,9 @@ class _Task:
                     self.told.setdefault(field_name, []).append(path)
 
     def messages(self) -> Iterator[Message]:
-        """Yield a warning for each thing that agents see in the workspace."""
+        """Yield warnings about files and ground truths that agents see in the workspace but should not, with how to
+        remove them.
+        """
         for why, paths in self.seen.items():
             names = _name_some(list(dict.fromkeys(paths)))
             yield "warning", f"the agent sees {names} in the workspace, which {why}; remove it from the workspace"

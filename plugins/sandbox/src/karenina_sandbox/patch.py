@@ -33,7 +33,7 @@ class PatchEntry:
     diff: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry as JSON, with its content in base64."""
+        """Return the entry as a JSON-compatible dict, with its content in base64."""
         content = None if self.content is None else b64encode(self.content).decode()
         return {
             "path": self.path,

@@ -66,10 +66,10 @@ class PrepareSandbox(_WorkspaceStage):
     before = frozenset({Slot.GENERATE_ANSWER})
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Log warnings about a setting that the chosen sandbox does not use, and about agents that it does not confine.
+        """Warn about a setting that the chosen sandbox does not use, and about agents that it does not confine. Raises
+        `ConfigError` if there is no such sandbox.
 
-        Some adapters run an agent's tools by themselves, without the sandbox. Raises `ConfigError` if there is no such
-        sandbox, because programs of agents would run without it.
+        Some adapters run an agent's tools by themselves, without the sandbox.
         """
         settings = config.section(SandboxSettings)
         if settings.sandbox is None:
@@ -91,16 +91,15 @@ class PrepareSandbox(_WorkspaceStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return a missing service if a sandbox is chosen but cannot be used, and otherwise nothing."""
+        """Return a `ServiceNeed` with the problem if a sandbox is chosen but cannot be used, and otherwise nothing."""
         if not questions or config.section(SandboxSettings).sandbox is None:
             return ()
         problem = sandbox_problem(config, plugins_of(config))
         return () if problem is None else (ServiceNeed(problem),)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace.
-
-        A recorded answer may have recorded work even if it has no workspace.
+        """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace. A
+        recorded answer may have recorded work even if it has no workspace.
         """
         workspace = context.find_artifact(Keys.WORKSPACE_PATH)
         if workspace is None and not context.answer_is_recorded():
@@ -135,9 +134,8 @@ class CaptureWorkspace(_WorkspaceStage):
     before = frozenset({Slot.PARSE_TEMPLATE})
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result.
-
-        A recorded patch that cannot be used here ends the item with an error.
+        """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result. A recorded patch
+        that cannot be used here ends the item with an error.
         """
         work = context.get_artifact(AGENT_WORK)
         if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):
@@ -177,9 +175,8 @@ def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
 
 
 def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
-    """Return a description of an agent's changes for the result, and store a long patch as a file of the item.
-
-    With `with_files`, each changed file is stored, too.
+    """Return a description of an agent's changes for the result, and store a long patch as a file of the item. With
+    `with_files`, each changed file is stored, too.
     """
     if patch is None:
         return {"problem": problem}

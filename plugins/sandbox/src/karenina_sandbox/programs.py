@@ -92,7 +92,9 @@ class _Programs:
         servers: Mapping[int, Path] | None = None,
         network: bool = False,
     ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield the command that runs `command` isolated, and its whole environment. See `ProgramSandbox`."""
+        """Yield the command that runs `command` isolated, and its whole environment. Raises `SandboxError` if the
+        sandbox cannot confine programs that stay open. See `ProgramSandbox`.
+        """
         provider = self._provider()
         if provider is None:
             raise SandboxError(f"the sandbox {self._settings().sandbox!r} cannot confine programs that stay open")

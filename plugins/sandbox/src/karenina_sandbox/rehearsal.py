@@ -45,9 +45,10 @@ class CheckRehearsal:
     def inspect(
         self, config: VerificationConfig, questions: Collection[Question], trust: Trust
     ) -> Iterator[tuple[Message, str]]:
-        """Yield what is wrong without running a check, each with the question's id.
+        """Yield what agents can see of hidden tests, solutions and ground truths, and `restore` of what does not exist,
+        without running a check. Each message comes with the question's id.
 
-        This is what agents can see of hidden tests, solutions and ground truths, and `restore` of what does not exist.
+        What was not searched is a note, without a question.
         """
         for question in questions:
             try:
@@ -77,7 +78,8 @@ class CheckRehearsal:
         return sandbox_problem(config, plugins_of(config))
 
     async def run(self, config: VerificationConfig, question: Question, trust: Trust) -> Sequence[Message]:
-        """Run the checks on the untouched folder and with the solution, and return problems and the verdicts.
+        """Run the checks on the untouched folder and with the solution, and return the problems as errors and warnings,
+        and the verdicts as notes.
 
         Failures of folders, patches and the sandbox are returned as errors, too.
         """
@@ -94,7 +96,9 @@ class CheckRehearsal:
     async def _try_checks(
         self, runner: CheckRunner, fields: CheckFields, bound: BoundTemplate | None, id: str
     ) -> list[Message]:
-        """Run the checks, and return the messages of `run`. Raises the errors of `CheckRunner`."""
+        """Run the checks on the untouched folder and with the solution, and return errors, warnings and notes as in
+        `run`. Raises `WorkspaceError`, `DiffError` or `SandboxError` if a check cannot be run.
+        """
         found: list[Message] = []
         solution = await runner.solution()
         base = {name: await runner.run(check, UNCHANGED) for name, check in fields.checks.items()}

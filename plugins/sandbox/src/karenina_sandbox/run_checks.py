@@ -96,9 +96,9 @@ class RunChecks(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Check that the folders exist, and that the fields name checks. Return a need if no sandbox is chosen.
+        """Raise `ConfigError` for questions whose checks cannot run. Return a need if no sandbox is chosen.
 
-        Raises `ConfigError` for questions whose checks cannot run.
+        The folders must exist, and the fields must name checks.
         """
         self._broken.clear()
         try:
@@ -119,9 +119,8 @@ class RunChecks(Stage):
         return [] if problem is None else [ServiceNeed(f"questions with checks need a sandbox: {problem}")]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Run the checks, offer what they found as known values, and describe the checks in the result.
-
-        A check that cannot run ends the item with an error.
+        """Run the checks, offer what they found as known values, and describe the checks in the result. If a check
+        cannot run, the item ends with an error.
         """
         fields = cast("CheckFields", context.question_settings)
         patch = context.get_artifact(WORKSPACE_PATCH)
@@ -153,20 +152,18 @@ class RunChecks(Stage):
     async def _results(
         self, context: VerificationContext, runner: CheckRunner, name: str, check: Check, patch: Patch | None
     ) -> list[CheckResult]:
-        """Return what a check found on the untouched folder, and then with the answer.
+        """Return what a check found on the untouched folder, and then with the answer: twice if it is flaky, not at all
+        if the patch cannot be used. Raises `PortError` if the check cannot run or the environment is broken.
 
-        For the answer, there are two results if the check is flaky, and none if the patch cannot be used.
-
-        Raises `PortError` if the check cannot run, or if the environment is broken, as it is if there is no report on
-        the untouched folder, with the answer, or with the solution. Like all failures, this is not stored as a result,
-        so a resumed run tries again.
+        The environment is broken if there is no report on the untouched folder, with the answer, or with the solution.
+        Like all failures, this is not stored as a result, so a resumed run tries again.
         """
 
         async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
-            """Return the stored result of the check for a patch, or run the check and store the result.
+            """Return the stored result of the check for a patch, or run the check and store the result. Raises
+            `PortError` if the environment is broken, for which `why` returns a reason.
 
-            `why` returns why a result shows that the environment is broken, or None. A result that shows this is never
-            stored, and raises `PortError`.
+            Such a result is never stored.
             """
             key = runner.key(check, patch, repeat)
 
@@ -183,7 +180,9 @@ class RunChecks(Stage):
             return CheckResult.from_json(await context.consult(SERVICE, key, ask, seconds=inf, per_replicate=False))
 
         async def why_base(result: CheckResult) -> str | None:
-            """Return why a result on the untouched folder shows a broken environment, unless the solution mends it."""
+            """Return why a result on the untouched folder shows a broken environment, or None if it does not, or the
+            solution mends it.
+            """
             why = why_broken(check, result)
             solution = await runner.solution() if why and may_be_created(check, result) else None
             if solution and (await consult(solution, repeat=3)).cannot_start is None:
@@ -194,7 +193,9 @@ class RunChecks(Stage):
             return None if result.tests is not None else f"{why_no_report}, nor with the solution{base.last_words()}"
 
         async def why_answer(result: CheckResult) -> str | None:
-            """Return why the environment is at fault for a missing report, if other runs show that it is."""
+            """Return why the environment is at fault for a missing report, or None if there is a report or other runs
+            do not show this.
+            """
             if result.tests is not None:
                 return None
             solution = await runner.solution()
@@ -219,7 +220,9 @@ class RunChecks(Stage):
     def _offer(
         context: VerificationContext, name: str, check: Check, patch: Patch | None, results: Sequence[CheckResult]
     ) -> dict[str, Any]:
-        """Offer the values of a check, and return its description for the result."""
+        """Offer the known values of a check for the template, and return the check's command and results for the
+        result. Without `results`, values are missing and count as wrong.
+        """
         bound = context.find_artifact(ANSWER_CLASS)
         sources = bound.sources if bound is not None else {}
         truths = bound.expected() if bound is not None and sources else {}
@@ -307,9 +310,8 @@ def may_be_created(check: Check, base: CheckResult) -> bool:
 async def make_runner(
     config: VerificationConfig, plugins: Plugins, files: TaskFiles, fields: CheckFields
 ) -> CheckRunner:
-    """Return a runner for the checks of a question, after reading the files that they add.
-
-    Raises `WorkspaceError` if a folder is missing, and `DiffError` if a patch that is added does not fit it.
+    """Return a runner for the checks of a question, after reading the files that they add. Raises `WorkspaceError` if a
+    folder is missing, and `DiffError` if a patch that is added does not fit it.
     """
     settings = config.section(SandboxSettings)
     runner = CheckRunner(
@@ -334,7 +336,6 @@ def strings_in(value: object) -> list[str]:
 
 def restore_problems(files: TaskFiles, fields: CheckFields, question: Question) -> Iterable[str]:
     """Yield a message for each check that restores a file that does not exist. Archives and patches are not checked.
-
     Raises `WorkspaceError` if what a check adds cannot be found.
     """
     for name, check in fields.checks.items():

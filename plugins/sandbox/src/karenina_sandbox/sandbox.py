@@ -87,10 +87,10 @@ class Sandbox(Protocol):
         stdin: bytes = b"",
         seconds: float | None = None,
     ) -> CommandResult:
-        """Run a command in the folder `cwd` of the workspace, and return what it did.
+        """Run a command in the folder `cwd` of the workspace, and return its output and how it ended. Raises
+        `CannotStart` if it cannot be started, and `SandboxError` if the sandbox itself fails.
 
         When it ends, all processes that it started have ended too. `seconds` is its time limit, at most the policy's.
-        Raises `CannotStart` if the command cannot be started, and `SandboxError` if the sandbox itself died.
         """
 
     async def overlay(self, folder: Path) -> None:
@@ -127,11 +127,10 @@ class SandboxProvider(Protocol):
         """Return what affects results apart from the policy: the provider's name, version and image digest."""
 
     def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AbstractAsyncContextManager[Sandbox]:
-        """Open a sandbox with the contents of the folder `workspace`, which is never changed.
-
-        With `in_place`, commands change `workspace` itself, and `patch` returns no changes.
-
+        """Open a sandbox with the contents of the folder `workspace`, which commands only change with `in_place`.
         Raises `SandboxError` if it cannot be opened.
+
+        With `in_place`, `patch` returns no changes.
         """
 
 
@@ -145,8 +144,8 @@ class ProgramProvider(SandboxProvider, Protocol):
     def wrap(
         self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield a command that runs `command` isolated, and its whole environment. It changes `workspace` itself.
+        """Yield a command that runs `command` isolated, and its whole environment. The command changes `workspace`
+        itself. Raises `SandboxError` if the sandbox cannot be opened.
 
-        Without a workspace, the program works in an empty folder. With `network`, it has that of the host. Raises
-        `SandboxError` if the sandbox cannot be opened.
+        Without a workspace, the program works in an empty folder. With `network`, it has that of the host.
         """

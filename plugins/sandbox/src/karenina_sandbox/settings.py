@@ -85,9 +85,8 @@ def find_provider(plugins: Plugins, name: str) -> SandboxProvider:
 
 
 def sandbox_problem(config: VerificationConfig, plugins: Plugins) -> str | None:
-    """Return why commands cannot run in the configured sandbox, with a cure, or None if they can.
-
-    Raises `ConfigError` if the sandbox does not exist, or if a benchmark chose to have none.
+    """Return why commands cannot run in the configured sandbox, with a cure, or None if they can. Raises `ConfigError`
+    if the sandbox does not exist or lacks its image, or if a benchmark chose to have none.
     """
     settings = config.section(SandboxSettings)
     if settings.sandbox is None:

@@ -86,8 +86,7 @@ class TaskFiles:
     @classmethod
     def find(cls, config: VerificationConfig, question: Question) -> TaskFiles:
         """Return the files of a question, as its `workspace_path` below the workspace root. Archives are not unpacked.
-
-        Raises `WorkspaceError` if the folder is missing or not allowed.
+        Raises `WorkspaceError` if the question has no such path, or it is missing or not allowed.
         """
         root = find_root(config)
         if question.workspace_path is None:
@@ -97,7 +96,6 @@ class TaskFiles:
 
     async def held(self, context: VerificationContext) -> TaskFiles:
         """Return the files, with an archive unpacked into a folder that exists until the answer's last item has ended.
-
         Raises `WorkspaceError` if it cannot be unpacked.
         """
         return self._at(await hold(context, self.source, self.root, self.most_bytes))
@@ -112,9 +110,8 @@ class TaskFiles:
         return self if folder == self.source else replace(self, source=folder, archive=self.source)
 
     def beside(self, path: str) -> Path:
-        """Return the path of a file or folder below the workspace root, but outside of the question's own folder.
-
-        Raises `WorkspaceError` if there is none, or if it is inside, where agents would see it.
+        """Return the path of a file or folder below the workspace root. Raises `WorkspaceError` if there is none, or if
+        it is inside the question's own folder, where agents would see it.
         """
         try:
             found = resolve_links(self.root / path)
@@ -140,7 +137,6 @@ class TaskFiles:
 
     def diff(self, path: str) -> bytes:
         """Return a diff as bytes: `path` itself if it is the text of one, otherwise the file below the workspace root.
-
         Raises `WorkspaceError` if it cannot be read.
         """
         if is_diff(path):
@@ -160,9 +156,10 @@ class TaskFiles:
 
     @asynccontextmanager
     async def copy(self) -> AsyncIterator[Path]:
-        """Yield a copy of the question's folder, which is made next to it and removed at the end.
+        """Yield a copy of the question's folder, which is made next to it and removed at the end. Raises
+        `WorkspaceError` if it cannot be copied.
 
-        If this process is killed, a later run removes it. Raises `WorkspaceError` if it cannot be copied.
+        If this process is killed, a later run removes it.
         """
         folder = create_folder(self.source.parent / unique_name(self.source.name, "run", None))
         try:
@@ -181,9 +178,8 @@ class TaskFiles:
             return await to_thread.run_sync(compare_folders, unchanged, folder)
 
     async def additions(self, path: str) -> Patch:
-        """Return the changes that a check makes by adding the folder or patch at `path`.
-
-        Raises `WorkspaceError` if there is none, and `DiffError` if the patch does not fit the source.
+        """Return the changes that a check makes by adding the folder or patch at `path`. Raises `WorkspaceError` if
+        there is none, and `DiffError` if the patch does not fit the source.
         """
         if is_diff(path) or (found := self.beside(path)).is_file():
             return await self.read_diff(self.diff(path))
@@ -201,7 +197,7 @@ class TaskFiles:
             CLEANUP_LIST.discard(folder)
 
     def is_restored(self, path: str, restore: Sequence[str] = ()) -> bool:
-        """Return whether a check replaces what the agent left at `path` by what the source has there, if anything.
+        """Return whether a check replaces what the agent left at `path` with what the source has there, if anything.
 
         It does if the file steers tests, or if a name or pattern in `restore` covers it.
         """
@@ -232,11 +228,12 @@ class TaskFiles:
         return list(new_modules(patch, self.source))
 
     def used_changes(self, patch: Patch, check: Check, added: Patch, installed: Collection[str]) -> UsedChanges:
-        """Return which of an agent's changes a check uses, and which paths it takes from the source instead.
+        """Return which of an agent's changes a check uses, and which paths it takes from the source instead. Raises
+        `WorkspaceError` if a file of the source cannot be read.
 
         It takes from the source what steers tests and what `restore` names, and leaves out new files in folders of
         tests that the check adds, and new modules that Python would import in place of `installed` ones, of those that
-        the check adds, and of those that it restores. Raises `WorkspaceError` if a file of the source cannot be read.
+        the check adds, and of those that it restores.
         """
         covered = {one.path for one in added.entries}
         parents = {str(parent) for path in covered for parent in Path(path).parents}
@@ -303,7 +300,6 @@ class TaskFiles:
     @asynccontextmanager
     async def check_folder(self, changes: UsedChanges, added: Patch) -> AsyncIterator[Path]:
         """Yield a temporary folder for a check: a copy of the source with an agent's changes and what the check adds.
-
         Raises `WorkspaceError` if the folder cannot be made.
         """
         async with self.copy() as folder:
@@ -316,10 +312,10 @@ class TaskFiles:
             yield folder
 
     def _restore(self, paths: Sequence[str], folder: Path) -> None:
-        """Copy the files and folders at `paths` from the source to `folder`, replacing whatever is there.
+        """Copy the files and folders at `paths` from the source to `folder`, replacing whatever is there. Raises
+        `OSError` if a file cannot be read or written.
 
         Of a folder, only itself is created, not what it contains. Parents that are not folders are replaced, too.
-        Raises `OSError` if a file cannot be read or written.
         """
         with TreeWriter(folder) as writer:
             for path in paths:

@@ -59,10 +59,10 @@ class RunCommand:
         self._folder = folder
 
     async def call(self, arguments: Mapping[str, Any]) -> str:
-        """Run the command in the sandbox, and return its exit code and output as text for a model.
+        """Run the command in the sandbox, and return its exit code and output as text for a model. Raises `ToolError`
+        if it cannot be started, and `PortError` if the sandbox fails.
 
-        Raises `ToolError`, whose message is sent to the model, if it cannot be started, and `PortError` if the sandbox
-        fails.
+        The message of a `ToolError` is sent to the model.
         """
         command: Sequence[str] = arguments["command"]
         if not command[0] or any("\0" in word for word in command):
@@ -78,7 +78,7 @@ class RunCommand:
 
 
 def describe_result(result: CommandResult) -> str:
-    """Return the exit code and the output of a command, for a model."""
+    """Return a text for a model with the exit code of a command, or the limit that stopped it, and its output."""
     how = f"stopped: it reached the limit of {result.stopped_by}" if result.stopped_by else f"exit code {result.exit}"
     parts = [how]
     for name, content, cut in (
@@ -117,7 +117,8 @@ class WorkspaceWork(AgentWork):
         return () if self._run_command is None else (self._run_command(folder),)
 
     async def record(self) -> Mapping[str, Any] | None:
-        """Store what the agent changed in `patch`, and return it as JSON, or None if it is too large or not known.
+        """Set `patch` to what the agent changed, and return it as a JSON-compatible dict, or None if it is too large or
+        not known.
 
         It is not known if the model has no copy of the question's folder to work in.
         """
@@ -127,9 +128,10 @@ class WorkspaceWork(AgentWork):
         return self.patch.to_json() if is_recordable(self.patch) else None
 
     async def restore(self, recorded: Mapping[str, Any]) -> None:
-        """Make the recorded changes in the workspace, if there is one, in place of those of an earlier turn.
+        """Make the recorded changes in the workspace, if there is one, in place of those of an earlier turn. Raises
+        `PortError` if they do not fit.
 
-        A recorded diff is only stored in `diff`. Raises `PortError` if the changes do not fit.
+        A recorded diff is only stored in `diff`.
         """
         try:
             if "diff" in recorded:
@@ -156,7 +158,7 @@ def is_recordable(patch: Patch) -> bool:
 
 
 def changes_of(source: Path, workspace: Path) -> Patch:
-    """Return what has changed in `workspace` since it was copied from `source`.
+    """Return the changes in `workspace` since it was copied from `source`, as a patch.
 
     The copy contains the targets of links instead of the links, which is no change.
     """

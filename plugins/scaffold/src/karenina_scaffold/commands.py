@@ -111,7 +111,7 @@ def new(
 
 
 def _write_task(folder: Path, names: Names) -> None:
-    """Write a benchmark with a task for coding agents, and print what to do with it."""
+    """Write a benchmark with a task for coding agents to the new folder `folder`, and print what to do with it."""
     from karenina_scaffold.rendering import fill, read_template, write_new_folder
 
     files = {path: read_template(TASK, PurePosixPath(path).name) for path in _TASK_FILES}
@@ -159,7 +159,7 @@ def init(
 
 
 def project_files() -> dict[str, str]:
-    """Return the files that `init` writes, keyed by name."""
+    """Return the contents of the files that `init` writes, keyed by file name."""
     from karenina_benchmark.formats.file_schema import benchmark_schema
     from karenina_cli.commands.config_command import schema_of
     from karenina_core.config import all_settings

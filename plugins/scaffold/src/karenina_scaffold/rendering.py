@@ -67,9 +67,8 @@ class Names:
 
 
 def render_package(kind: PluginKind, names: Names) -> dict[PurePosixPath, str]:
-    """Return the contents of a new package's files by path. Nothing is written.
-
-    Raises `ConfigError` if the package would define a class with the same name as one it imports.
+    """Return the contents of a new package's files by path. Nothing is written. Raises `ConfigError` if the package
+    would define a class with the same name as one it imports.
     """
     values = names.to_dict()
     values |= {
@@ -103,7 +102,7 @@ def version_bounds(version: str) -> str:
 
 
 def _listed(requirements: Iterable[str]) -> str:
-    """Format requirements as lines of a TOML array. Karenina's own distributions get version bounds."""
+    """Return requirements as lines of a TOML array. Karenina's own distributions get version bounds."""
     bounds = version_bounds(__version__)
     return "".join(
         f'  "{requirement}{bounds if requirement.startswith("karenina") else ""}",\n' for requirement in requirements
@@ -142,9 +141,8 @@ def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
 
 
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Write files to a folder, which is created if necessary, or none of them if any already exists.
-
-    Raises `ConfigError` if one exists or cannot be written.
+    """Write files to a folder, which is created if necessary. Raises `ConfigError`, before anything is written, if one
+    of them exists, or if one cannot be written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

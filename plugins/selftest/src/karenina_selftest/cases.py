@@ -56,9 +56,10 @@ class PackCase:
         return f"{'honest' if self.passes else 'attack'}/{self.family}/{self.name}"
 
     def render(self, truth: str, wrong: str) -> str:
-        """Fill in the true and wrong values, and texts derived from them, such as an instruction in base64.
+        """Return the answer's text with the true and wrong values filled in, and texts derived from them, such as an
+        instruction in base64.
 
-        The answer starts with the repetitions of `repeated`.
+        The text starts with the repetitions of `repeated`.
         """
         sentence = ENCODED.format(truth=truth)
         marks = {

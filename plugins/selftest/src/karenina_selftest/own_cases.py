@@ -101,9 +101,8 @@ _UNITS: Final[Sequence[tuple[str, str, Convert]]] = (
 
 
 def in_another_unit(description: str, value: object) -> str | None:
-    """Return a number in another unit than that in `description`, as in `77 degrees Fahrenheit`, or None.
-
-    It is None if `value` is not a number, or if `description` has no known unit or several.
+    """Return a number in another unit than that in `description`, as in `77 degrees Fahrenheit`, or None if `value` is
+    not a number, or if `description` has no known unit or several.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
@@ -150,7 +149,9 @@ class _NoCases(Exception):
 
 
 def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
-    """Make cases from the questions' templates. `trust` decides which template code may be run."""
+    """Return the cases made from the questions' templates, and why questions were left out. Code only runs if `trust`
+    covers it.
+    """
     cases: list[Case] = []
     left_out: dict[str, str] = {}
     for question in questions:
@@ -162,7 +163,7 @@ def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
 
 
 def _make_cases(question: Question, trust: Trust) -> list[Case]:
-    """Make cases from a question. Raises `_NoCases` or `TemplateError` if this is not possible."""
+    """Return the cases made from a question. Raises `_NoCases` or `TemplateError` if none can be made."""
     template = template_of(question, trust)
     if template is None:
         raise _NoCases("the question has no template")
@@ -175,10 +176,11 @@ def _make_cases(question: Question, trust: Trust) -> list[Case]:
 
 
 def _values_of(bound: BoundTemplate) -> _Values:
-    """Return passing and failing values in words, for every field that a judge fills in.
+    """Return passing and failing values in words, for every field that a judge fills in. Raises `_NoCases`, with the
+    reason, if there are none.
 
-    Raises `_NoCases`, with the reason, if a field has no such values, or if the template as a whole needs no judge, has
-    known values, needs a model to compare, has patterns, or gives its own values the wrong verdict.
+    This is so if a field has no such values, or if the template as a whole needs no judge, has known values, needs a
+    model to compare, has patterns, or gives its own values the wrong verdict.
     """
     if not bound.judge_fields:
         raise _NoCases("the template needs no judge")

@@ -83,7 +83,9 @@ class JudgeScore(BaseModel, defer_build=True):
 
 
 def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -> list[JudgeScore]:
-    """Score the judges, in the order of the results. Results for other questions are ignored."""
+    """Return the score of each judge, in the order of the results. Results for questions that are not a case are
+    ignored.
+    """
     by_id = {case.id: case for case in cases}
     case_results = [result for result in results if result.question_id in by_id]
     name_of = make_judge_namer([case_results])
@@ -132,7 +134,7 @@ def _miss(case: Case, result: VerificationResult) -> Miss:
 
 
 def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
-    """Count the cases of each family, separately for cases that must pass and cases that must fail."""
+    """Return the counts of each family's cases, separately for cases that must pass and cases that must fail."""
     groups: dict[tuple[str, bool], list[VerificationResult]] = {}
     for result in results:
         case = cases[result.question_id]
@@ -150,9 +152,10 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
 
 
 def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
-    """Raise `ConfigError` if there are too few cases to show a lower limit of `least`, even without mistakes.
+    """Raise `ConfigError` if there are too few cases that must pass, or with `passes=False` that must fail, to show a
+    lower limit of `least` even without mistakes.
 
-    `passes` selects the cases that must pass (sensitivity) or the cases that must fail (specificity).
+    The limit is that of the sensitivity for cases that must pass, and of the specificity for those that must fail.
     """
     units = [case.unit for case in cases if case.passes is passes]
     best = rate((unit, True) for unit in units).low
@@ -224,7 +227,7 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, kind: str) -> str:
-    """Format a rate with its interval and counts, or say that no case of this `kind` was judged.
+    """Return a rate with its interval and counts as text, or a text saying that no case of this `kind` was judged.
 
     `kind` is a phrase such as "that must fail".
     """

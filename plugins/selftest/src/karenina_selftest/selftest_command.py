@@ -43,9 +43,10 @@ _FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
 
 
 def make_benchmark(cases: Sequence[Case]) -> Benchmark:
-    """Make a benchmark with one question for each case, under the case's ID.
+    """Return a benchmark with one question for each case, under the case's ID, without rubrics, few-shot examples and
+    workspaces.
 
-    Rubrics, few-shot examples and workspaces are removed, and the family becomes the only keyword.
+    The family becomes the only keyword.
     """
     benchmark = Benchmark.create(name="Self-test of a judge")
     for case in cases:
@@ -63,10 +64,10 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Make the configuration of a self-test, in which the cases' answers are recordings.
+    """Return the configuration of a self-test, in which the cases' answers are recordings. Raises `ConfigError` if
+    `settings` has no judge.
 
-    The settings `answering_models`, `replicate_count` and `evaluation_mode` are ignored. Raises `ConfigError` if no
-    judge is configured.
+    The settings `answering_models`, `replicate_count` and `evaluation_mode` are ignored.
     """
     chosen = {name: value for name, value in settings.given().items() if name not in _FIXED}
     if not chosen.get("parsing_models"):
@@ -202,9 +203,8 @@ def selftest(
 
 
 def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
-    """Load the benchmark in `file`, or return None if there is no file.
-
-    Raises `ConfigError` for table options without a file, and `BenchmarkErrors` if the file cannot be loaded.
+    """Load the benchmark in `file`, or return None if there is no file. Raises `ConfigError` for table options without
+    a file, and `BenchmarkErrors` if the file cannot be loaded.
     """
     from karenina_cli.input.named_files import load_checked
 
@@ -222,11 +222,10 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Select at most `limit` evenly spaced cases, and return them with the total number of matching cases.
+    """Return at most `limit` evenly spaced cases, and the number of all cases. Prints the questions from which no cases
+    are made. Raises `ConfigError` if no case remains or a family is unknown.
 
-    Set `own_only` to skip the shipped cases. If no `families` are given, all are used. The questions from which no
-    cases are made are printed. Raises `ConfigError` if a family is unknown, no case remains, or `own_only` is set
-    without a benchmark.
+    Set `own_only` to skip the shipped cases, which requires a benchmark. If no `families` are given, all are used.
     """
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases
@@ -253,7 +252,7 @@ def _select_cases(
 
 
 def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) -> None:
-    """Print the first 5 questions from which no cases are made, with the reasons."""
+    """Print the number of questions from which no cases are made, if any, and the first 5 of them with the reasons."""
     if not left_out:
         return
     lines = [f"  {id}: {why}" for id, why in list(left_out.items())[:_MOST_LEFT_OUT]]
@@ -263,9 +262,8 @@ def _note_left_out(screen: Screen, left_out: Mapping[str, str], questions: int) 
 
 
 def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, cases: str) -> None:
-    """Store the scores in the user's state folder, except those of judges without a verdict.
-
-    Raises `UserStateError` if this fails.
+    """Store the scores in the user's state folder, except those of judges without a verdict. Raises `UserStateError` if
+    this fails.
     """
     from karenina_selftest.store import settings_digest, store_scores
 
@@ -274,7 +272,7 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Describe the cases by the pack's digest (unless `own_only` is set), the file, and their number.
+    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file, and their number.
 
     `used` is the number of selected cases, and `every` is the total number.
     """

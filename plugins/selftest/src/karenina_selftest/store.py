@@ -62,10 +62,11 @@ class _Scores(BaseModel, defer_build=True):
 
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
-    """Store scores in the user's state folder. Raises `UserStateError` if a file there cannot be used.
+    """Store scores in the user's state folder, replacing any for the same judge, cases and settings. Raises
+    `UserStateError` if a file there cannot be used.
 
-    A score replaces an earlier one for the same judge, cases and settings. Only the last 20 scores of each judge are
-    kept. `cases` describes the cases, `settings` is a digest of the configuration, and `results` is the result file.
+    Only the last 20 scores of each judge are kept. `cases` describes the cases, `settings` is a digest of the
+    configuration, and `results` is the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
@@ -99,9 +100,8 @@ def _write(path: Path, scores: list[StoredScore]) -> None:
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), with the oldest first.
-
-    Raises `UserStateError` if the file is invalid or other users could have written to it.
+    """Return the stored scores of a judge (`interface:model_name`), with the oldest first. Raises `UserStateError` if
+    the file is invalid or other users could have written to it.
     """
     path = _path(judge)
     try:
@@ -157,9 +157,8 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on self-tests, or nothing if none of the judges in the runs was tested.
-
-    Raises `UserStateError` if stored scores cannot be read.
+    """Return the section on self-tests, or nothing if none of the judges in the runs was tested. Raises
+    `UserStateError` if stored scores cannot be read.
     """
     results = [result for run in page.runs for result in run.results if result.outcome.has_verdict]
     judges = sorted({result.metadata.parsing_model for result in results})
@@ -188,10 +187,10 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note with the last self-test of each judge in the runs. Judges that were not tested are skipped.
+    """Return a note with the last self-test of each judge in the runs. Judges that were not tested are skipped. Raises
+    `UserStateError` if stored scores cannot be read.
 
-    Only the first 100 results of each run are read. Runs without a result file are skipped. Raises `UserStateError` if
-    stored scores cannot be read.
+    Only the first 100 results of each run are read. Runs without a result file are skipped.
     """
     judges: dict[str, None] = {}
     for run in runs:
@@ -202,7 +201,7 @@ def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
 
 
 def _text(stored: StoredScore) -> str:
-    """Return a sentence with the rates, date and cases of a self-test."""
+    """Return a sentence for people with the rates, date and cases of a self-test."""
     rate = stored.false_pass
     bounds = f" [{percent(rate.low)}, {percent(rate.high)}]" if rate.value is not None else ""
     unreadable = f"; {stored.unreadable:,} replies could not be parsed" if stored.unreadable else ""

@@ -30,10 +30,8 @@ def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
 
 
 def offered(plugins: Plugins) -> None:
-    """Register the primitives offered by plugins.
-
-    If a primitive is invalid or its name is already taken, its plugin is marked as failed. Raises `TypeError` if a
-    plugin offers something other than a subclass of `Primitive`.
+    """Register the primitives offered by plugins. A plugin whose primitive is invalid, or has a name that is taken, is
+    marked as failed. Raises `TypeError` if a plugin offers something other than a subclass of `Primitive`.
     """
     from karenina_core.namespaces import check_owner
     from karenina_template.templates import register_primitive

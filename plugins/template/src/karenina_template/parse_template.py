@@ -208,7 +208,7 @@ class ParseTemplate(ParsingStage):
 
     def before_run(self, config: VerificationConfig, questions: Sequence[Question], trust: Trust) -> Iterable[Need]:
         """Log warnings about what does not work well with the judges of this run: boolean fields that small judges have
-        to fill, and `check_values` on templates where it has no effect.
+        to fill, and `check_values` on templates where it has no effect. Returns the stage's needs.
         """
         _warn_of_booleans(config, questions, trust)
         if config.section(TemplateSettings).check_values:
@@ -224,19 +224,18 @@ class ParseTemplate(ParsingStage):
         return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Ask the judge to fill the template, a second time if its reply is invalid, and with `check_values` to check
-        its values. A checked value that the template rejects is dropped, and the reason recorded in the result field
-        `parsing`.
+        """Ask the judge to fill the template, a second time if its reply is invalid, and return the answer. With
+        `check_values`, the judge then checks its values. Raises `PortError` or `StructuredError` if the judge fails.
 
-        Raises `PortError` or `StructuredError` if the judge fails.
+        A checked value that the template rejects is dropped, and the reason recorded in the result field `parsing`.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
-        if lists_rejected(context):
+        lists_rejected, looks_again = wanted_extras(context)
+        if lists_rejected:
             task, (name, form) = LISTING, with_rejected(schema)
         request = parsing_request(context.question.question, form, read_hints(context, bound), text)
         record = {"rejected": name} if name else {}
-        looks_again = checks_values(context)
         check = check_years if looks_again else None
         filled = await fill_template(context, bound, task, request, form, record=record, check=check, text=text)
         if not looks_again:
@@ -260,21 +259,14 @@ class ParseTemplate(ParsingStage):
         return answer
 
 
-def lists_rejected(context: VerificationContext) -> bool:
-    """Return the setting `list_rejected`. It defaults to True for small judges."""
-    return _is_wanted(context, "list_rejected")
-
-
-def checks_values(context: VerificationContext) -> bool:
-    """Return the setting `check_values`. It defaults to True for small judges."""
-    return _is_wanted(context, "check_values")
-
-
-def _is_wanted(context: VerificationContext, setting: str) -> bool:
-    enabled: bool | None = context.setting(setting)
-    if enabled is not None:
-        return enabled
-    return is_small_judge(context.parsing_model, context.plugins)
+def wanted_extras(context: VerificationContext) -> tuple[bool, bool]:
+    """Return the settings `list_rejected` and `check_values`. They default to True for small judges."""
+    lists: bool | None = context.setting("list_rejected")
+    checks: bool | None = context.setting("check_values")
+    if lists is None or checks is None:
+        is_small = is_small_judge(context.parsing_model, context.plugins)
+        return is_small if lists is None else lists, is_small if checks is None else checks
+    return lists, checks
 
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:

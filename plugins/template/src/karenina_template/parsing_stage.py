@@ -187,7 +187,7 @@ async def fill_template(
     check: Callable[[BaseAnswer, str], None] | None = None,
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Have the judge fill the template, and return the reply with the template bound to the question's ground truths.
+    """Ask the judge to fill the template, and return the reply with the template bound to the question's ground truths.
     If its values do not agree with the response, the judge is asked again. Raises `PortError` or `StructuredError`,
     like `ask`.
 
@@ -203,7 +203,9 @@ async def fill_template(
     form = bound.judge_schema() if schema is None else schema
 
     def bind(values: Mapping[str, Any]) -> BaseAnswer:
-        """Bind the template. Raises an exception if its dates or values do not agree with the response."""
+        """Return the template bound to `values`. Raises an exception if its dates or values do not agree with the
+        response.
+        """
         answer = bound.bind(values, response)
         check_dates(answer, response if text is None else text, context.question.question)
         if check is not None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SOURCE: Final = re.compile(r"\bsource\s*=")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Loaded:
     """A loaded template and the trust that was used to load it. None means that no trust was needed."""
 
@@ -37,9 +37,8 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     """Load the question's template, and return it, or None if it has none. Raises `TemplateError` if it is invalid, and
     `UntrustedTemplate` if it contains code that `trust` does not cover; by default, that is any code.
 
-    `trust` says which sources may be executed, which is none by default. Classes and pure declarations need no trust.
-    The template is kept with the question, and is only loaded again for a different `trust`, if it contains code.
-    Raises `TemplateError` if the template is invalid, and `UntrustedTemplate` if its code is not trusted.
+    Classes and pure declarations need no trust. The template is kept with the question, and is only loaded again for a
+    different `trust`, if it contains code.
     """
     loaded = question.derived
     if isinstance(loaded, _Loaded) and (loaded.trust is None or loaded.trust == trust):
@@ -113,9 +112,9 @@ def template_source_of(question: Question) -> str | None:
 
 def standalone_source_of(question: Question, trust: Trust) -> str | None:
     """Return a source from which another process can load the question's template, or None if it has no template.
+    Raises `TemplateError` if the source is unavailable or cannot be loaded on its own.
 
-    The source of a template class is loaded with `trust` to make sure that it works. Raises `TemplateError` if the
-    source is unavailable or cannot be loaded on its own.
+    The source of a template class is loaded with `trust` to make sure that it works.
     """
     source = template_source_of(question)
     if question.answer_class is not None and source is not None:

@@ -44,7 +44,7 @@ class RuleLines:
             self._compressed += self._compressor.compress(line.encode() + b"\n")
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the lines in blocks, which may end within a line."""
+        """Yield the lines added so far as bytes, in blocks that may end within a line."""
         reader, waiting = zlib.decompressobj(), bytes(self._compressed) + self._compressor.copy().flush()
         while block := reader.decompress(waiting, _BLOCK):
             waiting = reader.unconsumed_tail

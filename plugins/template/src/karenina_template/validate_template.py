@@ -44,7 +44,9 @@ class ValidateTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Warn about templates that are untrusted, invalid, or fail for every answer, and about hidden constraints."""
+        """Log warnings about templates that are untrusted, invalid, or fail for every answer, and about hidden
+        constraints. Returns no needs.
+        """
         failing: list[str] = []
         unverified: list[str] = []
         untrusted: list[str] = []
@@ -90,7 +92,9 @@ class ValidateTemplate(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Skip questions that have traits but no template, if the run also scores traits."""
+        """Return a `Skip` for a question that has traits but no template, if the run also scores traits, and True
+        otherwise.
+        """
         question, mode = context.question, context.config.core.evaluation_mode
         if not question.has_template and mode == "template_and_rubric" and question.trait_names():
             return Skip("the question has traits but no template")
@@ -134,7 +138,7 @@ def _bind_template(question: Question, trust: Trust) -> BoundTemplate | None:
 
 def _check_code(bound: BoundTemplate | None) -> str | None:
     """Return the reason if `verify()` fails for every answer, or None. Only templates with code are checked. Raises
-    `TemplateError` if other code fails for every answer; see `check_samples`.
+    `TemplateError` if no answer can be created, or if `verify()` never returns a verdict.
     """
     if bound is None or not bound.template.has_code:
         return None

@@ -123,7 +123,9 @@ class VerifyTemplate(Stage):
         return skip_if_failed(context, Keys.RECURSION_LIMIT_REACHED, Keys.ABSTENTION_DETECTED)
 
     def execute(self, context: VerificationContext) -> Awaitable[None] | None:
-        """Verify the fields and search for the patterns. Templates with slow primitives run in a thread."""
+        """Verify the fields, search for the patterns, and set the artifacts. If the template has slow primitives, this
+        is done in a thread, and an awaitable is returned.
+        """
         if context.get_artifact(ANSWER_CLASS).is_slow:
             return context.in_thread(self._compare, context)
         self._compare(context)
@@ -131,7 +133,7 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
-        from karenina_template.templates.primitives import files_of
+        from karenina_template.templates.primitives.named_files import files_of
 
         bound = context.get_artifact(ANSWER_CLASS)
         answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)

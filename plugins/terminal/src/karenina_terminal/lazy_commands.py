@@ -40,8 +40,9 @@ class StrictCommand(TyperCommand):
     """A command that rejects repeated options. Without this class, the last value would be used."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Raises `typer.BadParameter` if an option that takes a single value is repeated. Flags
-        and counted options may be repeated. During shell completion, nothing is checked.
+        """Parse the arguments, and return those that remain. Raises `typer.BadParameter` if an option that takes a
+        single value is repeated. Flags and counted options may be repeated. During shell completion, nothing is
+        checked.
         """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
@@ -88,8 +89,8 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target` as a click command that rejects repeated options. If the import fails, the reason is printed and
-    the program exits with code 2.
+    """Import `target`, and return it as a click command that rejects repeated options. If the import fails, the reason
+    is printed and the program exits with code 2.
     """
     try:
         loaded = resolve_name(target)

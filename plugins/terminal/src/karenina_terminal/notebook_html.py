@@ -30,7 +30,7 @@ Part = Element | None
 
 
 def render_html(*parts: Part) -> str:
-    """Render the parts as HTML. Parts that are None are skipped. The HTML prevents notebooks from rendering `$...$` as
+    """Return the parts as HTML. Parts that are None are skipped. The HTML prevents notebooks from rendering `$...$` as
     math, because text may contain dollar signs.
     """
     whole = Element("div", {"class": "karenina tex2jax_ignore mathjax_ignore"})
@@ -46,8 +46,8 @@ def make_note(text: str) -> Element:
 
 
 def make_heading(text: str) -> Element:
-    """Make a bold paragraph. Its text is cut to `MAX_CELL` characters. It is not an HTML heading, which would appear in
-    the notebook's table of contents.
+    """Return a bold paragraph. Its text is cut to `MAX_CELL` characters. It is not an HTML heading, which would appear
+    in the notebook's table of contents.
     """
     element = Element("p")
     SubElement(element, "strong").text = shorten(text, MAX_CELL)
@@ -55,8 +55,8 @@ def make_heading(text: str) -> Element:
 
 
 def make_text(text: str) -> Element:
-    """Make a block of text that keeps its line breaks. The text is cut to `MAX_TEXT` characters, with a note about how
-    much is missing.
+    """Return a block of text that keeps its line breaks. The text is cut to `MAX_TEXT` characters, with a note about
+    how much is missing.
     """
     element = Element("div", _KEEP_LINES)
     element.text = "".join(clip(text, MAX_TEXT))
@@ -64,7 +64,7 @@ def make_text(text: str) -> Element:
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
-    """Make a table with the given headings and rows. Headings and strings are put on one line and cut to `MAX_CELL`
+    """Return a table with the given headings and rows. Headings and strings are put on one line and cut to `MAX_CELL`
     characters.
     """
     table = Element("table")
@@ -80,8 +80,8 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Element:
 
 
 def make_facts(rows: Iterable[tuple[str, Cell]]) -> Element | None:
-    """Make a table of names and their contents, which are strings or elements. Returns None if there are no rows.
-    Strings keep their line breaks and are cut to `MAX_TEXT` characters.
+    """Return a table of names and their contents, which are strings or elements, or None if there are no rows. Strings
+    keep their line breaks and are cut to `MAX_TEXT` characters.
     """
     table = Element("table")
     body = SubElement(table, "tbody")

@@ -109,7 +109,7 @@ class OptionGroup(Protocol):
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command that has groups of options among its parameters.
+    """Return the command with each parameter that is a group of options replaced by the options of the group.
 
     A group is a dataclass such as `TableOptions`, each of whose fields becomes an option, or a class such as
     `OptionGroup`. Typer sees the options instead of the parameter, and the command is called with an instance of the
@@ -127,7 +127,7 @@ class _GroupedCommand:
         self._command = command
 
     def __call__(self, **given: Any) -> None:
-        """Build the groups from the options and call the command with them."""
+        """Build the groups from the options in `given`, and call the command with them and the other options."""
         for name, kind in self._kinds().items():
             if not _is_group(kind):
                 continue
@@ -152,7 +152,7 @@ class _GroupedCommand:
         return _parameters(self._command)
 
     def _listed(self, group: Any) -> Sequence[inspect.Parameter]:
-        """Return the options of a group as parameters."""
+        """Return the options of a group as parameters, in order."""
         if not _is_dynamic(group):
             return _parameters(group)
         kinds = self._kinds().values()

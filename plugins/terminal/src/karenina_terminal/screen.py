@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
     meaning: str
 
     def __new__(cls, code: int, meaning: str) -> ExitCode:
-        """Create an exit code with a meaning."""
+        """Create an exit code with the number `code` and the given meaning."""
         status = int.__new__(cls, code)
         status._value_ = code
         status.meaning = meaning
@@ -206,7 +206,7 @@ def _console_class() -> type[Console]:
 
 
 def _console(*, stderr: bool) -> Console:
-    """Create a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
+    """Return a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
     `COLUMNS` is not set, its size is `_PIPE_WIDTH` by `_PIPE_HEIGHT`.
     """
     console = _console_class()(stderr=stderr, highlight=False)

@@ -127,7 +127,9 @@ def _narrow(widths: list[int], room: int) -> list[int]:
 
 
 def wrap_parts(parts: Line, width: int) -> list[Line]:
-    """Wrap styled text at white space. Words that are too long are broken, and tabs become spaces."""
+    """Return the lines of styled text, wrapped at white space to `width`. Words that are too long are broken, and tabs
+    become spaces.
+    """
     plain = "".join(text for text, _ in parts)
     if "\n" not in plain and "\t" not in plain and cell_len(plain) <= width:
         return [parts]

@@ -80,7 +80,7 @@ def _format_block(block: Block, width: int) -> Iterator[str]:
 
 
 def format_repr(sections: Iterable[Section]) -> str:
-    """Format sections for the Python prompt, as wide as the terminal. The text has at most 120 columns and 100 lines;
+    """Return sections as text for the Python prompt, as wide as the terminal, with at most 120 columns and 100 lines;
     if lines are omitted, it ends with `...`. Long strings are cut. Without sections, the text is empty.
     """
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)

@@ -63,7 +63,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         self._truth(self._table(is_new=True), expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the name of another term of the table, or None if the table cannot be used."""
+        """Return the name of another term of the table, or None if the table or the ground truth cannot be used."""
         try:
             table = self._table()
             return table.other_name(self._truth(table, expected))
@@ -71,7 +71,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
             return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the texts name the same term, `Unreadable` if the value names none, or `Undecided`."""
+        """Return whether the texts name the same term, `Unreadable` if the value names no term, or `Undecided` if it
+        names several or the table cannot be read.
+        """
         written, text = self._written(expected), text_of(extracted)
         if text is None or not text.strip():
             return False
@@ -138,9 +140,8 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         )
 
     def _table(self, *, is_new: bool = False) -> TermTable:
-        """Return the table. With `is_new`, it is read again if the file has changed.
-
-        Raises `FileError` if that is impossible.
+        """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError` if it cannot be
+        read.
         """
         columns = (self.column,) if isinstance(self.column, str) else self.column or ()
         return _tables.get(find_file(self.table), Columns(columns, self.separator), self.sha256, is_new=is_new)
@@ -160,7 +161,9 @@ class _Tables:
         self._known: OrderedDict[tuple[Path, Columns, str | None], tuple[tuple[int, ...], TermTable]] = OrderedDict()
 
     def get(self, path: Path, columns: Columns, sha256: str | None, *, is_new: bool) -> TermTable:
-        """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed."""
+        """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed.
+        Raises `FileError` if it cannot be read.
+        """
         with self._lock:
             at = path, columns, sha256
             known = self._known.get(at)

@@ -125,9 +125,8 @@ class TermTable:
 
 
 def read_table(path: Path, columns: Columns, sha256: str | None) -> TermTable:
-    """Read a table of terms into memory or, if it is large, into a database in the state folder that later runs reuse.
-
-    Raises `FileError` if that is not possible, or if the file does not have the digest `sha256`.
+    """Return the table of terms in a file, read into memory or, if it is large, into a database in the state folder
+    that later runs reuse. Raises `FileError` if that is not possible, or if the file does not have the digest `sha256`.
     """
     is_ontology = path.suffix.casefold() in SUFFIXES
     with open_file(path, any_size=True) as file:
@@ -156,7 +155,6 @@ def write_database(path: str, columns: Sequence[str], separator: str, target: st
 
 def _write_apart(path: Path, columns: Columns, target: str) -> None:
     """Write the terms in `path` to the database `target`, in a child process for an ontology, to free its memory.
-
     Raises `FileError` if the file cannot be read or the process fails.
     """
     arguments = [str(path.absolute()), columns.names, columns.separator, target]
@@ -180,9 +178,8 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _kept(path: Path, columns: Columns, digest: str) -> sqlite3.Connection:
-    """Return the database of a large file, which is written to the state folder unless it is there already.
-
-    If it cannot be kept there, a warning is logged and the database is in memory.
+    """Return the database of a large file, which is written to the state folder unless it is there already. If it
+    cannot be kept there, a warning is logged and the database is in memory. Raises `FileError` if the file is invalid.
     """
     options = [_VERSION, digest, path.suffix.casefold(), columns.names, columns.separator]
     name = hashlib.sha256(json.dumps(options).encode()).hexdigest()
@@ -274,9 +271,8 @@ def _parts(cell: object, separator: str) -> list[str]:
 
 
 def _ranks(path: Path, header: Sequence[str], chosen: Sequence[str]) -> dict[str, int]:
-    """Return the rank of each column with names (`NAME`, `IDENTIFIER` or `SYNONYM`): of `chosen`, or of usual titles.
-
-    Raises `FileError` if a chosen column does not exist, or if none has a usual title for names.
+    """Return the rank of each column with names (`NAME`, `IDENTIFIER` or `SYNONYM`): of those in `chosen`, or of those
+    with usual titles. Raises `FileError` if a chosen column does not exist, or if none has a usual title for names.
     """
     folded = {column.casefold(): column for column in header}
     if chosen:

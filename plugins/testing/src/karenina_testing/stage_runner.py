@@ -43,9 +43,8 @@ class StagePorts:
     _opened: dict[tuple[str, int], Any] = field(default_factory=dict)
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
-        """Call a port of the adapter, which is opened on first use.
-
-        Raises `PluginError` if the adapter is not installed, and `LookupError` if it has no such port.
+        """Send a request to the port of its model's adapter, which is opened on first use, and return the reply. Raises
+        `PluginError` if the adapter is not installed, and `LookupError` if it has no such port.
         """
         return request.send(self._port(request.port, request.model))
 
@@ -105,7 +104,9 @@ class _FilesInMemory:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file in memory under `name`, given as bytes or as a path (relative to `below` if that is set)."""
+        """Store a file in memory under `name`, given as bytes or as a path (relative to `below` if that is set), and
+        return its entry for the result.
+        """
         content = data if isinstance(data, bytes) else (data if below is None else below / data).read_bytes()
         self.contents[name] = content
         digest = sha256(content).hexdigest()
@@ -161,14 +162,15 @@ async def run_stage(
     slot: Slot | None = None,
     **settings: Any,
 ) -> StageRun:
-    """Run `stage` alone, as a pipeline would. `artifacts` replace those of earlier stages.
+    """Run `stage` alone, as a pipeline would, and return what it did. `artifacts` replace those of earlier stages. If
+    the stage raises an exception, it becomes the `error` of the run.
 
     The stage is offered for `slot`, or else for its class's `for_slot`, or else as an extra stage. Model calls go to
     `models`. `answering` contains fields of the answering model. `settings` are settings of the stage or the core, by
     their names in the configuration. `plugins` are additional plugins that the stage uses through the context, such as
     trait evaluators and prompt instructions.
 
-    If the stage raises an exception, it becomes the `error` of the run. Await the run's `end` for the clean-up.
+    Await the run's `end` for the clean-up.
     """
     scripted = models or ScriptedModels()
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)

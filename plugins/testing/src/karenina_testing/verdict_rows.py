@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 
 def verdict_rows(folder: Path) -> list[ParameterSet]:
-    """Return the rows in all `.jsonl` files of a folder, as parameters named by file and line.
-
-    Raises `FileNotFoundError` if there are none.
+    """Return the rows in all `.jsonl` files of a folder, as parameters named by file and line. Raises
+    `FileNotFoundError` if there are none.
     """
     rows = [
         pytest.param(json.loads(line), id=f"{file.stem}:{number}")

@@ -83,9 +83,9 @@ def has_unconfined_tools(config: VerificationConfig, model: ModelConfig) -> bool
 
 
 def works_in_folder(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model answers a question with a folder by working there.
+    """Return whether a model answers a question with a folder by working there, as agents with their own file tools do
+    and, with a sandbox, models whose adapter has an agent port.
 
-    Agents with their own file tools always do. With a sandbox, so does every model whose adapter has an agent port.
     Recorded answers and unknown interfaces do not count.
     """
     spec = _agent_of(config, model)

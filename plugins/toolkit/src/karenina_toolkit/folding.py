@@ -64,7 +64,7 @@ def fold(text: str) -> str:
 
 
 def _compose(text: str) -> str:
-    """Normalize `text` to NFC, a run of combining marks at a time."""
+    """Return `text` in NFC, normalized a run of combining marks at a time."""
     parts: list[str] = []
     place = 0
     for run in _MARKS.finditer(text):

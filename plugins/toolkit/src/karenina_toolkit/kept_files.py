@@ -67,8 +67,11 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
     return keeper.keep(file_name(name), data if isinstance(data, Path) else content, kind, below)
 
 
-class _Keeping(AbstractContextManager[K]):
-    """The context manager returned by `keeping_files`. A generator would be several times slower."""
+class keeping_files(AbstractContextManager[K]):  # noqa: N801 - used like a function
+    """A context manager that uses `keeper` to store the files kept inside the `with` block and in tasks started there.
+
+    A generator would be several times slower.
+    """
 
     __slots__ = ("_keeper", "_token")
 
@@ -81,11 +84,6 @@ class _Keeping(AbstractContextManager[K]):
 
     def __exit__(self, *_error: object) -> None:
         _keeper.reset(self._token)
-
-
-def keeping_files(keeper: K) -> AbstractContextManager[K]:
-    """Use `keeper` to store the files that are kept inside the `with` block and in tasks started there."""
-    return _Keeping(keeper)
 
 
 def current_keeper() -> FileKeeper | None:

@@ -24,7 +24,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
     """
 
     def find(name: str) -> object:
-        """Import and return a public name. Raises `AttributeError` for any other name."""
+        """Import and return a public name, and store it in the package. Raises `AttributeError` for any other name."""
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(modules[name], package), name)

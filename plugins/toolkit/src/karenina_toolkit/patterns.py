@@ -77,8 +77,8 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Compile a pattern. `flags` is explained in `flag_names`. Raises `BadPattern` if the pattern is malformed, if it
-    is empty and so would match any text, or if a flag is unknown.
+    """Return a compiled pattern. `flags` is explained in `flag_names`. Raises `BadPattern` if the pattern is malformed,
+    if it is empty and so would match any text, or if a flag is unknown.
     """
     import regex
 

@@ -28,7 +28,7 @@ class TurnContext(VerificationContext):
 
     def __init__(self, whole: VerificationContext, view: TurnView, already: set[str]) -> None:
         super().__init__(whole._state, whole._planned)
-        self.calls = whole.calls
+        self.own_calls = whole.calls
         self._already = already
         self._question = whole.question.model_copy(update={"question": view.question})
         self._shown: Mapping[str, object] = {

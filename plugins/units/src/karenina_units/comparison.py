@@ -75,7 +75,9 @@ class Allowance:
         return False
 
     def compare_interval(self, value: Written, meanings: tuple[Unit, ...], truth: Truth) -> Verdict:
-        """Return False if a range or limit excludes the ground truth, otherwise `Unreadable`: it is never correct."""
+        """Return False if a range or limit excludes the ground truth, and otherwise `Unreadable`, because neither is
+        ever correct.
+        """
         what = "a range" if value.high else "a limit"
         unreadable = Unreadable(f"the value is {what}, not a number")
         limit = self.limit(truth)

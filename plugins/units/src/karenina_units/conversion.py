@@ -111,9 +111,10 @@ def is_number(unit: Unit) -> bool:
 
 
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
-    """Convert a number exactly from one unit to another, or return None if the units have different dimensions.
+    """Convert a number exactly from one unit to another, or return None if the units have different dimensions. Raises
+    `UnknownMolarMass` if a mass is converted to an amount of substance without `molar_mass`.
 
-    A mass is converted to an amount of substance by `molar_mass`, in g/mol. Raises `UnknownMolarMass` without one.
+    `molar_mass` is in g/mol.
     """
     old, new = _scale(source), _scale(target)
     left = {

@@ -131,7 +131,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return f"{Decimal(higher.numerator) / higher.denominator} {truth.unit}".strip()
 
     def check(self, extracted: object, expected: object) -> Verdict:
-        """Return whether the quantities are the same, `Unreadable` if the value is not one quantity, or `Undecided`."""
+        """Return whether the quantities are the same, `Unreadable` if the value is not one quantity, or `Undecided` if
+        this is unclear.
+        """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
             return False
@@ -183,9 +185,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"words in {_quoted(text)} may belong to its unit, {unit}")
 
     def _compare_share_of(self, share: Fraction, has_colon: bool, text: str, truth: Truth) -> Verdict:
-        """Return whether a share such as *1 in 1000* is the ground truth. *1:1000* may be a ratio, and *1:30* a time.
-
-        If these readings matter, the verdict is `Undecided`.
+        """Return whether a share such as *1 in 1000* is the ground truth, or `Undecided` if another reading matters:
+        *1:1000* may be a ratio, and *1:30* a time.
         """
         if self._allowance.compare_number(share, NUMBER, truth) is True:
             return not has_colon or Undecided(f"{_quoted(text)} may be a ratio or a share")
@@ -195,9 +196,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return self._judge(text, truth)
 
     def _truth(self, expected: object) -> Truth:
-        """Parse the ground truth, adding the rule's `unit` if it has none.
-
-        Raises `ValueError` if it is not one quantity with a known unit.
+        """Return the ground truth as a quantity, with the rule's `unit` if it has none. Raises `ValueError` if it is
+        not one quantity with a known unit.
         """
         text = text_of(expected)
         value, uncertain = split_uncertainty(clean(text)) if text is not None and len(text) <= _LONGEST else ("", None)
@@ -220,9 +220,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return truth if uncertain is None else self._with_uncertainty(truth, uncertain, expected)
 
     def _with_uncertainty(self, truth: Truth, written: str, expected: object) -> Truth:
-        """Return a copy of the ground truth with an uncertainty such as *0.2 mg* or *4 %* in its own unit.
-
-        Raises `ValueError` if the uncertainty is not a number, or has another unit.
+        """Return a copy of the ground truth with an uncertainty such as *0.2 mg* or *4 %* in its own unit. Raises
+        `ValueError` if the uncertainty is not a number, or has another unit.
         """
         quantity = read_quantity(written, self.decimal, is_unit)
         if quantity is None:
@@ -238,8 +237,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
 
     def _judge(self, text: str, truth: Truth) -> Verdict:
         """Return the verdict on a text without LaTeX and uncertainty, which may contain several quantities and words.
-
-        Words that may change the quantity make the verdict `Undecided` or `Unreadable`.
+        Words that may change the quantity make it `Undecided` or `Unreadable`.
         """
         text = without_refused(text)
         parts = split_sum(text)
@@ -301,9 +299,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return ""
 
     def _compare_dose(self, text: str, times: Fraction | None, truth: Truth) -> Verdict:
-        """Return whether a dose that is given several times a day is the ground truth, a rate.
-
-        `times` is None if that number is not known, as in *5 mg PRN*.
+        """Return whether a dose that is given several times a day is the ground truth, a rate. `times` is None if it is
+        not known how often it is given, as in *5 mg PRN*, which may make the result `Undecided`.
         """
         found = find_quantities(text, self.decimal, is_unit)
         dose = found[0] if len(found) == 1 else None
@@ -415,9 +412,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"the value has no {what}, and the rule of the field names none (`unit`)")
 
     def _compare_share(self, number: Fraction, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Return the verdict on a number without a unit if the ground truth is a number, a count or a percentage.
-
-        If no verdict is needed because both are plain numbers, return their unit.
+        """Return the verdict on a number without a unit if the ground truth is a count or a percentage, or `NUMBER`,
+        the unit of plain numbers, if the ground truth is a plain number too.
         """
         if convert(Fraction(1), truth.meanings[0], (), None) == Converted(Fraction(1), Fraction(1), Fraction(1)):
             return NUMBER
@@ -431,7 +427,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Allowance(self.tolerance, self.relative, self.molar_mass)
 
     def _converts(self, truth: Truth) -> bool:
-        """Return whether the rule's unit can be converted to the ground truth's, or could be with a molar mass."""
+        """Return whether the rule's unit can be converted to the ground truth's, also if this needs a molar mass that
+        is not given.
+        """
         try:
             return any(
                 self._allowance.convert(Fraction(1), source, target) is not None

@@ -103,7 +103,9 @@ class Rubric(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _unique_names(self) -> Self:
-        """Raise `ValueError` if two traits have the same name, even if they are of different kinds."""
+        """Return the rubric. Raises `ValueError` if two traits have the same name, even if they are of different
+        kinds.
+        """
         seen: dict[str, RubricTrait] = {}
         for trait in self.traits:
             first = seen.setdefault(trait.name, trait)
@@ -157,7 +159,7 @@ class DynamicRubric(Rubric, defer_build=True):
 
     @model_validator(mode="after")
     def _check_concepts(self) -> Self:
-        """Raise `ValueError` if a trait that can be scored has neither a summary nor a description."""
+        """Return the rubric. Raises `ValueError` if a trait that can be scored has no summary and no description."""
         for trait in self.traits:
             if not (trait.summary or trait.description or getattr(trait, "unscorable", None)):
                 raise ValueError(

@@ -69,7 +69,9 @@ class RubricTrait(BaseModel):
 
     @model_serializer(mode="wrap")
     def _flatten_extra(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Return the trait's values with the plugins' fields moved out of `extra`."""
+        """Return the trait's serialized values, in which the fields that plugins own are moved from `extra` to the top
+        level.
+        """
         values: dict[str, Any] = write(self)
         extra = values.pop("extra", {})
         owned = {name: value for name, value in extra.items() if is_owned(name, "trait_fields")}
@@ -102,11 +104,11 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 
 
 def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
-    """Register a kind of trait, so that files can contain it. Can be used as a class decorator.
+    """Register a kind of trait under its default `type`, so that files can contain it, and return it, as a class
+    decorator.
 
-    The default value of the `type` field is the name of the kind. Registering the same class again has no effect.
-    Raises `ValueError` if `type` has no default, or if another class is registered under the same name. Third-party
-    kinds must start with the name of their package.
+    Registering the same class again has no effect. Raises `ValueError` if `type` has no default, or if another class is
+    registered under the same name. Third-party kinds must start with the name of their package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
@@ -191,8 +193,8 @@ class ScaledTrait(RubricTrait):
 
     @model_validator(mode="after")
     def _scale_fits_kind(self) -> ScaledTrait:
-        """Set missing limits: to 1 and 5, or to the positions of the first and last class. Raises `ValueError` if the
-        classes, schema, direction or limits do not match the kind.
+        """Return the trait with missing limits set: to 1 and 5, or to the positions of the first and last class. Raises
+        `ValueError` if the classes, schema, direction or limits do not match the kind.
         """
         if (self.classes is not None) != (self.kind == "literal"):
             has = "needs" if self.classes is None else "cannot have"

@@ -50,15 +50,17 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        """Raise `ValueError` if the fields contradict each other. The name must not contain a dot, `context_mode` must
-        not exclude a trace that is required, and `model_override` must not contain an API key.
+        """Return the trait. Raises `ValueError` if its name contains a dot, `context_mode` excludes a trace that is
+        required, or `model_override` contains an API key.
         """
         if "." in self.name:
             raise ValueError(
                 f"the name {self.name!r} contains a dot, which separates trait and field in results; remove the dot"
             )
         if self.materialize_trace and self.context_mode == "workspace_only":
-            raise ValueError("materialize_trace requires a trace, but context_mode 'workspace_only' excludes traces")
+            raise ValueError(
+                "materialize_trace needs a trace, which context_mode 'workspace_only' excludes; change one of them"
+            )
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
             raise ValueError(f"model_override.{keys[0]} is an API key; use a variable such as OPENAI_API_KEY instead")
@@ -93,8 +95,8 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _one_function(self) -> Self:
-        """Raise `ValueError` if the fields contradict each other. Exactly one of `function`, `source` and `pickled`
-        must be given, and only the kind `boolean` allows `invert_result`.
+        """Return the trait. Raises `ValueError` unless it has exactly one of `function`, `source` and `pickled`, in a
+        valid form, or if `invert_result` is set for a kind other than `boolean`.
         """
         given = [name for name in ("function", "source", "pickled") if getattr(self, name) is not None]
         if len(given) != 1:
@@ -107,7 +109,9 @@ class CallableRubricTrait(ScaledTrait, defer_build=True):
         if self.source is not None and not self.source.strip():
             raise ValueError("`source` is empty; it must contain the source code of a function")
         if self.invert_result and self.kind != "boolean":
-            raise ValueError('invert_result is allowed only for kind "boolean"')
+            raise ValueError(
+                'invert_result is allowed only for kind "boolean"; remove invert_result, or change the kind'
+            )
         return self
 
     @classmethod
@@ -204,11 +208,11 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
     @model_validator(mode="after")
     def _computable(self) -> Self:
-        """Raise `ValueError` if a metric is listed twice or cannot be computed in the evaluation mode.
-        `tn_instructions` are required for `full_matrix` and forbidden for `tp_only`.
+        """Return the trait. Raises `ValueError` if a metric is listed twice or cannot be computed in the evaluation
+        mode, or if `tn_instructions` are missing for `full_matrix` or given for `tp_only`.
         """
         if len(set(self.metrics)) != len(self.metrics):
-            raise ValueError(f"a metric is listed more than once in {list(self.metrics)}")
+            raise ValueError(f"a metric is listed more than once in {list(self.metrics)}; list each metric once")
         if self.evaluation_mode == "full_matrix":
             if not self.tn_instructions:
                 raise ValueError("'full_matrix' requires tn_instructions, which state what answers must not contain")

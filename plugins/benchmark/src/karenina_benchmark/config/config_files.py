@@ -203,7 +203,9 @@ class ConfigLayers:
         self.origin: dict[str, str] = {}
 
     def add(self, values: Mapping[str, Any], origin: str) -> None:
-        """Add a layer of values from `origin`. Raises `ConfigError` if its values conflict."""
+        """Add a layer of values from `origin`, which override those of earlier layers. Raises `ConfigError` if they
+        conflict.
+        """
         try:
             flat = translate_settings(flatten_settings(values))
         except ConfigError as error:
@@ -223,7 +225,9 @@ class ConfigLayers:
             raise ConfigError([self._with_origin(problem) for problem in error.problems]) from error
 
     def _with_origin(self, problem: str) -> str:
-        """Return `problem` after the origin of the setting that it starts with, or unchanged if that is unknown."""
+        """Return `problem`, prefixed with the origin of the setting that it starts with, or unchanged if that is
+        unknown.
+        """
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
         if name not in self.origin or name in os.environ:  # the name of a variable is its origin

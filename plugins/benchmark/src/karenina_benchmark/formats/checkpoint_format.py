@@ -360,7 +360,7 @@ def _read_head(data: Mapping[str, Any], properties: Properties) -> BenchmarkCont
 
 
 def _read_item(item: object) -> Question:
-    """Read the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if the question is invalid."""
+    """Return the question in a `DataFeedItem`. Raises `ValueError` or `TypeError` if the question is invalid."""
     if not isinstance(item, dict):
         raise ValueError("an element of dataFeedElement must be a DataFeedItem object")  # noqa: TRY004
     content = item.get("item")

@@ -103,10 +103,12 @@ def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = F
 def check_unread(
     unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
 ) -> None:
-    """Raise `ValueError` if `unread` would overwrite other values in a checkpoint or be lost.
+    """Raise `ValueError` if `unread` has a key in `taken` or, within an object, one of the keys that `objects` lists
+    for it.
 
-    `unread` must not contain keys in `taken`. `objects` maps keys whose value is an object to the keys that this object
-    must not contain. Unless `others` is set, only these keys and `properties` are allowed.
+    Such content would overwrite other values in a checkpoint or be lost. `objects` maps keys whose value must be an
+    object to the keys that this object must not contain. Unless `others` is set, only these keys and `properties` are
+    allowed.
     """
     for key, value in unread.items():
         if key in taken or not (others or key in objects or key == "properties"):

@@ -154,7 +154,7 @@ def _template_types(field: str) -> Schema:
 
 
 def _field_types() -> Schema:
-    """Return the schemas of field keys that do not accept every value."""
+    """Return the JSON Schema of each key of a field that does not accept every value."""
     literal = {
         "type": "object",
         "properties": {

@@ -36,7 +36,7 @@ _LONGEST_FIRST_LINE: Final = 1 << 20
 
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a checkpoint, or a table if the JSON file contains rows."""
+    """Return the benchmark in a checkpoint, or in a table if the JSON file contains rows."""
     if has_rows(path):
         return _read_columns(path, {})
     benchmark = read_checkpoint(_read_nonempty(path), path)
@@ -61,7 +61,7 @@ def _read_yaml(path: Path, check_paths: CheckPaths) -> BenchmarkContent:
 
 
 def _read_jsonl(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
-    """Read a benchmark in JSON lines, or a table if the lines are rows with other keys."""
+    """Return the benchmark in JSON lines, or in a table if the lines are rows with other keys."""
     from karenina_benchmark.formats.jsonl_format import read_jsonl
 
     if has_rows(path):
@@ -84,7 +84,9 @@ def _read_columns(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
 
 
 def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkContent:
-    """Read a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark, which has no columns."""
+    """Return the benchmark in a table in JSON. Raises `BenchmarkFileError` if the file is a benchmark, which has no
+    columns.
+    """
     if not has_rows(path):
         what = "columns cannot be mapped because the file is a benchmark, which has no columns"
         raise BenchmarkFileError(path, "", what, "remove --columns, --rows, --sheet and --encoding")
@@ -108,7 +110,7 @@ def _write_jsonl(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
 
 
 def _read_nonempty(path: Path) -> str:
-    """Read a file. Raises `BenchmarkFileError` if it is empty or cannot be read."""
+    """Return the text of a file. Raises `BenchmarkFileError` if it is empty or cannot be read."""
     text = read_text(path)
     if not text.strip():
         raise BenchmarkFileError(

@@ -100,7 +100,7 @@ class LineIndex:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
-    """Index the lines. Returns the index, the head or None, and the ids of questions with `unread` content.
+    """Return the index of the lines, the head or None, and the ids of questions with `unread` content.
 
     Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
     than `_MAX_BROKEN_LINES` errors.
@@ -172,7 +172,7 @@ def _read_id(values: Mapping[str, Any], path: Path, number: int, position: int) 
 
 
 def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """Parse the object in a line. Raises `BenchmarkFileError` if the line is not UTF-8 or not a JSON object."""
+    """Return the object in a line. Raises `BenchmarkFileError` if the line is not UTF-8 or not a JSON object."""
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
@@ -186,7 +186,7 @@ def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _ScalarTexts(Mapping[Place, str]):
     """The scalars in a JSON object as strings, keyed by place."""
 

@@ -100,7 +100,7 @@ def describe_scenarios(scenarios: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _describe_scenario(scenario: Mapping[str, Any]) -> str:
-    """Return the reasons why a question with `turns` cannot express a scenario, or that it can."""
+    """Return the reasons why a question with `turns` cannot express a scenario, or a remark that it can."""
     edges, nodes = _objects(scenario.get("edges")), scenario.get("nodes")
     checks = [check for edge in edges for check in as_list(edge.get("condition"))]
     paths = sorted({str(check.get("field") if isinstance(check, Mapping) else check) for check in checks})

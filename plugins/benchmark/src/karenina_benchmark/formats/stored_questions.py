@@ -46,7 +46,7 @@ class StoredQuestions(QuestionLines):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write the remaining content, or close the file if there was an error."""
+        """Write the remaining content and leave the file open, or close the file if there was an error."""
         complete = False
         try:
             if kind is None:

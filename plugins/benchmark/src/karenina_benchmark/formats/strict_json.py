@@ -24,7 +24,7 @@ class _RefusedError(Exception):
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Convert the pairs to a dict. Raises `_RefusedError` for a duplicate key."""
+    """Convert the pairs of a JSON object to a dict. Raises `_RefusedError` for a duplicate key."""
     values = dict(pairs)
     if len(values) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)

@@ -329,7 +329,7 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Describe that the table has neither answers nor templates, and how to fix this."""
+    """Return a message that no column has answers, so that none can be judged, and how to fix this."""
     cure = "add a column with the correct answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:

@@ -201,8 +201,8 @@ def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
 
 
 def _add(benchmark: BenchmarkContent, questions: Mapping[str, tuple[Section, Question]], section: Section) -> None:
-    """Add questions with their places. Those that can be added are, before `BenchmarkFileError` is raised for the
-    others: with both lines for a repeated id, and at `section` for another reason.
+    """Add the questions that can be added, with their places, then raise `BenchmarkFileError` for the others: with both
+    lines for a repeated id, and at `section` for another reason.
     """
     problems = Problems()
     for id, (origin, question) in questions.items():
@@ -231,7 +231,11 @@ def read_question(section: Section, id: str) -> Question:
     if others:
         owned = [key for key in others if is_owned(key, "question_fields")]
         attempt(section.check_keys, [*dict.fromkeys([*QUESTION_KEYS, *read_catalog()["question_fields"], *owned])])
-    values: dict[str, Any] = {name: attempt(section.text, name) for name in _QUESTION_TEXTS if name in content}
+    values: dict[str, Any] = {
+        name: text if isinstance(text := content[name], str) else attempt(section.text, name)
+        for name in _QUESTION_TEXTS
+        if name in content
+    }
     if content.get("question") in (None, "") and all(nearest_key(key, QUESTION_KEYS) != "question" for key in others):
         problems.found.append(section.error("the question has no text", "add `question: ...`"))
     values["id"] = values.get("id") or id
@@ -266,7 +270,7 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return plugin fields by full name. Raises `BenchmarkFileError` if a field is repeated."""
+    """Return the plugin fields in a section, by their full names. Raises `BenchmarkFileError` if one is repeated."""
     try:
         flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:
@@ -327,7 +331,9 @@ def _read_template(section: Section) -> tuple[str | None, Template | None]:
 
 
 def _check_each_field(section: Section, fields: Mapping[str, Any]) -> None:
-    """Raise `BenchmarkFileError` with all errors in the fields and the strategy, if there are any."""
+    """Check each field and the strategy on its own, and raise a `BenchmarkFileError` with all errors if there are
+    any.
+    """
     problems = Problems()
     for name, declared in fields.items():
         problems.attempt(_declare, section, {name: declared}, None)
@@ -398,7 +404,7 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
 
 
 def _imported_error(section: Section, error: BenchmarkFileError) -> BenchmarkFileError:
-    """Return the error for an imported table, with the table's own line or, if unknown, the importing line."""
+    """Return an error of an imported table, at the table's own line or, if that is unknown, at the importing line."""
     if error.where:
         imported = f"(imported by {section.document.file.name}, {section.where()})"
         return BenchmarkFileError(error.file, error.where, error.what, f"{error.cure} {imported}")
@@ -487,7 +493,7 @@ def serialize_yaml(benchmark: BenchmarkContent, path: Path) -> str:
 
 
 def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return the values of a benchmark, except its questions, under the keys used in files."""
+    """Return a benchmark's values, except defaults and its questions, under the keys used in files."""
     data: dict[str, Any] = {"karenina": FORMAT_VERSION, "name": benchmark.name}
     data |= {name: getattr(benchmark, name) for name in _TEXTS}
     data["workspace_root"] = None if benchmark.workspace_root is None else str(benchmark.workspace_root)

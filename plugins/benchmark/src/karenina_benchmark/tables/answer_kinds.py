@@ -160,7 +160,11 @@ class Marks:
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column with their kinds, which are described at the top of this module."""
+    """Return the correct answers in a column, read as a single kind if nearly all of them fit it, or else each as its
+    own kind.
+
+    The kinds are described at the top of this module.
+    """
     marks = read_marks(cells)
     readings = [_readings(cell, marks) for cell in cells]
     filled = [place for place, cell in enumerate(cells) if not is_empty(cell.value)]
@@ -270,7 +274,9 @@ def _certain_reading(readings: Mapping[Kind, Answer]) -> Answer | None:
 
 
 def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, with lists of lines as prose if at least as many texts with several lines are prose."""
+    """Return the answers. Lists that were read from lines become prose if at least as many other texts with several
+    lines are prose.
+    """
     lined = [at for at, cell in enumerate(cells) if isinstance(cell.value, str) and "\n" in cell.value.strip()]
     lists = [at for at in lined if answers[at].kind == "list" and parse_list(cells[at].value) is None]
     prose = sum(answers[at].kind == "prose" for at in lined)
@@ -281,8 +287,8 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers, with all texts as prose if more than half of them are. Lists that are strings with semicolons
-    count as texts.
+    """Return the answers. All texts, including lists separated by semicolons, become prose if more than half of them
+    are.
     """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [

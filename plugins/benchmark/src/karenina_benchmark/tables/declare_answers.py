@@ -389,7 +389,9 @@ def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
 
 
 def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> None:
-    """Add notes about the kinds that were found, and warnings about answers that probably have another meaning."""
+    """Add notes to `done` about the kinds that were found, and warnings about answers that probably have another
+    meaning.
+    """
     kinds = done.kinds
     for kind, count in kinds.counts.most_common():
         if kind != "object" and (kind != "prose" or not done.refused):

@@ -245,7 +245,7 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
     empty = False
 
     def cell_of(match: re.Match[str]) -> str:
-        """Return the cell for a placeholder, or set `empty` if it has no value."""
+        """Return the text of the cell for a placeholder, and set `empty` if there is no value."""
         nonlocal empty
         name = match[1].strip()
         column = find_column(values, name) or (roles.get(name) if roles is not None else None)
@@ -340,7 +340,9 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
-    """Add notes about how columns were interpreted, and warnings about columns that may mean something else."""
+    """Add notes to `done` about how columns were interpreted, and warnings about columns that may mean something
+    else.
+    """
     roles = done.roles
     done.notes.append(roles.describe())
     context = roles.get(CONTEXT)

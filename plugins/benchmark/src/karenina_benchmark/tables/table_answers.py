@@ -42,7 +42,9 @@ class RowTemplates:
     types: str | None = None
 
     def _add(self, name: str, declared: DeclaredAnswers) -> None:
-        """Add the messages about the column `name`. Only the first refusals of sentences and of objects are kept."""
+        """Add the messages of `declared`, each after the column's `name`. Only the first refusals of sentences and
+        objects are kept.
+        """
         self.notes += [f"{name}: {note}" for note in declared.notes]
         self.warnings += [f"{name}: {warning}" for warning in declared.warnings]
         if declared.refused:
@@ -135,7 +137,9 @@ def _declare_column(
 def _declare_known(
     done: RowTemplates, table: QuestionRows, rows: Sequence[QuestionRow], column: str, name: str
 ) -> frozenset[int]:
-    """Add the field `name` to the rows that state a known value for it, and return their positions."""
+    """Add the field `name` to the rows that state a known value and a truth for it, and return the positions of all
+    that state one.
+    """
     sources = {at: _text_of(row.row.values.get(table.roles.sources[name])) for at, row in enumerate(rows)}
     named = {at: source for at, source in sources.items() if source is not None}
     cells = {at: Cell(rows[at].row.values.get(column), name, rows[at].row.where()) for at in named}

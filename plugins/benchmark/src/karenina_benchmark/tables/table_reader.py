@@ -326,7 +326,9 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
-    """Return whether the first 20 rows at a path in a document have questions. Returns False for an invalid path."""
+    """Return whether each of the first 20 rows at the path `rows` in a document has a question. Returns False for an
+    invalid path.
+    """
     try:
         values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
@@ -360,7 +362,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
-    """Return the class names that the `datasets` library stores in a file's metadata, if any."""
+    """Return the class names of columns, which the `datasets` library stores in a file's metadata, or an empty dict."""
     try:
         description = json.loads(metadata.get(b"huggingface", b"{}"))
     except (ValueError, RecursionError):
@@ -413,7 +415,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether a cell in the first row looks like the `cells` below it."""
+    """Return whether `column`, which is a cell in the first row, looks like the `cells` below it."""
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

@@ -140,7 +140,7 @@ def _inspect(
 
 
 def _make_finding(content: BenchmarkContent, level: Literal["error", "warning"], id: str, text: str) -> Finding:
-    """Return a finding about a question."""
+    """Return a finding about the question `id` or, if that is empty, about no particular question."""
     from karenina_benchmark.checking import Finding
 
     place = content.place_of(id) if id else None
@@ -168,7 +168,7 @@ async def _rehearse(
     rehearsals = command_plugins().call(karenina_rehearsals)
     asked = [(one, question) for question in content for one in rehearsals if one.applies_to(question)]
     if not asked:
-        raise ConfigError(["--run-checks has nothing to run: no question has checks"])
+        raise ConfigError(["--run-checks has nothing to run because no question has checks; remove --run-checks"])
     if problem := next((why for one in rehearsals if (why := one.unavailable(chosen)) is not None), None):
         raise ConfigError([problem])
     found = []

@@ -218,7 +218,7 @@ def _check_model(plugins: Plugins, config: VerificationConfig, role: str, model:
 
 
 def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
-    """Yield what plugins find on this machine."""
+    """Yield the findings of all plugins that check this machine."""
     from karenina_cli.hookspecs import karenina_diagnoses
 
     for diagnosis in plugins.call(karenina_diagnoses):
@@ -233,7 +233,7 @@ def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
         address
         for model in models
         for address in (model.endpoint_base_url, *(model.mcp_urls_dict or {}).values())
-        if address is not None and urlsplit(address).scheme in _PORTS
+        if address is not None and _is_http(address)
     )
     with ThreadPoolExecutor(max_workers=8) as pool:
         yield from pool.map(_check_server, addresses)
@@ -278,6 +278,15 @@ def _problems(area: str, error: KareninaError | None) -> Iterator[Finding]:
     yield from (Finding(area, "problem", line) for line in lines)
 
 
+def _is_http(address: str) -> bool:
+    """Return whether the address is an HTTP URL with a host. It is not if it is invalid, such as `http://[::1`."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme in _PORTS and bool(parts.hostname)
+
+
 def _check_server(address: str) -> Finding:
     """Connect to a server without sending a request, and return the finding. A server behind a proxy is not tried, and
     counts as working.
@@ -307,7 +316,7 @@ def _compare_with_server(plugins: Plugins, named: tuple[str, ModelConfig]) -> Fi
     from karenina_toolkit.plugin_lookup import find_adapter
 
     role, model = named
-    if urlsplit(model.endpoint_base_url or "").scheme not in _PORTS:
+    if not _is_http(model.endpoint_base_url or ""):
         return None
     try:
         spec = find_adapter(plugins, model.interface).spec

@@ -97,7 +97,7 @@ def _plans(
     wanted: list[str] | None,
     columns: dict[str, str] | None,
 ) -> tuple[list[_Planned], str | None]:
-    """Return the distinct plans with their questions, and what to say about the use of the executor.
+    """Return the distinct plans, each with its questions, and a note on how the configured executor is used, or None.
 
     Without `file`, there is one plan for a plain question. Raises `ConfigError` if there are no questions to plan for.
     """
@@ -121,7 +121,7 @@ def _plans(
         questions = list(select_questions(benchmark, chosen, wanted or None))
         select_usable(benchmark, None, chosen, [question.id for question in questions])
         if not questions:
-            raise ConfigError([f"{file} contains no questions to plan for"])
+            raise ConfigError([f"{file} contains no questions to plan for; add one"])
     plugins = plugins_of(chosen)
     check_selection(plugins, chosen)
     warn_about_plugins(plugins)

@@ -149,7 +149,7 @@ def _preview(
     from karenina_engine.offline.prompt_preview import PLACEHOLDER, preview_prompts
 
     if not len(benchmark):
-        raise ConfigError([f"{benchmark.path} contains no questions"])
+        raise ConfigError([f"{benchmark.path} contains no questions; add one"])
     (question,) = select_questions(benchmark, config, [id if id is not None else benchmark.ids[0]])
     text = answer if answer is not None else PLACEHOLDER
     longest = True if answer is None else None
@@ -157,9 +157,9 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` contains the task's name or family.
+    """Return whether `names` is None, or contains the task's name or family.
 
-    If `names` is None, everything is wanted, including prompts without a task.
+    A prompt without a task is only wanted if `names` is None.
     """
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 

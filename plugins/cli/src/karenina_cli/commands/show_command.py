@@ -225,7 +225,9 @@ def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -
 
 
 def _matching_items(results: Sequence[VerificationResult], questions: Mapping[str, str], word: str) -> set[int] | str:
-    """Return the positions of the items that `word` matches, or an error message if it matches none or too many."""
+    """Return the positions of the items whose number, id or question `word` matches, or an error message unless it is
+    clear.
+    """
     word = compose(word)
     digits = word.removeprefix("#")
     is_number = digits.isdecimal() and digits.isascii()

@@ -38,9 +38,9 @@ class CodeSource:
     places: list[str] = field(default_factory=list)
 
     def to_json(self, *, trusted: bool) -> dict[str, Any]:
-        """Convert the source to JSON.
+        """Return the source as a JSON-compatible dict that states whether it is `trusted`.
 
-        `trusted` is passed in because the attribute is still False if trust has just been stored.
+        This is passed in because the attribute is still False if trust has just been stored.
         """
         return {
             "digest": self.digest,
@@ -142,7 +142,7 @@ def find_untrusted_content(file: Path) -> TrustFindings:
         return findings
 
     def may_read(path: Path, names: Sequence[str]) -> bool | None:
-        """Record the paths outside the folder, and return whether they are trusted. Returns None if there are none."""
+        """Record the named paths outside the folder, and return whether they are trusted, or None if there are none."""
         findings.paths = restricted_values.paths_outside(path, names)
         findings.unopened = bool(findings.paths) and not trusts_values(
             stored, path, restricted_values.names_and_values(findings.paths)
@@ -265,7 +265,7 @@ def _print(screen: Screen, file: Path, findings: TrustFindings) -> None:
 
 
 def _confirm(findings: TrustFindings) -> bool:
-    """Ask on standard error whether to trust the new contents. Ctrl-C raises click's `Abort`."""
+    """Ask on standard error whether to trust the new contents, and return the reply. Ctrl-C raises click's `Abort`."""
     count = len(findings.new_code)
     parts = ["this source" if count == 1 else f"these {count} sources"] if count else []
     parts += ["these values"] if findings.new else []

@@ -120,7 +120,7 @@ def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
 
 
 def _configured_models(ctx: typer.Context) -> Iterator[str]:
-    """Yield the models configured in the environment, the `--config` file and the benchmark."""
+    """Yield the models configured in the environment, the `--config` file and the benchmark, in their short form."""
     from karenina_core.config import flatten_settings
     from karenina_engine.model_settings import model_settings, models_in
 

@@ -192,7 +192,8 @@ def _parse_value(name: str, text: str) -> Any:
             return _toml_or_json(given)
         except (ValueError, RecursionError) as error:
             if given.lstrip()[:1] in ("{", "["):
-                raise typer.BadParameter(f"--set {name}: the value is neither valid TOML nor valid JSON") from None
+                what = "the value is neither valid TOML nor valid JSON; check its quotes and brackets"
+                raise typer.BadParameter(f"--set {name}: {what}") from None
             raise ValueError("the value is a string") from error
 
     setting = all_settings().get(name)

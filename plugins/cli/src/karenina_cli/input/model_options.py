@@ -97,7 +97,9 @@ class ModelOptions:
 
     @classmethod
     def from_options(cls, given: Mapping[str, Any]) -> Self:
-        """Create an instance from the values of the options. `given` maps parameter names to values."""
+        """Create an instance from the values of the options, which `given` maps from parameter names. Empty values are
+        left out.
+        """
         names = {_parameter(name): name for name in {**_settings(), **_texts()}}
         return cls(
             {

@@ -73,7 +73,9 @@ def result_json(result: VerificationResult) -> dict[str, Any]:
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return `summary` for `--json`, with usage and failures."""
+    """Return a dict for `--json` whose key `summary` contains the summary of the results, their usage and their
+    failures.
+    """
     usage = results.usage()
     return {
         "summary": {
@@ -155,7 +157,7 @@ def read_spending(files: Sequence[Path]) -> list[LedgerLine] | None:
 
 
 def _without_cost(files: Sequence[Path]) -> list[Path]:
-    """Return the files whose runs have no journal, except those of free runs."""
+    """Return the files whose runs have no journal, from which their cost is read, except those of free runs."""
     from karenina_engine.journal.view import find_journal
     from karenina_engine.results.result_file import read_header
 
@@ -199,9 +201,9 @@ def budget_hint(session: RunSession, *, quiet: bool) -> str:
 
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
-    """Return the last cells of a ledger row: calls, tokens and cost."""
-    numbers = (count.calls, count.input_tokens, count.cached_tokens, count.output_tokens)
-    return (*(f"{number:,}" for number in numbers), count.format_cost())
+    """Return the last cells of a ledger row: calls, tokens and cost. Tokens that were not reported are shown as "-"."""
+    tokens = (count.input_tokens, count.cached_tokens, count.output_tokens)
+    return (f"{count.calls:,}", *(f"{number:,}" if any(tokens) else "-" for number in tokens), count.format_cost())
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
@@ -213,6 +215,7 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     from karenina_engine.check.run_checks import check_recordings
     from karenina_engine.check.stage_checks import check_models
     from karenina_engine.cost.ledger import PriceTable
+    from karenina_engine.model_settings import configured_models
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.settings import EngineSettings
     from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
@@ -222,11 +225,15 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     journal = None if request.fresh else request.journal
     files = files_of(request.benchmark, journal)
     questions = select_questions(request.benchmark, config, request.question_ids, files=files)
-    models = config.core.answering_models
+    check_models(plugins, configured_models(config), offline=True)  # an estimate needs no keys
     # Recordings are read, so an error in them stops the estimate as it would stop the run.
     check_models(
         plugins,
-        [("answering model", model) for model in models if find_adapter(plugins, model.interface).spec.recorded],
+        [
+            ("answering model", model)
+            for model in config.core.answering_models
+            if find_adapter(plugins, model.interface).spec.recorded
+        ],
     )
     check_recordings(plugins, config, questions, request.benchmark)
     estimated = estimate(

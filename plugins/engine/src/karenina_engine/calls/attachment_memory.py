@@ -46,7 +46,7 @@ class AttachmentMemory:
         return self.held == 0 or self.held + size <= self.most
 
     def _give_back(self, size: int) -> None:
-        """Give back the memory of a call, and let the calls go on for which there now is enough."""
+        """Release the memory of a call, and admit the first waiting calls for which there is enough now."""
         self.held -= size
         while self._waiting and (self._waiting[0][1].done() or self._fits(self._waiting[0][0])):
             size, turn = self._waiting.popleft()

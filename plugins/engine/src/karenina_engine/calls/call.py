@@ -91,9 +91,9 @@ class Endpoint:
         return hashlib.sha256(written.encode()).digest()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call:
-    """A single call.
+    """A single call. Do not change it: its key is computed only once.
 
     `messages` are the messages to send. For an agent's turn, they include the agent's trace so far. `request` contains
     everything else that determines the reply, such as the schema or the agent's tools and limits. `notes` records the
@@ -150,7 +150,7 @@ class Call:
         return replace(self, endpoint=replace(self.endpoint, stored_digest=digest))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` from its last attempt.
 

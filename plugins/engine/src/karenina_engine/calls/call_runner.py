@@ -94,16 +94,17 @@ class CallRunner:
             store = self.reply_store
             if store is not None:
                 notes.keys.append(call.key.hex())
-            if store is not None and (stored := await self._find(call, store)) is not None:
-                cached: R = self._from_cache(call, stored)
-                return cached
+                if (stored := await self._find(call, store)) is not None:
+                    cached: R = self._from_cache(call, stored)
+                    return cached
             outcome: CallOutcome | None = None
             began = time.monotonic()
             try:
                 with collect_call_files() as collected:
                     reply = await self._dispatch(call, send)
                 self._count_reply(call, reply)
-                outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
+                if store is not None:
+                    outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
             except PortError as error:
                 self.tally.failed += not call.composite
                 outcome = CallOutcome(None, error, call.notes)
@@ -139,10 +140,10 @@ class CallRunner:
         return mine.outcome
 
     async def _store(self, call: Call, outcome: CallOutcome | None, store: ReplyStore) -> None:
-        """Store the outcome of a call and pass it on to the calls waiting for it.
+        """Store the outcome of a call and pass it on to the calls waiting for it. It is None if the call was cancelled.
+        Raises `PortError` if the outcome cannot be stored.
 
-        If `outcome` is None, the call was cancelled, and one of the waiting calls will be made instead. Raises
-        `PortError` if the outcome cannot be stored.
+        After a cancelled call, one of the waiting calls will be made instead.
         """
         mine = self._in_flight[call.key]
         self.storing += 1

@@ -189,7 +189,8 @@ class ServerLimiter:
         self._serial += 1
         heappush(self._queue, (order, self._serial, future))
         self.queued += 1
-        self._limits.wake(self)
+        if self._has_free_permit():
+            self._limits.wake(self)
         try:
             return await future
         except asyncio.CancelledError:
@@ -200,7 +201,7 @@ class ServerLimiter:
             self.queued -= 1
 
     def on_success(self) -> None:
-        """Return a permit after a reply. This may raise the limit, and it ends any pause."""
+        """Give back a permit after a reply. This may raise the limit, and it ends any pause."""
         may_grow = self._growth_replies > 0
         self._growth_replies -= may_grow
         self.held -= 1
@@ -352,9 +353,10 @@ class ServerLimiter:
 
     def _pause(self, retry_after: float | None) -> None:
         """Pause the server because it keeps refusing calls: each time twice as long, but at least `retry_after`
-        seconds, if given, and at most `_LONGEST_PAUSE` seconds. A current pause is replaced.
+        seconds, if given, and at most a maximum, which depends on patience. A current pause is replaced.
 
-        After the server has refused all calls for longer than the run's patience, the maximum is `_GIVING_UP_PAUSE`.
+        The maximum is `_LONGEST_PAUSE`. After the server has refused all calls for longer than the run's patience, it
+        is `_GIVING_UP_PAUSE`.
         """
         own = _FIRST_PAUSE * 2 ** min(self._refusals - 2, 16)
         longest = _LONGEST_PAUSE if self.seconds_refusing() <= self._limits.patience else _GIVING_UP_PAUSE

@@ -74,7 +74,7 @@ class JournalLabels:
         )
 
     def free_settings(self) -> tuple[dict[str, Any], list[str]]:
-        """Return the settings that any file may set, and the names of all other settings."""
+        """Return those of `settings` that any file may set, and the names of the others."""
         from karenina_core.config import all_settings
 
         owned = all_settings()

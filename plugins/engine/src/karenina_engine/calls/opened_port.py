@@ -66,11 +66,11 @@ class OpenedPort:
     port: Any
     open_warm: Callable[[], Any] | None = None
     start_tools: Callable[[AgentOptions], Awaitable[AgentOptions]] | None = None
+    where: str = field(init=False)
+    """The model's name for use in messages."""
 
-    @property
-    def where(self) -> str:
-        """The model's name for use in messages."""
-        return self.endpoint.model.display_string
+    def __post_init__(self) -> None:
+        self.where = self.endpoint.model.display_string
 
     async def send(self, request: ModelRequest) -> Any:
         """Send a request and return the reply if it is usable. A request that the provider's content filter blocks gets
@@ -320,7 +320,7 @@ class _Session:
             self._fail(source, error)
 
     def _fail(self, source: ToolSource, error: Exception) -> None:
-        """Set an error on `tools`. If the source is already open, log a warning instead."""
+        """Set an error on the future `tools`, as a `PortError`. If the source is already open, only log a warning."""
         if self.tools.done():
             logger.warning("the tools of %s could not be closed: %s", source.name, error, exc_info=error)
             return

@@ -92,7 +92,7 @@ def load_error(text: str) -> PortError:
 
 
 def copy_error(error: PortError) -> PortError:
-    """Copy an error so that it can be raised for another caller, with a traceback of its own."""
+    """Return a copy of an error that can be raised for another caller, with a traceback of its own."""
     return PortError(
         str(error),
         category=error.category,
@@ -147,7 +147,7 @@ def _load_usage(counts: Any) -> Usage:
 
 
 def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Load the fields written by `_dump_common`, as keyword arguments for a reply."""
+    """Return the fields written by `_dump_common`, except `conversation`, as keyword arguments for a reply."""
     return {
         "usage": _load_usage(values["usage"]),
         "finish_reason": _check_text(values.get("finish_reason", "stop")),

@@ -100,7 +100,7 @@ class QuestionFiles:
         return found
 
     def _known(self, written: str) -> Attachment | None:
-        """Return what the journal states about a file that is missing, or None if it states nothing."""
+        """Return the missing file written as `written`, as the journal describes it, or None if it does not."""
         if self._earlier is None:
             from karenina_engine.journal.view import JournalView
 
@@ -207,8 +207,8 @@ class AttachmentCheck:
             self._problems[line] = None
 
     def _check_judges(self, question: Question) -> None:
-        """Record which judges may not understand the files of traits (the question's or those of a workspace), or count
-        unknown tokens for them.
+        """Record the judges of which it is unknown whether they understand the files of traits (the question's or those
+        of a workspace), or how many tokens they count for them.
         """
         from karenina_toolkit.attachments.support import find_support, limits_of
 

@@ -132,10 +132,8 @@ def check_restricted_values(benchmark: QuestionSource, config: VerificationConfi
 
 
 def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterable[NamedFile]) -> VerificationConfig:
-    """Return the configuration with the paths of the benchmark's recordings resolved.
-
-    Recordings must be inside the benchmark's folder, or a trusted value must name them. They are resolved here so that
-    links created later cannot redirect them.
+    """Return the configuration with the benchmark's recordings confined to its folder, or to that of a file in
+    `trusted`. The folders are stored in `files_within`, so that links created later cannot lead out of them.
     """
     outside = {str(Path(file.base, file.name)): Path(file.resolved).parent for file in trusted}
     changed: dict[str, Any] = {}
@@ -386,8 +384,8 @@ class _Finder:
                 self._add(mark, f"{where}, {name}", value, info.description or "", None, places)
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
-        """Add the restricted values among the fields of a model, including its interface if no adapter for it is
-        installed.
+        """Add the restricted values among the fields of a model, including its interface unless its adapter is allowed
+        in files or not installed.
 
         `setting` is the setting that contains the model, if any. `where` is what messages call the model. `places`
         contains the question's id, if any.

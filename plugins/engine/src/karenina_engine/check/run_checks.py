@@ -99,12 +99,9 @@ def check_questions(
     """Raise `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or model.
     Return the pipelines of the questions and the models that stages need.
 
-    Returns the pipelines of the questions and the models that stages need. Each question is checked by `question_check`
-    and added to `judging`, `attachments` and `rules`.
-
-    Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
-    made, so whatever is only needed for calls may be missing. Raises `PlanError` if a question has no valid plan, and
-    `ConfigError` if a stage rejects a question or model.
+    Each question is checked by `question_check` and added to `judging`, `attachments` and `rules`. Logs warnings about
+    model fields, settings and traits that have no effect. If `offline` is set, no calls will be made, so whatever is
+    only needed for calls may be missing.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check, rules)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -314,7 +311,9 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
 
 
 def _reasons_of(plans: Sequence[Plan], stages: Mapping[str, str], owner: str) -> str:
-    """Return the reasons why the stages of the distribution `owner` are not in the plans."""
+    """Return why the stages of the distribution `owner` are not in the plans: each reason with the stages' names, as
+    one text.
+    """
     reasons: dict[str, dict[str, None]] = {}
     for left in (left for plan in plans for left in plan.left_out if stages.get(left.name) == owner):
         reasons.setdefault(left.why, {})[left.name] = None

@@ -103,7 +103,8 @@ def _model_problems(
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
     """Raise `ConfigError` with everything that would make calls to the given models fail. Nothing is sent.
 
-    `models` contains pairs of a role for messages and a model. If `offline` is set, keys and packages may be missing.
+    `models` contains pairs of a role for messages and a model. If `offline` is set, keys and packages may be missing:
+    adapters do not check their models, but the form of a base URL is checked.
     For a `ModelLabel`, the only check is whether its adapter exists.
     """
     from pydantic import ValidationError
@@ -132,8 +133,13 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
                 problems.append(
                     f"{where}: the adapter {spec.interface!r} has no extra settings; remove {names} from extra"
                 )
-            if spec.check is not None and not offline:
-                spec.check(model)
+            if not offline:
+                if spec.check is not None:
+                    spec.check(model)
+            elif (model.endpoint_base_url or "").startswith(("http:", "https:")):
+                from karenina_toolkit.http.endpoints import check_address
+
+                check_address(model, model.endpoint_base_url or "")
         except ValidationError as error:
             problems += [
                 f"{where}: extra.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"

@@ -310,8 +310,8 @@ class Ledger:
 
 
 def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
-    """Summarize the cost of the given ledger lines, in total and by model, stage and judge. Cached replies are not
-    included. Lines without a judge are not included in the totals by judge.
+    """Return a summary of the cost of the given ledger lines, in total and by model, stage and judge. Cached replies
+    are not included, nor are lines without a judge in the totals by judge.
     """
     return {
         "currency": "USD",
@@ -342,7 +342,9 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
 
 
 def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
-    """Return the total of `spent` for each value of the field `name`, in the order in which values first occur."""
+    """Return a list with a dict for each value of the field `name`: the value under that name, and the total counts
+    of its lines. Values are in the order in which they first occur.
+    """
     sums: dict[str, SpendCounts] = {}
     for line in lines:
         sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)

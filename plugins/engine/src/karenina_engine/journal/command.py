@@ -50,8 +50,8 @@ def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what can change the results of a command: its values without versions, its user's own ones, and settings
-    that do not affect results.
+    """Return the values of a command that can change its results: not versions, parts that are only in the user's own
+    record, and settings that do not affect results.
     """
     from karenina_core.config import all_settings
 
@@ -123,7 +123,7 @@ def _restore_by_id(now: Mapping[Any, Any], stored: Mapping[str, Any]) -> Any:
 
 
 def dump_config(config: VerificationConfig) -> dict[str, Any]:
-    """Return the settings of a configuration as JSON-compatible data, without secrets."""
+    """Return the settings that a configuration was given as JSON-compatible data, without secrets."""
     values: dict[str, Any] = {}
     holding = model_settings()
     for name, value in config.given().items():

@@ -49,10 +49,8 @@ class TextCompressor:
             self._prime(dictionary)
 
     def compress(self, text: str) -> str | bytes:
-        """Compress a string for the journal. It is returned unchanged if it is longer than `MAX_BYTES`, or if there is
-        no dictionary yet, in which case it becomes a sample for one.
-
-        Raises `UnicodeEncodeError` if it contains a lone surrogate.
+        """Compress a string for the journal. Strings longer than `MAX_BYTES`, and those collected as samples while
+        there is no dictionary, are returned unchanged. Raises `UnicodeEncodeError` for a lone surrogate.
         """
         data = text.encode()
         if len(data) > MAX_BYTES:  # SQLite may refuse it, which a blob would hide until it is read

@@ -288,7 +288,7 @@ def _names_another_file(rollback: Path) -> bool:
 
 def read_first_row(database: sqlite3.Connection, query: str, values: Sequence[Any]) -> tuple[Any, ...] | None:
     """Return the first row that a query finds, or None if it finds none. Returns `()` if the row contains text that is
-    not UTF-8.
+    not UTF-8. Raises `sqlite3.Error` if the query fails.
     """
     try:
         row: tuple[Any, ...] | None = database.execute(query, values).fetchone()

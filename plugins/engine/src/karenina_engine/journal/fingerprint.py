@@ -139,7 +139,7 @@ class Fingerprints:
         return self._note(question, plan, digest_folders(source_folders(plan, self._settings_of, question)))
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
-        """Compute and cache the digests of a question. If the cache is full, the oldest entry is dropped."""
+        """Compute, cache and return the digests of a question. If the cache is full, the oldest entry is dropped."""
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()
@@ -193,7 +193,7 @@ class Fingerprints:
 
 
 def _described(value: object) -> object:
-    """Return a question's turns with their attachments described as in `Message.to_dict`."""
+    """Return turns, or a part of them, with attachments as dicts (see `Attachment.to_dict`) and tuples as lists."""
     if isinstance(value, Attachment):
         return value.to_dict()
     if isinstance(value, Mapping):

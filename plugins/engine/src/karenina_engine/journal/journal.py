@@ -258,10 +258,10 @@ class Journal:
         self._writer.add(STORE_FACT, (name, value))
 
     def store_endpoint_digests(self, digests: Mapping[tuple[str, str], Sequence[bytes]]) -> None:
-        """Store the endpoint digests of the run's models, by port and model id.
+        """Store the endpoint digests of the run's models, by port and model id, in place of all earlier ones.
 
-        They replace any digests stored before. Rescoring uses them to find replies. If an answering model and a judge
-        have the same id, there are two digests for that id.
+        Rescoring uses them to find replies. If an answering model and a judge have the same id, there are two digests
+        for that id.
         """
         rows = [(f"{_TARGET}{port} {id}", b"".join(parts).hex()) for (port, id), parts in digests.items()]
         with self._writer.transaction():
@@ -278,7 +278,9 @@ class Journal:
                 self._database.executemany(STORE_FACT, rows)
 
     def endpoint_digests(self) -> dict[tuple[str, str], list[bytes]]:
-        """Return the stored endpoint digests, by port and model id. Malformed digests are ignored."""
+        """Return the stored endpoint digests, by port and model id. Malformed digests are ignored. Raises
+        `JournalError` if the file cannot be read.
+        """
         with journal_errors(self.path, "read"):
             query = "SELECT name, value FROM meta WHERE name GLOB ?"
             rows = self._database.execute(query, (f"{_TARGET}*",)).fetchall()
@@ -322,10 +324,10 @@ class Journal:
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Commit the collected rows, and record the number of calls that the run made.
+        """Commit the collected rows, and record the number of calls that the run made. Raises `JournalError` if the
+        file cannot be written.
 
-        The end time is only recorded if the run has `finished`. The ledger is no longer stored after this. Raises
-        `JournalError` if the file cannot be written.
+        The end time is only recorded if the run has `finished`. The ledger is no longer stored after this.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
@@ -349,10 +351,10 @@ class Journal:
         return self._had_replies
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of an identical call, or None if there is none that can be reused. In a replay,
-        errors and replies that cannot be reused are returned too, and if there is none, `PortError` is raised.
+        """Return the stored outcome of an identical call, or None if none can be reused. A replay returns one even if
+        it cannot be reused, or raises `PortError` if there is none. Raises `JournalError` if the file cannot be read.
 
-        Raises `JournalError` if the file cannot be read, or if an earlier attempt to write it failed.
+        `JournalError` is also raised if an earlier attempt to write the file failed.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -409,7 +411,7 @@ class Journal:
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         """Return the first row that a query finds, or None if it finds none. Returns `()` if the row contains invalid
-        UTF-8.
+        UTF-8. Raises `JournalError` if the file cannot be read.
         """
         with journal_errors(self.path, "read"):
             return journal_file.read_first_row(self._database, query, values)

@@ -69,17 +69,20 @@ class NamedFile:
         return file if self.digest is None and not self.program else file.with_digest()
 
     def identity(self) -> list[tuple[str, str]]:
-        """Return the properties that the user trusts besides the name: a link's target and a program's contents."""
+        """Return what the user trusts besides the name, in pairs for messages: a link's target and the digest of a
+        program.
+        """
         pairs = [(f"{self.name} leads to", self.resolved)] if self.linked else []
         return (
             [*pairs, (f"{self.name} has SHA-256", self.digest)] if self.program and self.digest is not None else pairs
         )
 
     def dangerous_change(self, now: NamedFile) -> str | None:
-        """Describe a change after which a run would read or start something that the user has not seen.
+        """Describe a change after which a run would read or start something that the user has not seen. Returns None if
+        there is no such change.
 
-        Returns None if there is no such change. Data inside the benchmark's folder may change, because it belongs to
-        the author of the benchmark, like the questions.
+        Data inside the benchmark's folder may change, because it belongs to the author of the benchmark, like the
+        questions.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved} and now points to {now.resolved}"
@@ -210,7 +213,7 @@ def _lies_in(path: str, folder: str) -> bool:
 
 
 def _kind_of(path: str) -> int | None:
-    """Return the type of a file, as given by `stat.S_IFMT`, or None if the file does not exist."""
+    """Return the type of a file, as given by `stat.S_IFMT`, or None if its status cannot be read."""
     try:
         return stat.S_IFMT(Path(path).stat().st_mode)
     except OSError:

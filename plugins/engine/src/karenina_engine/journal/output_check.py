@@ -24,10 +24,10 @@ _OF_LAST_RUN: Final = (
 
 
 def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
-    """Return whether every result in `file` is also in the last run of a journal, in the form in which the journal
-    stores it. An incomplete last line only has to match the start of a result.
+    """Return whether a journal's last run contains every result in `file`, in the form in which it stores them. The
+    last line may be incomplete. Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
 
-    Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
+    An incomplete last line only has to match the start of a result.
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))
@@ -65,7 +65,9 @@ def _stored_text(text: str, value: object) -> bytes:
 
 
 def _text(reader: LineReader, line: bytes) -> bytes | None:
-    """Return the result in a line in the form that the journal stores, or None if the line is not a result."""
+    """Return the result in a line in the form that the journal stores, or None if there is none or it lacks names of
+    models.
+    """
     try:
         result = reader.read(line, "the line")
     except ResultFileError:

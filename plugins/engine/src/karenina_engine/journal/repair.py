@@ -78,8 +78,8 @@ class RepairReport:
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
     """Repair the journal at `path` in place if it is damaged or has an earlier format, or write everything that can be
-    read to a new journal at `output`. Raises `JournalInUse` if a process is using the journal, and `JournalError` if
-    nothing can be read or `output` exists.
+    read to a new journal at `output`. Returns a report. Raises `JournalInUse` if a process is using the journal, and
+    `JournalError` if nothing can be read or `output` exists.
 
     Without `output`, the damaged file is kept under another name, and an interrupted repair is completed. Undamaged
     journals are not changed.
@@ -94,8 +94,8 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    """Repair a journal that this process has locked, or complete an interrupted repair. Raises `JournalError` if
-    nothing can be read, or if `output` exists.
+    """Repair a journal that this process has locked, or complete an interrupted repair, and return a report. Raises
+    `JournalError` if nothing can be read, or if `output` exists.
     """
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
@@ -105,7 +105,7 @@ def _repair(path: Path, output: Path | None) -> RepairReport:
         _remove(copy)
         return RepairReport(path, path, None)
     if not path.exists():
-        raise JournalError(f"there is no journal at {path}")
+        raise JournalError(f"there is no journal at {path}; specify the .journal file of a run")
     if output is not None and (output.exists() or output.is_symlink()):
         raise JournalError(f"{output} already exists; specify a new file with -o")
     try:
@@ -142,7 +142,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _copy(file: Path, other: Path) -> None:
-    """Copy a file without following links. Raises `FileExistsError` if the target exists."""
+    """Copy a file to a new file and sync it to disk. Raises `FileExistsError` if the target exists, even as a link."""
     with file.open("rb") as source, other.open("xb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
@@ -298,7 +298,7 @@ def _add_digest(table: str, row: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def _count(database: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows in a table's index, or 0 if it is unreadable."""
+    """Return the number of rows in a table, counted in its index if it has one, or 0 if it is unreadable."""
     try:
         (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
     except _UNREADABLE_FILE:

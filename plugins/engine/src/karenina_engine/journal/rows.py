@@ -77,7 +77,7 @@ class StoredResult:
     compressed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FinishedItem:
     """A finished item: the arguments of `Journal.finish`. `text` is its result."""
 

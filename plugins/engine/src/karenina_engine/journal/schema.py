@@ -184,7 +184,7 @@ def _objects(database: sqlite3.Connection) -> dict[str, tuple[str, str, str]]:
 
 @cache
 def _objects_of_a_journal() -> dict[str, tuple[str, str, str]]:
-    """Return the objects of a valid journal, in the form that `_objects` returns."""
+    """Return the tables and indexes of a valid journal, in the form that `_objects` returns."""
     objects: dict[str, tuple[str, str, str]] = {}
     for statement in SCHEMA.strip().removesuffix(";").split(";\n"):
         words = statement.split()

@@ -121,15 +121,14 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
-    """Store the field rules of a run, in words.
+    """Store the field rules of a run, in words. Rules that are too long or cannot be written are not stored.
 
     `id` is the id of the journal, and `run` that of the run in result files. `rules` are blocks of lines of JSON, with
-    the id of a template and its rules by field. Rules that take more than `MOST_BYTES` or cannot be written are not
-    stored.
+    the id of a template and its rules by field. Rules may take up to `MOST_BYTES`.
     """
 
     def write(file: BinaryIO) -> None:
-        """Write the version and the run, then a line for each template. Raises `UserStateError` if this is too long."""
+        """Write the version and the run, then the blocks of rules. Raises `UserStateError` if they are too large."""
         file.write(json.dumps([_VERSION, run]).encode() + b"\n")
         for block in rules:
             file.write(block)
@@ -201,8 +200,8 @@ def _read(file: Path) -> dict[str, Any] | None:
 
 @contextmanager
 def _open(file: Path) -> Iterator[BinaryIO]:
-    """Open a state file for reading. Raises `FileNotFoundError` if it does not exist. Raises `UserStateError` if it is
-    unreadable, or if another user could have written it.
+    """Open a state file for reading in the `with` block. Raises `FileNotFoundError` if it does not exist, and
+    `UserStateError` if it is unreadable, or if another user could have written it.
     """
     try:
         check_own_folder(file.parent)

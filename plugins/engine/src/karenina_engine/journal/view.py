@@ -127,7 +127,7 @@ class JournalView:
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        """Return the status of the given run. If `run` is None, the journal has no runs."""
+        """Return the journal's status, with the results of the given run. `run` is None if the journal has no runs."""
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -289,10 +289,8 @@ class JournalView:
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, results: Sequence[VerificationResult], only: Set[str] = frozenset()) -> list[list[Row]]:
-        """Return the rows of `calls` that belong to each of the given results, without duplicates.
-
-        `only` contains the names of the columns; by default, the rows have all of them. Calls that are not in the
-        journal are skipped.
+        """Return the rows of `calls` that belong to each of the given results, without duplicates. `only` contains the
+        names of the columns; by default, the rows have all of them. Calls that are not in the journal are skipped.
         """
         keys = [dict.fromkeys(key for stage in result.stages for key in stage.call_keys) for result in results]
         columns = [column for column in CALLS if not only or column.name in only]

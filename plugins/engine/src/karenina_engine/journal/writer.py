@@ -39,7 +39,7 @@ class _Row:
     stored: asyncio.Future[None] | None = None
 
     def end(self, error: Exception | None) -> None:
-        """Resolve the row's future. If `error` is None, the row is in the file."""
+        """Resolve the row's future, if a task waits for it: with `error`, or with None if the row is in the file."""
         stored = self.stored
         if stored is None or stored.done():
             return

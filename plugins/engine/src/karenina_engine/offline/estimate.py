@@ -205,12 +205,13 @@ def estimate(
     journal: Path | None = None,
     sample: int = SAMPLE,
 ) -> Estimate:
-    """Estimate the calls, tokens and cost of a run over the given questions, without making any calls. If there is a
-    journal, only the remaining work is counted. Raises `PlanError` if a question has no valid plan.
+    """Estimate the calls, tokens and cost of a run, or of what remains of it in a journal, without making any calls.
+    Raises `PlanError`, `ConfigError` or `JournalError` if a question, a plugin or the journal cannot be used.
 
     `sample` is the maximum number of questions whose prompts are previewed if all of these need the same calls. Logs
-    warnings about unusable plugins, and about fields and traits without effect. Raises `ConfigError` if a required
-    plugin is missing or a stage rejects a question, and `JournalError` if the journal cannot be read.
+    warnings about unusable plugins, and about fields and traits without effect. Raises `PlanError` if a question has no
+    valid plan, `ConfigError` if a required plugin is missing or a stage rejects a question, and `JournalError` if the
+    journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -338,8 +339,8 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
-    """Preview the prompts for a sample of questions, and scale them up to the remaining work. `view` is the journal, or
-    None if there is none.
+    """Return an estimate: the prompts of a sample of questions are previewed and scaled up to the remaining work.
+    `view` is the journal, or None if there is none.
     """
     matrix = counted.matrix
     estimated = Estimate(len(matrix), counted.done, 0)
@@ -478,7 +479,9 @@ class _LineCounter:
         return subtracted
 
     def with_costs(self) -> list[EstimatedLine]:
-        """Set the costs of the lines, and return the lines with at least half a call."""
+        """Set the costs of the lines (None without a known price), and return the lines that may have half a call or
+        more.
+        """
         for key, line in self._found.items():
             tariff = self._prices.price(self._models[key]).tariff
             if tariff is None:

@@ -144,7 +144,9 @@ def _number(part: Schema) -> float:
 
 
 def _text(part: Schema, words: str) -> str:
-    """Return a string that the schema accepts. If possible, it is the beginning of `words`."""
+    """Return a string with the format or the length that the schema requires; without a format, the beginning of
+    `words`.
+    """
     if part.get("format") in _TEXTS:
         return _TEXTS[part["format"]]
     text = words[: min(_MAX_LENGTH, part.get("maxLength", _MAX_LENGTH))] or "-"
@@ -444,7 +446,9 @@ class _PreviewPorts:
         return LLMReply(self.answer)
 
     async def _recorded_reply(self, request: ModelRequest) -> LLMReply | AgentReply:
-        """Return the recorded reply, with whose text judges fill their schemas. Raises `PortError` if there is none."""
+        """Return the recorded reply, and store its text, with which judges fill their schemas. Raises `PortError`
+        without one.
+        """
         spec = self.factory.spec(request.model)
         if request.options is None:
             assert spec.llm is not None

@@ -145,9 +145,7 @@ class ReplayReplies:
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call, or None if the call has to be made. If it must not be made either,
-        raises `PortError` and adds it to `missed`.
-
-        An answer that has to be generated again is added to `renewed`.
+        raises `PortError` and adds it to `missed`. An answer that has to be generated again is added to `renewed`.
         """
         info = call.info
         try:
@@ -241,7 +239,7 @@ class _NoStoredResults:
 
 
 def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, EarlierResult]) -> None:
-    """Record, for each model from the journal, which of the earlier answers it gave as an agent."""
+    """Add the answers that each `ModelLabel` of the configuration gave as an agent to its `conversations`."""
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.agent_metrics is not None:
@@ -262,13 +260,16 @@ class SentPrompt:
 def find_prompts(
     journal: str | Path, benchmark: QuestionSource, *, trust: Trust | Literal["all"] | None = None
 ) -> dict[str, SentPrompt]:
-    """Return the prompts of the calls in a journal, by call key (see `results.table_columns.CALLS`), by replaying its
-    last run. If a question, a setting or a plugin has changed since, the prompts that depend on it are missing.
+    """Return the prompts of the calls in a journal by call key, by replaying its last run, without those that have
+    changed since. Raises `JournalError`, `ConfigError` or `PlanError` if the run cannot be replayed.
 
-    The replay uses the models in the journal, and those of its settings that files may set. Every prompt is exact,
-    because it must match the digest in the journal. `trust` is the same as for a `RunRequest`. Raises `JournalError` if
-    the journal cannot be read, `ConfigError` if its settings or models are invalid or the benchmark needs the user's
-    trust, and `PlanError` if a question has no valid plan.
+    If a question, a setting or a plugin has changed, the prompts that depend on it are missing. The replay uses the
+    models in the journal, and those of its settings that files may set. Every prompt is exact, because it must match
+    the digest in the journal. For call keys, see `results.table_columns.CALLS`. `trust` is the same as for a
+    `RunRequest`.
+
+    Raises `JournalError` if the journal cannot be read, `ConfigError` if its settings or models are invalid or the
+    benchmark needs the user's trust, and `PlanError` if a question has no valid plan.
     """
     from karenina_engine.check.restricted_values import require_trust
     from karenina_engine.run.execution import run_blocking
@@ -290,7 +291,7 @@ def find_prompts(
             prompts.setdefault(call.key.hex(), SentPrompt(tuple(call.messages), call.request))
 
     async def run() -> None:
-        """Replay the items of the run, a few questions at a time."""
+        """Replay the items of the run, a few questions at a time, which passes each call to `add`."""
         for start in range(0, len(ids), _CHUNK):
             async with aclosing(replay_items(replay, ids[start : start + _CHUNK], add)) as items:
                 async for _ in items:

@@ -129,7 +129,7 @@ class RescoreReport(SectionsView):
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a report as pairs of a name and a value. Empty lines are omitted."""
+    """Yield a report's lines as pairs of a name (empty for a continued line) and a text. Counts of 0 are left out."""
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):
@@ -239,8 +239,8 @@ def rescore(
     on_scored: Callable[[Sequence[Outcome], int], None] | None = None,
 ) -> RescoreReport:
     """Score the last run in `journal` again with a changed benchmark or configuration, without calling a model unless
-    `ask` is set. An item whose reply is missing becomes an error. If no item can be judged anymore, raises
-    `ConfigError` without writing anything.
+    `ask` is set, and return what changed. An item whose reply is missing becomes an error. If no item can be judged
+    anymore, raises `ConfigError` without writing anything.
 
     An item also becomes an error if a prompt would show changed ground truth to a model (`PromptTask.shows_truth`). Set
     `ask` to make such calls and store their replies. If the answer itself is generated again because a few-shot example

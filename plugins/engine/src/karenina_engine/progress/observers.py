@@ -105,7 +105,7 @@ class Observers:
 
     @contextmanager
     def _answer_events(self, item: Item) -> Iterator[None]:
-        """Report the start and end of an answer with the same event object."""
+        """Notify the observers of the start and end of an answer, around the block, with the same event object."""
         event = AnswerStarted(item)
         self._notify("karenina_answer_started", event=event)
         try:

@@ -121,7 +121,9 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
     compared: list[str] = []
 
     def fold(quotation: re.Match[str]) -> str:
-        """Replace a quotation with an ellipsis if it is a text of the item."""
+        """Return an ellipsis for a quotation that is a text of the item, or a long enough part of one, otherwise the
+        quotation.
+        """
         if not compared:
             compared.extend(" ".join(text.split()) for text in (question_id, *texts))
         part = next(filter(None, quotation.groups()))

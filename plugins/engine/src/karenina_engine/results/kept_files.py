@@ -163,7 +163,9 @@ class FileStore:
         return self._counted
 
     def _warn(self, whose: str, name: str, why: str) -> None:
-        """Log a warning about a file that was not stored. At most `_MOST_WARNINGS` warnings are logged."""
+        """Log a warning about a file that was not stored, if this store writes files. After `_MOST_WARNINGS`, log
+        nothing.
+        """
         if not self.writes:
             return
         self._warned += 1
@@ -196,8 +198,8 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, and add its entry to the item. If it cannot be stored, a warning is logged, and the entry
-        contains the reason. Files after the first `MOST_OF_ITEM` are only counted, with one warning.
+        """Store a file, add its entry to the item, and return it. If it cannot be stored, a warning is logged, and the
+        entry contains the reason. Files after the first `MOST_OF_ITEM` are only counted, with one warning.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
@@ -248,9 +250,12 @@ class ItemFiles:
         """Return these files and the answer's files, under unique names. If there were too many files, the last entry
         gives the number of files that were not stored.
         """
+        sources = [source for source in (self._before, self) if source is not None and (source._files or source._more)]
+        if not sources:
+            return []
         files: dict[tuple[str, str | None], KeptFile] = {}
         more = 0
-        for source in (self,) if self._before is None else (self._before, self):
+        for source in sources:
             files |= source._files
             more += source._more
         taken: set[str] = set()
@@ -276,7 +281,9 @@ def collect_call_files() -> AbstractContextManager[ItemFiles | None]:
 
 
 def add_call_files(files: Iterable[KeptFile]) -> None:
-    """Add the files of an earlier call to the current item. The item reuses that call's reply."""
+    """Add the files of an earlier call, whose reply is reused, to the current item. Does nothing if no item keeps
+    files.
+    """
     keeper = current_keeper()
     if isinstance(keeper, ItemFiles):
         for file in files:

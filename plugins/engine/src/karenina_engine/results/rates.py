@@ -69,11 +69,11 @@ class Rate(BaseModel):
 
 
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
-    """Return the bounds of the Wilson score interval for `hits` out of `out_of`.
+    """Return the bounds of the Wilson score interval for `hits` out of `out_of`. Raises `ValueError` unless 0 <= hits
+    <= out_of and out_of > 0.
 
-    Both numbers may be fractional, which allows for effective sizes. Raises `ValueError` unless 0 <= hits <= out_of and
-    out_of > 0. Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference, JASA 22
-    (1927).
+    Both numbers may be fractional, which allows for effective sizes. Source: E. B. Wilson, Probable inference, the law
+    of succession, and statistical inference, JASA 22 (1927).
     """
     if out_of <= 0 or not 0 <= hits <= out_of:
         raise ValueError(f"{hits} of {out_of} is not a proportion")
@@ -331,7 +331,7 @@ class TraitTally:
         return {name: scores.summary() for name, scores in self._traits.items()}
 
     def _scores_of(self, name: str) -> _Scores | None:
-        """Return the counts for a trait, or None if there are already too many traits."""
+        """Return the counts for a trait, creating them if necessary, or None if there are too many traits."""
         tally = self._traits.get(name)
         if tally is None and len(self._traits) < MAX_TRAITS:
             tally = self._traits[name] = _Scores()

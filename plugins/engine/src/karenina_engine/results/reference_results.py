@@ -141,10 +141,10 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Convert a result of the reference implementation to the values of a `VerificationResult`.
+    """Convert a result of the reference implementation to the values of a `VerificationResult`. Raises `TypeError` or
+    `AttributeError` if part of the result has the wrong type.
 
-    `names` contains the result of `_name_models` for each role. Raises `TypeError` or `AttributeError` if part of the
-    result has the wrong type.
+    `names` contains the result of `_name_models` for each role.
     """
     other: dict[str, Any] = {}
     outcome = _outcome(row)
@@ -186,8 +186,8 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section under our field names. Those without a counterpart are added to `other`, and empty
-    ones dropped.
+    """Return the values of a section under the field names of `model`. Those without a counterpart are added to
+    `other`, and empty ones dropped.
     """
     values: dict[str, Any] = {}
     for key, value in stored.items():

@@ -148,7 +148,7 @@ def _conversation_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def warn_about_left_out(reasons: Iterable[str]) -> None:
-    """Log how many answers an export of recordings leaves out, for each reason of `why_not_recorded`."""
+    """Log a warning if an export of recordings leaves out answers: how many, for each reason of `why_not_recorded`."""
     counts = Counter(reasons)
     if many := counts.total():
         named = ", ".join(f"{why}: {count}" for why, count in counts.items())

@@ -131,7 +131,7 @@ class LineReader:
         self.nameless = False
 
     def add_rows(self, line: bytes) -> None:
-        """Read the rows in a table line. Other lines and damaged rows are ignored."""
+        """Add the rows in a table line to the table. Other lines and damaged rows are ignored."""
         if line.startswith(TABLE_LINE):
             try:
                 self.add_table(from_json(line)["table"])
@@ -166,11 +166,11 @@ class LineReader:
             raise ResultFileError(f"{place} {_describe_invalid_json(str(error))}; {_REWRITE}") from error
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
-        """Add the values in a line's row to the values of the line, in place.
+        """Add the values in a line's row to `values`, the values of the line, in place, and return them. The line takes
+        precedence. Raises `ResultFileError`, with `place` in the message, if the row has a different number of stages.
 
         If the row is missing, these values are `UNKNOWN`, and `nameless` becomes True. Values of the wrong type are
-        left for the validation to report. Raises `ResultFileError`, with `place` in the message, if the row has a
-        different number of stages.
+        left for the validation to report.
         """
         stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))

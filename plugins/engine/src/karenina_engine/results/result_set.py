@@ -98,9 +98,7 @@ class VerificationResultSet:
 
     def table(self, name: str = "results") -> Table:
         """Return a table of the results, or of their fields, traits, excerpts or stages. Raises `ConfigError` for any
-        other `name`.
-
-        For the columns of these tables, see `karenina_engine.results.table_columns`.
+        other `name`. For the columns of these tables, see `karenina_engine.results.table_columns`.
         """
         return result_table(self.results, name)
 

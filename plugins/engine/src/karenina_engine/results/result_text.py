@@ -146,7 +146,9 @@ def select_results(results: Results, most: int) -> tuple[list[VerificationResult
 
 
 def set_html(results: Results, totals: Summarized) -> str:
-    """Return the summary and a table of at most `MAX_ROWS` results as HTML."""
+    """Return as HTML the summary and a table of all results, or of at most `MAX_ROWS` that are not correct if there are
+    more.
+    """
     shown, several = select_results(results, MAX_ROWS)
     groups = group_table(totals.summary())
     return render_html(

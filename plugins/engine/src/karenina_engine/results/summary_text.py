@@ -73,7 +73,8 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
     usage = results.usage()
     if usage.calls or usage.total_tokens:
         calls = quantity(usage.calls, "call")
-        yield "Tokens", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out, {calls}"
+        counts = f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else "not reported"
+        yield "Tokens", f"{counts}, {calls}"
     yield from _failure_rows(results.failures(), all_failures=all_failures)
     if len(summary.groups) > MAX_GROUPS:
         yield "", f"{len(summary.groups) - MAX_GROUPS} more groups of models, in `summary().groups` and --json"

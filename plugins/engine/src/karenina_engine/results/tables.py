@@ -45,10 +45,11 @@ class Table:
         return {column.name: [row[column.name] for row in rows] for column in self.columns}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return a pandas DataFrame with the types `string`, `Int64`, `Float64` and `boolean`, and times in UTC.
+        """Return a pandas DataFrame with the types `string`, `Int64`, `Float64` and `boolean`, and times in UTC. Raises
+        `LibraryMissing` if pandas is not installed.
 
         All of these types can represent missing values. Columns of type `texts` contain lists, and columns of type
-        `json` contain JSON text. Raises `LibraryMissing` if pandas is not installed.
+        `json` contain JSON text.
         """
         try:
             import pandas
@@ -109,10 +110,11 @@ class Table:
 
 
 def result_table(results: Iterable[VerificationResult], name: str = "results", only: Set[str] = frozenset()) -> Table:
-    """Return a table of results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`.
+    """Return a table of results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`. Raises `ConfigError`
+    for other names of tables.
 
     `only` contains the names of the columns; by default, the table has all of them. Each iteration over the rows reads
-    `results` again. Raises `ConfigError` for other names of tables.
+    `results` again.
     """
     table = _TABLES.get(name)
     if table is None:

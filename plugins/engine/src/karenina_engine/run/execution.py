@@ -186,8 +186,8 @@ def _has_running_loop() -> bool:
 
 @contextmanager
 def _program_kept_running() -> Iterator[None]:
-    """Convert exceptions that would end the program to `RunError`. A plugin may raise such an exception, for example by
-    calling `sys.exit`. If a signal or the user caused the exception, it propagates.
+    """Convert exceptions of the `with` block that would end the program to `RunError`. A plugin may raise one by
+    calling `sys.exit`, for example. If a signal or the user caused the exception, it propagates.
     """
     try:
         yield

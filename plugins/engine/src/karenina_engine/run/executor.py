@@ -155,7 +155,7 @@ class WorkerPool(ABC, Generic[W, R]):
             worker.cancel()
 
     def _tasks_of_worker(self) -> Iterator[W]:
-        """Yield the tasks for one worker. This ends early if there are too many workers."""
+        """Yield the pool's next tasks to one worker. This ends early if the pool is closed or has too many workers."""
         for task in self._tasks:
             yield task
             if self._closed or self._active > self.target_size():
@@ -193,7 +193,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
 
     async def work(self, tasks: Iterator[AnswerTask]) -> None:
         """Run the items of the given answers, one answer at a time, storing their results and passing them on. Items
-        with a stored result are not run.
+        with a stored result are not run, but their results are passed on too.
         """
         session = self._session
         for task in tasks:

@@ -42,6 +42,7 @@ class ItemRunner:
     def __init__(self, parts: RunParts, panel: Panel | None = None) -> None:
         self._parts = parts
         self._panel = panel
+        self._run_name = parts.config.core.run_name
         self._port_factory = PortFactory(parts)
 
     @property
@@ -84,7 +85,7 @@ class ItemRunner:
     async def _judge_all(
         self, task: AnswerTask, answer: State, judges: Sequence[int], answer_files: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Have the judges evaluate an answer concurrently, and yield their results as they arrive."""
+        """Have the judges evaluate an answer concurrently, and yield each judge's index and result as it arrives."""
         judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, answer_files)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):
@@ -138,16 +139,15 @@ class ItemRunner:
 
     def _item(self, task: AnswerTask, judge: ModelConfig | None, sources: tuple[SourceFolder, ...]) -> Item:
         """Return the item for an answer, or for an answer and its judge, whose result depends on `sources`."""
-        config = self._parts.config
         return Item(
             question=task.question,
             answering_model=task.answering_model,
             parsing_model=judge,
             replicate=task.replicate,
-            config=config,
+            config=self._parts.config,
             ports=self._port_factory,
             trust=self._parts.trust,
-            run_name=config.core.run_name,
+            run_name=self._run_name,
             order=task.order,
             sources=sources,
         )

@@ -45,7 +45,9 @@ def _find_sending(session: RunSession, journal: Journal, tasks: Sequence[AnswerT
     sending: list[AnswerTask] = []
 
     async def run() -> None:
-        """Run the answers one after another, without keeping results or files."""
+        """Run the answers one after another without making calls, and add those that would send attachments to
+        `sending`.
+        """
         with Journal.open(journal.path, replaying=True) as opened:
             replies = _SendingJournal(opened)
             results = ResumeState(replies, Fingerprints(session.config, session.parts.plugins, session.parts.trust))

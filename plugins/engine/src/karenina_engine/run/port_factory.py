@@ -99,7 +99,7 @@ def limit_calls(plugins: Plugins, concurrency: Concurrency, patience: float) -> 
     """
 
     def bounds(model: ModelConfig) -> Bounds:
-        """Return the bounds for a model. For a `ModelLabel`, its adapter is not asked."""
+        """Return the bounds for calls to a model. For a `ModelLabel`, those that its adapter declares are ignored."""
         declared = (
             find_adapter(plugins, model.interface).spec.concurrency if not isinstance(model, ModelLabel) else None
         )
@@ -156,9 +156,7 @@ class PortFactory:
 
     def answers_through_agent(self, model: ModelConfig, info: CallInfo) -> bool:
         """Return whether the answer comes from the agent port: for deep agents, for models with MCP servers (unless
-        their answers are recorded), and if the adapter requires it.
-
-        For a `ModelLabel`, it is read from the journal.
+        their answers are recorded), and if the adapter requires it. For a `ModelLabel`, it is read from the journal.
         """
         spec = self.spec(model)
         if (model.mcp_urls_dict and not spec.recorded) or spec.tier is AgentTier.DEEP_AGENT:
@@ -176,7 +174,7 @@ class PortFactory:
         return self.spec(model).recorded
 
     def instructions(self, task: str, interface: str) -> Sequence[str]:
-        """Return the instructions that plugins add to the prompt of `task`."""
+        """Return the instructions that plugins add to the prompt of `task` for models of `interface`."""
         key = (task, interface)
         if key not in self._instructions:
             self._instructions[key] = prompt_instructions(self.parts.plugins, task, interface)
@@ -188,7 +186,9 @@ class PortFactory:
         """
 
         async def request() -> LLMReply:
-            """Query the service once, within its time limit. Lone surrogates in its reply are replaced."""
+            """Query the service once, within its time limit, and return its reply, in which lone surrogates are
+            replaced.
+            """
             try:
                 limit = self.parts.config.core.request_timeout if seconds is None else seconds
                 return LLMReply(replace_surrogates(await call_service(ask, limit)), NO_USAGE)

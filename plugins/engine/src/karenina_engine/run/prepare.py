@@ -59,11 +59,12 @@ _MOST_COMPARED: Final = 100
 
 @contextmanager
 def open_run(request: RunRequest) -> Iterator[RunSession]:
-    """Check a request, and yield the session of its run, with its journal locked during the `with` block. Nothing is
-    run yet, and a run that fails a check leaves the journal as it is.
+    """Check a request, and yield the session of its run, with its journal locked. Nothing is run yet. If a check fails,
+    leaves the journal as it is and raises `RestrictedValues`, `PlanError`, `JournalError` or `ConfigError`.
 
-    Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
-    `JournalError` if the journal cannot be used, and `ConfigError` for other problems.
+    The journal is locked during the `with` block. Raises `RestrictedValues` if the benchmark needs the user's trust,
+    `PlanError` if a question has no valid plan, `JournalError` if the journal cannot be used, and `ConfigError` for
+    other problems.
     """
     from karenina_engine.journal.journal import Journal
 

@@ -302,8 +302,8 @@ class _LogCollector(logging.Handler):
 
 
 def _detach(parent: int, state: WorkerState) -> None:
-    """Detach a new process from its parent. This sets up its signals, excludes inherited objects from garbage
-    collection, and makes sure that the process is killed when the parent ends.
+    """Detach a new process from its parent: set up its signals, reseed `random`, exclude inherited objects from garbage
+    collection, and make sure that the process is killed when the parent ends.
     """
     import ctypes
 

@@ -220,9 +220,10 @@ class RunSession:
 
     async def results(self) -> AsyncGenerator[VerificationResult]:
         """Yield the result of every item, in the order in which the items end. To stop the run, close the generator.
+        Raises `JournalError` if the journal can no longer be written.
 
         With a journal, results are stored before they are yielded, and items that have a stored result are not run
-        again. Raises `JournalError` if the journal can no longer be written.
+        again.
         """
         async with aclosing(self.indexed_results()) as results:
             async for indexed in results:
@@ -335,10 +336,11 @@ class RunSession:
         return judges, stored
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Store an item's result in the journal, if there is one, and return the result with its index.
+        """Store an item's result in the journal, if there is one, and return the result with its index. Raises
+        `JournalError` if the journal cannot be written.
 
         `judge` is the index of the judge in `task.judges`. If the result cannot be stored, an error result takes its
-        place. Raises `JournalError` if the journal cannot be written.
+        place.
         """
         text = None
         if self.result_store is not None:

@@ -41,10 +41,11 @@ class Dataset:
     server: str = SERVER
 
     def rows(self) -> Iterator[SourceRow]:
-        """Request the split page by page, and yield its rows, at most `limit` if it is set.
+        """Request the split page by page, and yield its rows, at most `limit` if it is set. Raises `ConfigError` if the
+        server cannot be reached, or if the split does not exist or is too large.
 
-        Raises `ConfigError` if the server cannot be reached, if the split does not exist, if the rows exceed the file
-        size limit, or if there are more than `MOST_ROWS` rows and no limit is set.
+        A split is too large if its rows exceed the file size limit, or if there are more than `MOST_ROWS` rows and no
+        limit is set.
         """
         _check_server(self.server)
         subset, split = self._choose()
@@ -67,12 +68,12 @@ class Dataset:
             done += len(page["rows"])
 
     def _check_total(self, total: Any, split: str) -> int:
-        """Return the total number of rows in `split` as stated in a reply.
-
-        Raises `ConfigError` if it is missing, or if it is too large and no limit is set.
+        """Return the total number of rows in `split` as stated in a reply. Raises `ConfigError` if it is missing or too
+        large. More than `MOST_ROWS` rows are too many if no limit is set.
         """
         if not isinstance(total, int) or isinstance(total, bool) or total < 0:
-            raise ConfigError([f"the reply from {self.server} does not contain the total number of rows"])
+            what = f"the reply from {self.server} does not contain the total number of rows"
+            raise ConfigError([f"{what}; import a downloaded file instead"])
         if self.limit is None and total > MOST_ROWS:
             what = f"the split {split!r} of hf:{self.name} has {total:,} rows, more than {MOST_ROWS:,}"
             raise ConfigError([f"{what}; set --limit, or download the split and import the file"])
@@ -97,9 +98,8 @@ class Dataset:
         raise ConfigError([f"hf:{self.name} {what}. Choose one with --subset and --split; the splits are {names}"])
 
     def _get(self, path: str, query: Mapping[str, Any]) -> tuple[Any, int]:
-        """Request JSON, and return it with the size of the reply in bytes.
-
-        Raises `ConfigError` if the server cannot be reached, or if the reply is an error, too large, or not JSON.
+        """Request JSON, and return it with the size of the reply in bytes. Raises `ConfigError` if the server cannot be
+        reached, or if the reply is an error, too large, or not JSON.
         """
         url = f"{self.server.rstrip('/')}{path}?{urlencode(query, errors='replace', quote_via=quote)}"
         request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 - the scheme is checked
@@ -120,11 +120,13 @@ class Dataset:
             )
             raise ConfigError([f"cannot reach {self.server}: {reason}; {cure}"]) from error
         if len(data) > most:
-            raise ConfigError([f"a reply from {self.server} exceeds the file size limit"])
+            what = f"a reply from {self.server} exceeds the file size limit"
+            raise ConfigError([f"{what}; set --limit, or import a downloaded file instead"])
         try:
             return json.loads(data), len(data)
         except (ValueError, RecursionError) as error:
-            raise ConfigError([f"the reply from {self.server} is not JSON: {error}"]) from error
+            what = f"the reply from {self.server} is not JSON: {error}"
+            raise ConfigError([f"{what}; try again, or import a downloaded file instead"]) from error
 
     def _headers(self) -> dict[str, str]:
         """Return the headers of a request. The user's token is only sent to Hugging Face's own server."""
@@ -132,7 +134,7 @@ class Dataset:
         return {"User-Agent": "karenina", **({"Authorization": f"Bearer {token}"} if token else {})}
 
     def _explain(self, error: urllib.error.HTTPError) -> str:
-        """Explain an error status, with the server's reason if it gives one, and a fix."""
+        """Return a message for an error status, with the server's reason if it gives one, and a fix."""
         reason = ""
         try:
             reply = json.loads(error.read(10_000))

@@ -41,7 +41,7 @@ _OUTCOME: Final = "The conversation ends with this outcome: {}"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect DeepEval runs, and files that contain only goldens, test cases or ragas samples."""
+    """Return `Fit.YES` for DeepEval runs, and for files of only goldens, test cases or ragas samples, else `Fit.NO`."""
     document = head.document
     if isinstance(document, Mapping) and any(isinstance(document.get(key), list) for key in _RUN):
         return Fit.YES
@@ -80,9 +80,8 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    """Make the row for a case with keys in snake case. `model` is the model of its run.
-
-    The output is recorded together with the preceding tool calls. Metric scores are omitted.
+    """Make the row for a case with keys in snake case. `model` is the model of its run. The output is recorded together
+    with the preceding tool calls. Metric scores are omitted.
     """
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
@@ -101,9 +100,8 @@ def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
 
 
 def _with_tools(output: Any, tools: Any) -> Any:
-    """Turn an answer into a conversation that starts with its tool calls.
-
-    If there are no calls, or if the answer is not a string, it is returned unchanged.
+    """Turn an answer into a conversation that starts with its tool calls. If there are no calls, or if the answer is
+    not a string, it is returned unchanged.
     """
     calls = [tool for tool in _objects(tools) if isinstance(tool.get("name"), str)]
     if not calls or not isinstance(output, str):
@@ -121,10 +119,10 @@ def _with_tools(output: Any, tools: Any) -> Any:
 
 
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
-    """Make the row for a multi-turn case. Its question is the scenario, or else the first user message.
+    """Make the row for a multi-turn case. Its question is the scenario, or else the first user message. A golden that
+    was not simulated has no turns, so its row has a problem.
 
-    The conversation is only recorded if it ends with an answer. A golden that was not simulated has no turns, so its
-    row has a problem.
+    The conversation is only recorded if it ends with an answer.
     """
     turns = as_messages(case.get("turns"))
     if not is_conversation(turns):
@@ -145,10 +143,8 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
 
 
 def _sample(place: str, sample: Mapping[str, Any]) -> SourceRow:
-    """Make the row for a ragas sample.
-
-    For a multi-turn sample, the question is the first user message. The conversation is recorded if it ends with an
-    answer.
+    """Make the row for a ragas sample. For a multi-turn sample, the question is the first user message. The
+    conversation is recorded if it ends with an answer.
     """
     handled = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
     left_out = [name.replace("_", " ") for name in ("reference_tool_calls", "reference_topics") if sample.get(name)]
@@ -190,9 +186,8 @@ def _message(turn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _scale(rubrics: Any) -> dict[str, Any] | None:
-    """Make the trait for a ragas rubric, which has at least two keys such as `score1_description`.
-
-    Returns None for any other value.
+    """Make the trait for a ragas rubric, which has at least two keys such as `score1_description`. Returns None for any
+    other value.
     """
     levels = {
         int(match[1]): text

@@ -22,7 +22,7 @@ _CORRECT: Final = "correct"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect HELM scenario states and lists of HELM instances."""
+    """Return `Fit.YES` for HELM scenario states and lists of HELM instances, else `Fit.NO`."""
     document = head.document
     if isinstance(document, Mapping):
         return Fit.YES if isinstance(document.get(_STATES), list) and "adapter_spec" in document else Fit.NO
@@ -58,9 +58,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, state: Any, model: str | None) -> SourceRow:
-    """Make the row for a request, or for an instance without a request. `model` is the run's model.
-
-    The row has a problem if there is no valid instance, or if the instance contains only an image or audio.
+    """Make the row for a request, or for an instance without a request. `model` is the run's model. The row has a
+    problem if there is no valid instance, or if the instance contains only an image or audio.
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
@@ -105,9 +104,8 @@ def _text(reference: Mapping[str, Any]) -> str:
 
 
 def _choices(mapping: Any, texts: list[str], right: list[str]) -> list[str] | None:
-    """Return the options that the model was shown, in the order of their letters in `mapping`.
-
-    Without letters from A on, these are the texts of all references if exactly one of several is right, otherwise None.
+    """Return the options that the model was shown, in the order of their letters in `mapping`. Without letters from A
+    on, these are the texts of all references if exactly one of several is right, otherwise None.
     """
     letters = list(ascii_uppercase[: len(mapping)]) if isinstance(mapping, Mapping) else []
     if letters and list(mapping) == letters:
@@ -128,9 +126,8 @@ def _id(instance: Mapping[str, Any]) -> str | None:
 
 
 def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[str, Any]], str | None]:
-    """Return the answers to a request, or the reason why there are none.
-
-    The answers are from `model` or, if it is None, from the request's model.
+    """Return the answers to a request as recordings, and the reason if there are none (otherwise None). The recordings
+    name `model` as their model or, if it is None, the request's model.
     """
     if state.get("reference_index") is not None:
         return [], "the request scores a given reference and has no answer"

@@ -36,7 +36,7 @@ _UNUSED: Final = ("attachments", "events", "store")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect Inspect logs, as archives or JSON, and datasets of Inspect tasks."""
+    """Return `Fit.YES` for Inspect logs, as archives or JSON, and for datasets of Inspect tasks, else `Fit.NO`."""
     if head.start.startswith(_ZIP):
         with open_archive(head.path) as archive:
             return Fit.YES if any(_SAMPLE.fullmatch(name) for name in archive.names) or _headers(archive) else Fit.NO
@@ -63,9 +63,8 @@ def _headers(archive: Archive) -> list[str]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each sample or record.
-
-    Raises `BenchmarkFileError` if a log has no samples, or if the file is neither a log nor a dataset.
+    """Yield a row for each sample or record. Raises `BenchmarkFileError` if a log has no samples, or if the file is
+    neither a log nor a dataset.
     """
     if FileHead(path).start.startswith(_ZIP):
         yield from _archived(path)
@@ -121,9 +120,8 @@ def _dataset_row(place: str, record: Any) -> SourceRow:
 
 
 def _archived(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each sample in an archive. If a sample cannot be read, its row has a problem.
-
-    Raises `BenchmarkFileError` if there are no samples, or if their parts exceed the size limit.
+    """Yield a row for each sample in an archive. If a sample cannot be read, its row has a problem. Raises
+    `BenchmarkFileError` if there are no samples, or if their parts exceed the size limit.
     """
     with open_archive(path) as archive:
         head: Any = {}
@@ -158,9 +156,8 @@ def _read_parts(
     parts: Mapping[tuple[str, str], list[tuple[int, str]]],
     references: _References,
 ) -> dict[str, Any]:
-    """Read the parts of a sample that are in separate files in its folder.
-
-    Messages and metadata in the sample itself take precedence.
+    """Return the parts of a sample that are in separate files in `folder`: attachments, messages and metadata. Messages
+    and metadata in the sample itself take precedence.
     """
     values: dict[str, Any] = {}
     path = references.path
@@ -177,9 +174,8 @@ def _read_parts(
 
 
 def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) -> dict[int, Any]:
-    """Read the items in several files, and return them by position. Files that are not lists are skipped.
-
-    `chunks` contains the position of the first item and the name of each file.
+    """Read the items in several files, and return them by position. Files that are not lists are skipped. `chunks`
+    contains the position of the first item and the name of each file.
     """
     by_position: dict[int, Any] = {}
     for start, name in chunks:
@@ -189,9 +185,8 @@ def _read_sequence(archive: Archive, chunks: list[tuple[int, str]], path: Path) 
 
 
 def _positions(ranges: Any, count: int) -> Iterator[int]:
-    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`, excluding the end of each range.
-
-    Only positions below `count` are yielded, and at most `_MOST_MESSAGES` of them.
+    """Yield the positions in ranges such as `[[0, 2], [5, 6]]`, excluding the end of each range. Only positions below
+    `count` are yielded, and at most `_MOST_MESSAGES` of them.
     """
     left = _MOST_MESSAGES
     for bounds in ranges if isinstance(ranges, list) else ():
@@ -226,9 +221,8 @@ class _TooLarge(BenchmarkFileError):
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
-    """Make the row for a sample, with references replaced by texts. `about` is the log's `eval`.
-
-    If the sample is not an object, the row has a problem.
+    """Make the row for a sample, with references replaced by texts. `about` is the log's `eval`. If the sample is not
+    an object, the row has a problem.
     """
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")
@@ -243,9 +237,8 @@ def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: 
 
 
 def _attach(value: Any, attachments: Mapping[str, Any], place: str, references: _References) -> Any:
-    """Replace references with the long texts, which are stored separately in logs.
-
-    References to unknown texts are kept. Raises `BenchmarkFileError` if the size limit is exceeded.
+    """Return a value in which references are replaced by the texts in `attachments`. References to unknown texts are
+    kept. Raises `BenchmarkFileError` if the size limit is exceeded.
     """
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return references.count(place, attachments.get(value.removeprefix(_ATTACHMENT), value))

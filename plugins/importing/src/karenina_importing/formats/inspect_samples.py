@@ -35,9 +35,8 @@ _CHOICES: Final = (
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Make the row for a sample. `about` is the log's `eval`, or None in a dataset.
-
-    Metadata that is too long is omitted. The row's notes start with `notes`.
+    """Make the row for a sample. `about` is the log's `eval`, or None in a dataset. Metadata that is too long is
+    omitted. The row's notes start with `notes`.
     """
     files: dict[str, bytes] = {}
     sample = {**sample, "input": take_media(sample.get("input"), files)}
@@ -94,9 +93,8 @@ def dataset_row(place: str, record: Mapping[str, Any]) -> SourceRow:
 
 
 def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the input of a sample, together with other text from the user before the first answer.
-
-    If the input is not a string, it is returned unchanged.
+    """Return the input of a sample, together with other text from the user before the first answer. If the input is not
+    a string, it is returned unchanged.
     """
     if not isinstance(question, str):
         return question
@@ -115,9 +113,8 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation of a sample, or None if it is just a question and an answer.
-
-    If the last message is not an answer that contains the log's final answer, `completion`, it is appended.
+    """Return the conversation of a sample, or None if it is just a question and an answer. If the last message is not
+    an answer that contains the log's final answer, `completion`, it is appended.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -155,7 +152,7 @@ def _text(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Convert the scorers of a sample to fields and traits, and return the names of omitted scorers.
+    """Convert the scorers of a sample. Returns a field or None, the traits, and the names of omitted scorers.
 
     `about` is the log's `eval`. There is a field for the correct option or for the scorer `includes`. Scorers that
     compare the answer with the target do not need a field.

@@ -33,7 +33,7 @@ _EXPECTED: Final = ("expectedOutput", "expected_output")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect files that contain only dataset items, or only traces or observations."""
+    """Return `Fit.YES` if a file contains only dataset items, or only traces or observations, else `Fit.NO`."""
     records = objects(head, *_LISTS)
     if not records or not all(isinstance(record, Mapping) and "input" in record for record in records):
         return Fit.NO

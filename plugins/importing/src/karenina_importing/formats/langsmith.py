@@ -30,7 +30,7 @@ _KEPT: Final = ("split", "dataset_id", "metadata")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether all records in a file are examples or runs."""
+    """Return `Fit.YES` if all records in a file have inputs and some are examples or runs, else `Fit.NO`."""
     records = objects(head, *_LISTS)
     fits = records and all(
         isinstance(record, Mapping) and isinstance(record.get("inputs"), Mapping) for record in records
@@ -67,9 +67,8 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
 
 
 def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a run's answer with its label, and the names of the omitted parts.
-
-    There is no answer if the run failed or its output is empty.
+    """Return a run's answer with its label, as a list of one recording, and the names of the omitted parts. The list is
+    empty if the run failed or its output is empty.
     """
     response, more = answered(run.get("outputs"))
     left = [f"output {name!r:.40}" for name in more]

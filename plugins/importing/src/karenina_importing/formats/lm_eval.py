@@ -72,16 +72,15 @@ def _are_labelled(targets: Sequence[Any]) -> bool:
 
 
 def _items(target: str) -> list[str] | None:
-    """Return the distinct labelled strings in a target, or None if it contains any other text.
-
-    An empty target gives an empty list.
+    """Return the distinct labelled strings in a target, or None if it contains any other text. An empty target gives an
+    empty list.
     """
     parts = [part.strip() for part in target.split(_MARK) if part.strip()]
     return list(dict.fromkeys(parts)) if all(map(_LABELLED.fullmatch, parts)) else None
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
-    """Declare the field for a list of labelled strings, all of which must be found."""
+    """Return the field for a list of labelled strings, all of which must be found, under its name."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},

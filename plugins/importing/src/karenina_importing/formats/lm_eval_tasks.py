@@ -38,7 +38,7 @@ _RUN_IT: Final = "run the task with --log_samples and import the samples"
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether the start of a YAML file has the key `task` and another key of tasks."""
+    """Return `Fit.YES` if the start of a YAML file has the key `task` and another key of tasks, else `Fit.NO`."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     keys = set(_KEYS.findall(head.text()))
@@ -56,10 +56,10 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Read a task and the tasks that it includes. The task's own keys override included ones.
+    """Read a task and the tasks that it includes. The task's own keys override included ones. Raises
+    `BenchmarkFileError` if a file is not a task, or if an included file is missing or nested too deeply.
 
-    `depth` is the number of nested includes so far. Raises `BenchmarkFileError` if a file is not a task, or if an
-    included file is missing or nested too deeply.
+    `depth` is the number of nested includes so far.
     """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
@@ -82,9 +82,8 @@ def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
 
 
 def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
-    """Return the files with a task's documents, preferably those of the test split.
-
-    Raises `BenchmarkFileError` if they are not local files in the task's folder.
+    """Return the files with a task's documents, preferably those of the test split. Raises `BenchmarkFileError` if they
+    are not local files in the task's folder.
     """
     name, arguments = task.get("dataset_path"), task.get("dataset_kwargs")
     for key in ("custom_dataset", "dataset_path", "dataset_kwargs"):
@@ -162,10 +161,10 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
-    """Make the row for a document, with the task's rules for question, target and options filled in.
+    """Make the row for a document, with the task's rules for question, target and options filled in. If the options
+    cannot be filled in, or if the target is not one of them, the row has a problem.
 
-    The question and the target are omitted if they cannot be filled in. If the options cannot be filled in, or if the
-    target is not one of them, the row has a problem.
+    The question and the target are omitted if they cannot be filled in.
     """
     values: dict[str, Any] = {**document, "doc": document}
     left_out = []
@@ -197,10 +196,8 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
 
 
 def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
-    """Evaluate a rule for a document. A rule is a column, a list, or a template.
-
-    None and numbers are returned unchanged. Raises `NotFilled` if only a program can evaluate the rule, or if a value
-    is missing.
+    """Evaluate a rule for a document. A rule is a column, a list, or a template. None and numbers are returned
+    unchanged. Raises `NotFilled` if only a program can evaluate the rule, or if a value is missing.
     """
     if rule is None or isinstance(rule, int):
         return rule

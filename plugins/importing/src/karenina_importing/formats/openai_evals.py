@@ -109,7 +109,7 @@ _GRADED: Final = {"fact": "factuality", "closedqa": "model-graded-closedqa"}
 
 
 def _detect_registry(head: FileHead) -> Fit:
-    """Detect YAML files that contain an eval with an OpenAI Evals class."""
+    """Return `Fit.YES` for YAML files that contain an eval with an OpenAI Evals class, else `Fit.NO`."""
     if head.path.suffix.lower() not in YAML:
         return Fit.NO
     text = head.text()
@@ -117,10 +117,8 @@ def _detect_registry(head: FileHead) -> Fit:
 
 
 def _registry_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of the sample files that a registry file refers to.
-
-    If several evals share a file, it is only imported for the first. Raises `BenchmarkFileError` if there is no eval,
-    or if a sample file is missing.
+    """Yield the rows of the sample files that a registry file refers to. If several evals share a file, it is only
+    imported for the first. Raises `BenchmarkFileError` if there is no eval, or if a sample file is missing.
     """
     registry = read_document(path).value
     evals = {
@@ -163,9 +161,8 @@ def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return the sample file of an eval, in the folder of the registry file or in `data` next to or above it.
-
-    Raises `BenchmarkFileError` if the eval does not name one, or if the file is missing.
+    """Return the sample file of an eval, in the folder of the registry file or in `data` next to or above it. Raises
+    `BenchmarkFileError` if the eval does not name one, or if the file is missing.
     """
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):
@@ -184,9 +181,8 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
-    """Make the row for a sample of an eval of class `kind`.
-
-    If the sample has no `ideal`, the row has a problem, unless the eval is graded by the spec `closedqa`.
+    """Make the row for a sample of an eval of class `kind`. If the sample has no `ideal`, the row has a problem, unless
+    the eval is graded by the spec `closedqa`.
     """
     ideal = sample.get("ideal")
     assertion: dict[str, Any] | None = None

@@ -30,7 +30,7 @@ _TYPES: Final = {str: "str", bool: "bool", int: "int", float: "float"}
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return whether a file has a list of cases with inputs."""
+    """Return `Fit.YES` if a file has a list of cases with inputs, else `Fit.NO`."""
     if head.path.suffix.lower() in YAML:
         text = head.text()
         return Fit.YES if _CASES.search(text) and _INPUTS.search(text) else Fit.NO
@@ -60,9 +60,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Make the row for a case. `shared` contains the evaluators for the whole dataset.
-
-    If the case has no inputs, the row has a problem.
+    """Make the row for a case. `shared` contains the evaluators for the whole dataset. If the case has no inputs, the
+    row has a problem.
     """
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
@@ -87,9 +86,8 @@ def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
 
 
 def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and arguments of each evaluator, with the name "without a name" if it cannot be read.
-
-    An evaluator is written as a name, as `{name: arguments}`, or as an object with a key `name`.
+    """Yield the name and arguments of each evaluator, with the name "without a name" if it cannot be read. An evaluator
+    is written as a name, as `{name: arguments}`, or as an object with a key `name`.
     """
     for evaluator in listed if isinstance(listed, list) else ():
         if isinstance(evaluator, str):
@@ -114,9 +112,8 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Convert evaluators to the keys of a question, and return them with the evaluators that are left out.
-
-    If `EqualsExpected` compares an object, each of its values becomes a field if possible.
+    """Convert evaluators to the keys of a question, and return them with the evaluators that are left out. If
+    `EqualsExpected` compares an object, each of its values becomes a field if possible.
     """
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:
@@ -142,9 +139,8 @@ def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tup
 
 
 def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
-    """Declare a field for each string, number or boolean in an expected object.
-
-    Empty strings, and values whose keys are not valid names, are skipped.
+    """Return a field for each string, number or boolean in an expected object, by its key. Empty strings, and values
+    whose keys are not valid names, are skipped.
     """
     return {
         str(key): {
@@ -159,9 +155,8 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Convert an evaluator to a promptfoo assertion, or return None if there is no equivalent.
-
-    `expected` is the case's expected output.
+    """Convert an evaluator to a promptfoo assertion, or return None if there is no equivalent. `expected` is the case's
+    expected output.
     """
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}

@@ -44,10 +44,11 @@ def asked(value: Any) -> Any:
 
 
 def answered(value: Any) -> tuple[Any, list[str]]:
-    """Return the answer in an output, and the names of the values that are left out.
+    """Return the answer in an output, and the names of the values that are left out. An output that is not an object is
+    returned unchanged.
 
     If there are only `messages`, the answer is the content of the last one. An object without an answer becomes JSON,
-    and an empty object becomes None. Any other value is returned unchanged.
+    and an empty object becomes None.
     """
     if not isinstance(value, Mapping):
         return value, []
@@ -134,9 +135,8 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield each object in a file, found as in `objects`, as a row. A single object is one row.
-
-    If an item is not an object, its row has a problem. Raises `BenchmarkFileError` if the file cannot be read.
+    """Yield each object in a file, found as in `objects`, as a row. A single object is one row. If an item is not an
+    object, its row has a problem. Raises `BenchmarkFileError` if the file cannot be read.
     """
     head = FileHead(path)
     document = head.document

@@ -53,7 +53,7 @@ def _classes(features: list[Any]) -> dict[str, list[Any]]:
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect rows. The result is `YES` for a page of the dataset server, and `MAYBE` for any other table."""
+    """Return `Fit.YES` for a page of the dataset server, `Fit.MAYBE` for any other table of rows, else `Fit.NO`."""
     if is_page(head.document):
         return Fit.YES
     if head.start.startswith(_PARQUET) or head.path.suffix.lower() in TABLES:
@@ -85,10 +85,11 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file: the rows at the path `rows` in JSON, or the rows in a sheet of a workbook.
+    """Yield the rows of a file: the rows at the path `rows` in JSON, or the rows in a sheet of a workbook. Raises
+    `BenchmarkFileError` if the file cannot be read or has no header.
 
     All arguments except `path` are detected if they are None. Empty rows in tables are skipped, and rows that are too
-    short have a problem. Raises `BenchmarkFileError` if the file cannot be read or has no header.
+    short have a problem.
     """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
@@ -117,7 +118,9 @@ def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | No
 
 
 def _suffix_of(head: FileHead) -> str:
-    """Return the suffix that fits the contents of a file, whatever its name is."""
+    """Return the suffix under which to read a file: that of its name if it is a table's, or else one that fits its
+    contents. Parquet is always recognized by its contents.
+    """
     suffix = head.path.suffix.lower()
     if head.start.startswith(_PARQUET):
         return ".parquet"
@@ -133,10 +136,10 @@ def _suffix_of(head: FileHead) -> str:
 
 
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
-    """Complete a mapping with the columns of a table, and return it with notes for the user.
+    """Return a mapping completed with a table's columns, or unchanged without a question column, and notes for the
+    user. Raises `ConfigError` if the correct options of multiple-choice questions cannot be found.
 
-    Names mapped to an empty path stay unmapped. If no column contains the question, the mapping is returned unchanged.
-    Raises `ConfigError` if the correct options of multiple-choice questions cannot be found.
+    Names mapped to an empty path stay unmapped.
     """
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))
@@ -186,10 +189,8 @@ def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[st
 
 
 def _paths(table: QuestionRows, values: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """Return the path of each name that a column of the table gives, from the roles of the columns.
-
-    If all correct answers in `values` are objects that have the same key for answers, such as aliases, the path
-    includes this key.
+    """Return the path of each name that a column of the table gives, from the roles of the columns. If all correct
+    answers in `values` are objects that have the same key for answers, such as aliases, the path includes this key.
     """
     roles = table.roles
     question = roles.columns[QUESTION]

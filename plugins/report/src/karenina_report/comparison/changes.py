@@ -51,10 +51,8 @@ def _change(
     metrics: Mapping[str, tuple[float | None, float | None]],
     rules: Rules,
 ) -> Change:
-    """Describe the change in one question. One of the runs may have no results for it.
-
-    `metrics` maps each metric that differs to its mean in both runs. If it has a pass rate for both, the question
-    flipped.
+    """Describe the change in one question. One of the runs may have no results for it. `metrics` maps each metric that
+    differs to its mean in both runs. If it has a pass rate for both, the question flipped.
     """
     a, b = metrics.get(RATE, (None, None))
     fields = dict(_fields(ours, theirs))

@@ -261,11 +261,11 @@ class Comparison(SectionsView, ReportModel):
         return {run.label: of_model.get(run.model) if run.source in by_model else base for run in after}
 
     def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
-        """Return a copy of the comparison with only the selected `changes`.
+        """Return a copy of the comparison with only the selected `changes`. Raises `ConfigError` for a keyword that no
+        changed question has.
 
         `direction` selects flips to a `worse` or `better` verdict in the second run of a pair. `keywords` selects
-        questions with at least one of the given keywords. Raises `ConfigError` for a keyword that no changed question
-        has.
+        questions with at least one of the given keywords.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
@@ -288,12 +288,12 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the conditions and intervals of the pass rate difference `other` minus `label`.
+        """Return the intervals of the pass rate of `other` minus that of `label`, each with the condition that it is
+        for. Returns an empty list if the runs are not compared or no question has a verdict in both.
 
         The first interval is over all results, and its condition is empty. If there are several judges, each has an
         interval. Another one counts undecided results as wrong in `other` and as correct in `label`. Conditions are
-        phrases for messages. An interval is None if there are fewer than two units. The list is empty if the runs are
-        not compared or no question has a verdict in both.
+        phrases for messages. An interval is None if there are fewer than two units.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

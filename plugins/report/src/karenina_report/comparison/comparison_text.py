@@ -64,17 +64,21 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
         ["Items", *(f"{run.summary.items:,}" for run in runs)],
         ["Not judged", *(f"{run.summary.not_judged:,}" for run in runs)],
         ["Calls", *(f"{run.calls:,}" for run in runs)],
-        ["Tokens in", *(f"{run.input_tokens:,}" for run in runs)],
-        ["Tokens out", *(f"{run.output_tokens:,}" for run in runs)],
+        ["Tokens in", *(_tokens(run, run.input_tokens) for run in runs)],
+        ["Tokens out", *(_tokens(run, run.output_tokens) for run in runs)],
         ["Seconds per item", *(f"{run.seconds / run.summary.items:.2f}" for run in runs)],
         ["Cost", *(_cost(run) for run in runs)],
     ]
 
 
-def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
-    """Yield a row of pass rates, or one per judge if there are several judges.
+def _tokens(run: ComparedRun, count: int) -> str:
+    """Return the count as text, or "-" if the run has calls, but no server reported their tokens."""
+    return f"{count:,}" if run.input_tokens or run.output_tokens or not run.calls else "-"
 
-    With `undecided`, a second row shows the pass rates with undecided results counted as wrong.
+
+def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:
+    """Yield a row of pass rates, or one per judge if there are several judges. With `undecided`, a second row shows the
+    pass rates with undecided results counted as wrong.
     """
     several = any(len(run.summary.groups) > 1 for run in runs)
     judges = dict.fromkeys(group.judge for run in runs for group in run.summary.groups) if several else [None]
@@ -171,9 +175,8 @@ def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
 
 
 def _difference_text(difference: Difference) -> str:
-    """Return the difference with its interval, which is called rough if there are fewer than 20 units.
-
-    With a single unit, the text says that there is no interval.
+    """Return the difference with its interval, which is called rough if there are fewer than 20 units. With a single
+    unit, the text says that there is no interval.
     """
     if difference.low is None:
         unit = "question" if difference.questions == 1 else "unit"
@@ -218,7 +221,7 @@ def _flips_text(difference: Difference, pair: Pair) -> str:
 
 
 def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
-    """Compare how often each run is undecided, and give pass rates with undecided results counted as wrong."""
+    """Return a text on how often each run is undecided, and on pass rates with undecided results counted as wrong."""
     lower = ", ".join(
         f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
         + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")
@@ -246,7 +249,6 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
 
 def _power_text(difference: Difference) -> str:
     """Describe the smallest difference that can be found and the number of questions that others need.
-
     `difference.power` must be set.
     """
     power = difference.power
@@ -268,7 +270,7 @@ def _group_interval(group: Group) -> str:
 
 
 def _changed_text(pair: Pair) -> str:
-    """Name the questions that were skipped because they changed, and explain how to compare them anyway."""
+    """Return a text that names the questions skipped because they changed, and explains how to compare them anyway."""
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
@@ -302,10 +304,7 @@ def _metric_row(difference: Difference) -> list[str]:
 
 
 def _change_sections(pair: Pair, most: int) -> Iterator[Section]:
-    """Yield a section for each kind of change, with up to `most` questions each.
-
-    If `most` is 0, there are no sections.
-    """
+    """Yield a section for each kind of change, with up to `most` questions each. There are none if `most` is 0."""
     for title, changes in (
         (f"Flips, {pair.a} -> {pair.b}", pair.flips),
         ("To and from undecided", [changed for changed in pair.changes if changed.undecided and not changed.flipped]),
@@ -348,9 +347,8 @@ def _values_text(values: FieldValues) -> str:
 
 
 def _extracted_text(counts: Mapping[str, int]) -> str:
-    """Return up to 5 extracted values, or `not extracted` if there are none.
-
-    If there are several values, each is followed by its number of results.
+    """Return up to 5 extracted values, or `not extracted` if there are none. If there are several values, each is
+    followed by its number of results.
     """
     several = len(counts) > 1
     shown = [
@@ -375,7 +373,7 @@ def _outcomes(counts: object) -> str:
 
 
 def _several_pairs_text(comparison: Comparison) -> str:
-    """Explain how the p values are adjusted for several pairs."""
+    """Return a text that explains how the p values are adjusted for several pairs."""
     which = f"each run against {comparison.baseline}" if comparison.baseline is not None else "all pairs"
     return (
         f"p values for all pairs are adjusted for {len(comparison.pairs)} comparisons ({which}), separately for each "

@@ -136,10 +136,8 @@ def estimate_difference(
     *,
     same_answers: bool = False,
 ) -> Difference | None:
-    """Estimate the difference A minus B in a metric, or return None if no question has a value in both runs.
-
-    `unit_of` returns a question's statistical unit. Set `same_answers` if replicates are paired; this only affects the
-    power.
+    """Estimate the difference A minus B in a metric, or return None if no question has a value in both runs. `unit_of`
+    returns a question's statistical unit. Set `same_answers` if replicates are paired; this only affects the power.
     """
     means = [
         (question, a, b)
@@ -195,10 +193,11 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds of the difference with missing values set to 0 or 1, or None if no values are missing.
+    """Return the bounds of the difference with missing values set to 0 or 1, or None if no values are missing. Also
+    returns None if no question has results in both runs.
 
     In the lower bound, missing values are 0 in the first run and 1 in the other one. `total` is the sum of the
-    differences, whose sign the bounds are compared with. Also returns None if no question has results in both runs.
+    differences, whose sign the bounds are compared with.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]
@@ -218,10 +217,8 @@ def _power(
     *,
     same_answers: bool,
 ) -> Power | None:
-    """Return the power of a comparison, or None without a standard error.
-
-    `differences` contains the difference of each question, and `flipping` is the share of questions that flipped. For
-    `same_answers`, see `estimate_difference`.
+    """Return the power of a comparison, or None without a standard error. `differences` contains the difference of each
+    question, and `flipping` is the share of questions that flipped. For `same_answers`, see `estimate_difference`.
     """
     if error is None:
         return None
@@ -237,9 +234,8 @@ def _power(
 
 
 def _within(both: Sequence[PairedQuestion], differences: Sequence[float], *, same_answers: bool) -> float | None:
-    """Return the share of the differences' variance that comes from replicates, or None if it cannot be estimated.
-
-    Set `same_answers` if replicates are paired. It cannot be estimated without replicates.
+    """Return the share of the differences' variance that comes from replicates, or None if it cannot be estimated. Set
+    `same_answers` if replicates are paired. It cannot be estimated without replicates.
     """
     noises = [noise for question in both if (noise := _noise(question, same_answers=same_answers)) is not None]
     return within_question_share(noises, differences) if noises else None

@@ -57,10 +57,11 @@ class Pairing:
 
 
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
-    """Pair the questions, judges and answers of two runs that can be compared.
+    """Pair the questions, judges and answers of two runs that can be compared. Raises `ConfigError` if nothing can be
+    compared.
 
     With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth,
-    text and attachments may differ. Raises `ConfigError` if nothing can be compared.
+    text and attachments may differ.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -112,9 +113,8 @@ def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
 
 
 def _shares_of_undecided(results: Results) -> dict[str, Fraction]:
-    """Return how often undecided results have each combination of values (see `_values`).
-
-    The numbers are shares of all results that have a verdict or are undecided.
+    """Return how often undecided results have each combination of values (see `_values`). The numbers are shares of all
+    results that have a verdict or are undecided.
     """
     total = sum(result.outcome.has_verdict or _is_undecided(result) for result in results)
     counts = Counter(_values(result) for result in results if _is_undecided(result))
@@ -126,9 +126,8 @@ def _is_undecided(result: VerificationResult) -> bool:
 
 
 def _decided(result: VerificationResult, right: Collection[str]) -> VerificationResult:
-    """Decide an undecided result: correct if its values are in `right`, otherwise wrong.
-
-    Other results are returned unchanged.
+    """Decide an undecided result: correct if its values are in `right`, otherwise wrong. Other results are returned
+    unchanged.
     """
     if not _is_undecided(result):
         return result
@@ -136,10 +135,8 @@ def _decided(result: VerificationResult, right: Collection[str]) -> Verification
 
 
 def _values(result: VerificationResult) -> str:
-    """Return the values that determine the verdict of an undecided result, as JSON.
-
-    They are the extracted values, the known values and the field results. The whole response is added unless all
-    undecided fields were extracted.
+    """Return the values that determine the verdict of an undecided result, as JSON. They are the extracted values, the
+    known values and the field results. The whole response is added unless all undecided fields were extracted.
     """
     template = result.template
     undecided, extracted = result.undecided_fields(), template.parsed_llm_response or {}
@@ -150,7 +147,7 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
-    """Group the results by question id, normalized to NFC."""
+    """Return the results by question id, normalized to NFC."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
         grouped[compose(result.question_id)].append(result)
@@ -158,10 +155,10 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set the judges to compare: those with the same prompts in both runs, or all judges with `any_judge`.
+    """Set the judges to compare: those with the same prompts in both runs, or all judges with `any_judge`. Raises
+    `ConfigError` if the runs have no judge in common, or if the instructions added to the judges' prompts differ.
 
-    Other judges are named in the pairing's notes. Raises `ConfigError` if the runs have no judge in common, or if the
-    instructions added to the judges' prompts differ.
+    Other judges are named in the pairing's notes.
     """
     ours, theirs = (_prompts(run.results, pairing.judge_name) for run in (a, b))
     if any_judge:
@@ -258,9 +255,8 @@ _FACTS: Final[Mapping[str, Callable[[VerificationResult], Hashable]]] = {
 
 
 def _differing(ours: Results, theirs: Results) -> list[str]:
-    """Return the parts of a question that differ: "question", "template", "truth" or "attachments".
-
-    A part is only compared if both runs recorded it.
+    """Return the parts of a question that differ: "question", "template", "truth" or "attachments". A part is only
+    compared if both runs recorded it.
     """
     differing = []
     for name, fact in _FACTS.items():
@@ -279,9 +275,8 @@ def _frozen(value: object) -> str | None:
 
 
 def _same_answers(questions: Iterable[tuple[Results, Results]]) -> bool:
-    """Return whether all answers to the same question and replicate are equal in both runs, and not all empty.
-
-    Returns False if the runs share no replicate.
+    """Return whether all answers to the same question and replicate are equal in both runs, and not all empty. Returns
+    False if the runs share no replicate.
     """
     some = False
     for ours, theirs in questions:

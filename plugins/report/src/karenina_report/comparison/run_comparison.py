@@ -47,7 +47,8 @@ def compare(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs from result files, journals, or results in memory. Differences are A minus B.
+    """Compare runs from result files, journals, or results in memory. Differences are A minus B. Raises `ConfigError`
+    if they cannot be compared, and `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read.
 
     A run is the results of one answering model, so a source with several models is split. Use `model` to select one
     model by its id. All pairs are compared, unless a `baseline` is given as an index from 0, a label, a name or a path.
@@ -58,9 +59,8 @@ def compare(
     that was run. With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template,
     ground truth and text may differ.
 
-    Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a
-    baseline, column or trait is unknown, or if the runs cannot be compared, for example because they have no judge or
-    template in common.
+    Runs cannot be compared if, for example, they have no judge or template in common. `ConfigError` is also raised if a
+    baseline, column or trait is unknown.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -100,10 +100,10 @@ def compare_runs(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs that have already been read. See `compare` for the options.
+    """Compare runs that have already been read. See `compare` for the options. Raises `ConfigError` for fewer than two
+    runs, for an unknown baseline, column or trait, and for runs that cannot be compared.
 
-    `questions` contains the benchmark's columns and trait scales, and `rules` its field rules. Raises `ConfigError` for
-    fewer than two runs, for an unknown baseline, column or trait, and for runs that cannot be compared.
+    `questions` contains the benchmark's columns and trait scales, and `rules` its field rules.
     """
     if len(runs) < 2:
         raise ConfigError(
@@ -151,10 +151,8 @@ def run_label(number: int) -> str:
 
 
 def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[str]) -> int | None:
-    """Return the index of the baseline, or None if `baseline` is None.
-
-    A string is a run's path, label or name. Raises `ConfigError` if there is no such run, or if the string matches
-    several.
+    """Return the index of the baseline, or None if `baseline` is None. A string is a run's path, label or name. Raises
+    `ConfigError` if there is no such run, or if the string matches several.
     """
     if baseline is None:
         return None
@@ -240,7 +238,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _share_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs' shares of undecided results differ, and one for faults of simulated users.
+    """Return a warning if the runs' shares of undecided results differ, and one if those of user faults differ.
 
     Such results are not part of any pass rate, so a model that causes more of them may look better than it is.
     """
@@ -278,9 +276,8 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
 
 
 def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
-    """Compare the questions with each value of the column `by`, sorted by value.
-
-    Values without a question that has a verdict in both runs are skipped. Raises `ConfigError` for an unknown column.
+    """Compare the questions with each value of the column `by`, sorted by value. Values without a question that has a
+    verdict in both runs are skipped. Raises `ConfigError` for an unknown column.
     """
     values = find_column(
         by, [result for pair in pairing.questions.values() for side in pair for result in side], questions
@@ -298,9 +295,8 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
-    """Return the pass rates of a group, or None if no question has a verdict in both runs.
-
-    A group of fewer than `LEAST_OF_A_GROUP` questions gets no interval.
+    """Return the pass rates of a group, or None if no question has a verdict in both runs. A group of fewer than
+    `LEAST_OF_A_GROUP` questions gets no interval.
     """
     difference = estimate_difference(main, questions, units.of)
     if difference is None:

@@ -58,7 +58,7 @@ def weight_effect(weights: Sequence[float]) -> float:
 def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
-    """Return Cohen's kappa for two raters, or None if a rater always gave the same rating.
+    """Return Cohen's kappa for two raters with its 95% interval, or None if a rater always gave the same rating.
 
     `units` contains each item's statistical unit. `weights` are sampling weights, for items drawn with unequal
     probabilities. The interval uses the large-sample variance of the table at its effective size, with 1/2 added to
@@ -153,7 +153,7 @@ def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> K
 def _sums(
     items: Sequence[tuple[Hashable, Ratings]], measure: Callable[[Counter[Hashable]], float]
 ) -> tuple[list[float], list[list[int]]]:
-    """Sum the measure over each unit's items, and count each unit's ratings per class."""
+    """Return the sum of the measure over each unit's items, and the number of each unit's ratings per class."""
     classes = list(dict.fromkeys(rating for _, ratings in items for rating in ratings))
     measured: dict[Hashable, float] = {}
     counted: dict[Hashable, Counter[Hashable]] = {}
@@ -167,11 +167,11 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units.
+    """Return a coefficient with a percentile interval from a bootstrap over units. Returns None if there is only one
+    class.
 
     `measured` and `counted` come from `_sums`, and `coefficient` computes coefficients from their totals. There is no
     interval if the rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
-    Returns None if there is only one class.
     """
     import numpy as np
 

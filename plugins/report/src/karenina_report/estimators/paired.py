@@ -23,9 +23,8 @@ _TINY: Final = 1e-300
 
 @lru_cache(maxsize=1024)
 def t_quantile(degrees: float, level: float = 0.95) -> float:
-    """Return the t for which the interval from -t to t has the probability `level`.
-
-    Raises `ValueError` if `degrees` is not positive or `level` is not between 0 and 1.
+    """Return the t for which the interval from -t to t has the probability `level`. Raises `ValueError` if `degrees` is
+    not positive or `level` is not between 0 and 1.
     """
     if degrees <= 0 or not 0 < level < 1:
         raise ValueError(f"there is no quantile at level {level} with {degrees} degrees of freedom")
@@ -106,12 +105,13 @@ def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
     """Return the mean of the questions' differences with its 95% interval, which is None with fewer than two units.
+    Raises `ValueError` if there are no differences.
 
     `units` contains each question's statistical unit. The variance is the cluster-robust variance of a mean: G / (G -
     1) times the sum of squared sums of residuals. The interval uses t with G - 1 degrees of freedom. `pseudo` adds two
     pseudo-units of average size: half a unit at +1/sqrt(K), half at -1/sqrt(K) and one at 0, where K is the number of
     observations of a unit (`replicates` for each of its questions). They do not move the mean, keep the width above 0,
-    and preserve the coverage if nearly all questions agree. Raises `ValueError` if there are no differences.
+    and preserve the coverage if nearly all questions agree.
     """
     if not differences:
         raise ValueError("there are no differences to average")
@@ -138,19 +138,19 @@ def detectable(error: float) -> float:
 
 
 def questions_needed(error: float, questions: int, difference: float) -> int:
-    """Return the number of questions needed to find `difference` with 80% power.
-
-    `error` is the standard error with `questions` questions. The result is rounded up.
+    """Return the number of questions needed to find `difference` with 80% power. `error` is the standard error with
+    `questions` questions. The result is rounded up.
     """
     needed = questions * (detectable(error) / difference) ** 2
     return int(needed) + (needed > int(needed))
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates, or None if there is no variance.
+    """Return the share of the differences' variance that comes from replicates, or None if there is no variance. Also
+    returns None if `within` is empty, or if there are fewer than two differences.
 
     More replicates would reduce this share. `within` contains the variance that replicates add to each question's
-    difference. Also returns None if `within` is empty, or if there are fewer than two differences.
+    difference.
     """
     count = len(differences)
     if not within or count < 2:
@@ -189,7 +189,7 @@ class SignFlip:
 
 
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
-    """Test whether the sum of `scores`, one for each unit, differs from 0.
+    """Return the p values of a sign-flip test: whether the sum of `scores`, one for each unit, differs from 0.
 
     The test is exact if the scores have a common denominator of at most `MOST_PARTS` and are not too many. Otherwise it
     makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores of 1, 0 or -1,
@@ -204,7 +204,7 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Test all sign patterns, by building the distribution of the sum one unit at a time."""
+    """Return the p values over all sign patterns, by building the distribution of the sum one unit at a time."""
     import numpy as np
 
     most = sum(map(abs, scores))
@@ -231,7 +231,9 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Test the sum against `DRAWS` random sign patterns with a fixed seed, so that the p value is always the same."""
+    """Return p values from `DRAWS` random sign patterns of the sum, with a fixed seed, so that they are always the
+    same.
+    """
     import numpy as np
 
     scores = np.array(values)

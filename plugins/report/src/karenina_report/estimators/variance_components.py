@@ -16,10 +16,10 @@ from karenina_engine.results.rates import effective_size, wilson
 
 
 def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, float, float]:
-    """Return the mean of the values and the bounds of its 95% interval.
+    """Return the mean of the values and the bounds of its 95% interval. Raises `ValueError` if there are no values.
 
     `values` are pairs of a statistical unit and a value. The interval is Wilson's at the effective sample size, as for
-    a rate. Raises `ValueError` if there are no values.
+    a rate.
     """
     sums: dict[Hashable, Fraction] = {}
     sizes: dict[Hashable, int] = {}
@@ -44,19 +44,20 @@ def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, f
 
 
 def pass_at_k(right: int, judged: int, k: int) -> float:
-    """Return pass@k: the probability that at least one of `k` judged replicates is right.
+    """Return pass@k: the probability that at least one of `k` judged replicates is right. Raises `ValueError` if fewer
+    than `k` replicates were judged.
 
-    Raises `ValueError` if fewer than `k` replicates were judged. Source: M. Chen et al., Evaluating Large Language
-    Models Trained on Code, 2021.
+    Source: M. Chen et al., Evaluating Large Language Models Trained on Code, 2021.
     """
     _check(right, judged, k)
     return 1 - comb(judged - right, k) / comb(judged, k)
 
 
 def pass_hat_k(right: int, judged: int, k: int) -> float:
-    """Return pass^k: the probability that all of `k` judged replicates are right.
+    """Return pass^k: the probability that all of `k` judged replicates are right. Raises `ValueError` if fewer than `k`
+    replicates were judged.
 
-    Raises `ValueError` if fewer than `k` replicates were judged. Source: S. Yao et al., tau-bench, 2024.
+    Source: S. Yao et al., tau-bench, 2024.
     """
     _check(right, judged, k)
     return comb(right, k) / comb(judged, k)
@@ -151,9 +152,8 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
 def _interaction(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
-    """Return the mean square for the question-by-judge interaction.
-
-    There must be at least two questions and two judges.
+    """Return the mean square for the question-by-judge interaction. There must be at least two questions and two
+    judges.
     """
     total = sum(
         (fmean(values) - question_mean - judge_mean + mean) ** 2
@@ -164,9 +164,8 @@ def _interaction(
 
 
 def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
-    """Return the residual mean square for judges and answers within questions.
-
-    There must be at least two judges and two replicates.
+    """Return the residual mean square for judges and answers within questions. There must be at least two judges and
+    two replicates.
     """
     judges, replicates = len(cells[0]), len(cells[0][0])
     total = 0.0

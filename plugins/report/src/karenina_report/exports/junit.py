@@ -23,9 +23,8 @@ _NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
-    """Return results as JUnit XML, with a test suite for each pair of answering model and judge.
-
-    Items that were not judged or are undecided are errors. Other items that are not correct are failures.
+    """Return results as JUnit XML, with a test suite for each pair of answering model and judge. Items that were not
+    judged or are undecided are errors. Other items that are not correct are failures.
     """
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
@@ -40,9 +39,8 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
 
 
 def _by_models(results: Iterable[VerificationResult]) -> Iterator[tuple[str, Iterable[VerificationResult]]]:
-    """Yield the results by answering model and judge, in order of occurrence, each group with a name.
-
-    A group must be consumed before the next one is requested.
+    """Yield the results by answering model and judge, in order of occurrence, each group with a name. A group must be
+    consumed before the next one is requested.
     """
 
     def models(result: VerificationResult) -> str:

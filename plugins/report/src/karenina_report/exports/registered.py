@@ -37,7 +37,6 @@ def built_in() -> Sequence[Exporter]:
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     """Return the exporter named `name`, or else the one for the suffix of `output`, or JSON lines if it has none.
-
     Raises `ConfigError` if there is no such exporter, or more than one.
     """
     offered = plugins.offers(karenina_exporters)
@@ -83,9 +82,8 @@ def _with_suffix_of(path: Path, offered: Sequence[Offer[Exporter]]) -> list[Offe
 
 
 def read_export(plugins: Plugins, path: Path) -> Iterable[VerificationResult]:
-    """Read the results from an exported file, whose suffix states its format.
-
-    Raises `ConfigError` if the suffix is unknown or the format does not store whole results.
+    """Read the results from an exported file, whose suffix states its format. Raises `ConfigError` if the suffix is
+    unknown or the format does not store whole results.
     """
     exporter = choose(plugins, None, path)
     if exporter.read is None:
@@ -125,9 +123,8 @@ class ResultSource:
         return (result for result in self.open() if self.model in (None, result.metadata.answering_id))
 
     def table(self, name: str) -> Table:
-        """Return a table of the results, or the table `calls` of the journal.
-
-        Raises `ConfigError` for an unknown name, or for `calls` without a journal.
+        """Return a table of the results, or the table `calls` of the journal. Raises `ConfigError` for an unknown name,
+        or for `calls` without a journal.
         """
         if name == "calls" and self.journal is not None:
             return Table(name, CALLS, self._calls)
@@ -136,9 +133,8 @@ class ResultSource:
         return result_table(self, name)
 
     def _calls(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows of the table `calls` from the journal, which must be set.
-
-        Raises `JournalError` if the journal cannot be read.
+        """Yield the rows of the table `calls` from the journal, which must be set. Raises `JournalError` if the journal
+        cannot be read.
         """
         assert self.journal is not None
         with JournalView(self.journal) as view:
@@ -146,11 +142,11 @@ class ResultSource:
 
 
 def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
-    """Open the results in a journal, a result file, or an export that can be read.
+    """Open the results in a journal, a result file, or an export that can be read. Raises `JournalError` if a journal
+    cannot be read. Errors in other files are raised on iteration.
 
     If a run's journal is in the same folder as its results, the journal is read instead, and `note` is called with a
-    message about it. This does not apply to rescored results. Raises `JournalError` if a journal cannot be read. Errors
-    in other files are raised on iteration.
+    message about it. This does not apply to rescored results.
     """
     if is_journal(path):
         return _of_journal(path, path, model)
@@ -166,9 +162,8 @@ def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], mode
 
 
 def _of_journal(path: Path, journal: Path, model: str | None) -> ResultSource:
-    """Open the results in a journal. `path` is the file that the user named.
-
-    Raises `JournalError` if the journal cannot be read.
+    """Open the results in a journal. `path` is the file that the user named. Raises `JournalError` if the journal
+    cannot be read.
     """
     with JournalView(journal) as view:
         distributions, run = view.status().distributions, view.run_digest()

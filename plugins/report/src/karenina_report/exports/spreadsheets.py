@@ -89,10 +89,8 @@ def _read_csv(path: Path) -> Iterator[VerificationResult]:
 
 
 def read_result_column(path: Path, kind: str) -> Iterator[VerificationResult]:
-    """Yield the whole results in the last column of an exported table.
-
-    `kind` is the format's name for error messages. Raises `ConfigError` if the file cannot be read or has no such
-    column.
+    """Yield the whole results in the last column of an exported table. `kind` is the format's name for error messages.
+    Raises `ConfigError` if the file cannot be read or has no such column.
     """
     try:
         with read_records(path, only=[RESULT_COLUMN], any_size=True, package="karenina-report") as records:
@@ -113,9 +111,8 @@ def no_results(path: Path) -> str:
 
 
 def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table, or all tables, as an Excel workbook, and warn about anything that does not fit.
-
-    Raises `LibraryMissing` if openpyxl is not installed.
+    """Write the chosen table, or all tables, as an Excel workbook, and warn about anything that does not fit. Raises
+    `LibraryMissing` if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook
@@ -157,9 +154,8 @@ class _Sheets:
                 sheet.append([self._text(sheet, value) for value in row.values()])
 
     def add_results(self) -> None:
-        """Add a sheet with the JSON of whole results for `read_export`, split into pieces that fit into cells.
-
-        Each row has one piece and the number of its result.
+        """Add a sheet with the JSON of whole results for `read_export`, split into pieces that fit into cells. Each row
+        has one piece and the number of its result.
         """
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
@@ -181,9 +177,8 @@ class _Sheets:
             )
 
     def _text(self, sheet: Any, value: Cell) -> object:
-        """Convert a value for a cell that Excel does not take for a formula.
-
-        Text is cut to 32,000 characters, and the cuts are counted. Characters that Excel does not allow become U+FFFD.
+        """Convert a value for a cell that Excel does not take for a formula. Text is cut to 32,000 characters, and the
+        cuts are counted. Characters that Excel does not allow become U+FFFD.
         """
         from openpyxl.cell import WriteOnlyCell
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
@@ -225,9 +220,8 @@ EXCEL = Exporter(
 
 
 def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as Parquet. With `with_results`, the last column of `results` contains whole results.
-
-    Raises `LibraryMissing` if pyarrow is not installed.
+    """Write one table as Parquet. With `with_results`, the last column of `results` contains whole results. Raises
+    `LibraryMissing` if pyarrow is not installed.
     """
     table = request.tables(request.table or "results")
     frame = table.to_arrow()  # reports a missing pyarrow

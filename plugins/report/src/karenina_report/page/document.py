@@ -63,9 +63,8 @@ class PageDocument:
         )
 
     def add(self, id: str, value: Any) -> None:
-        """Write a data block: compressed JSON in base64, so that text from a run cannot break the document.
-
-        Numbers that are not finite become null.
+        """Write a data block: compressed JSON in base64, so that text from a run cannot break the document. Numbers
+        that are not finite become null.
         """
         packed = gzip.compress(_dump(value), 6, mtime=0)
         self._write(f'<script type="text/plain" id="karenina-{id}">')
@@ -81,9 +80,8 @@ class PageDocument:
 
 
 def plain_json(value: Any) -> Any:
-    """Convert a value to JSON types. Numbers that are not finite become None, because browsers cannot read them.
-
-    Raises `ValueError` for a value that cannot be converted.
+    """Convert a value to JSON types. Numbers that are not finite become None, because browsers cannot read them. Raises
+    `ValueError` for a value that cannot be converted.
     """
     return to_jsonable_python(value, inf_nan_mode="null")
 

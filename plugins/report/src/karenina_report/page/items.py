@@ -120,7 +120,9 @@ def _make_work(result: VerificationResult) -> dict[str, Any]:
 
 
 def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
-    """Convert a call to JSON. Its messages and request are included only if its prompt is known."""
+    """Return a journal's call as a JSON-compatible dict with its reply, and with its messages and request if `prompt`
+    is known.
+    """
     call: dict[str, Any] = {**{key: row[key] for key in _SHOWN_OF_CALL}, "reply": _reply_text(row)}
     if prompt is not None:
         call["messages"] = [_make_message(message) for message in prompt.messages]
@@ -129,7 +131,9 @@ def _make_call(row: Row, prompt: SentPrompt | None) -> dict[str, Any]:
 
 
 def _make_message(message: Message) -> dict[str, str]:
-    """Return a message's role and text. Tool calls and tool results are shown as JSON."""
+    """Return a message's role and text as a dict. Content that is not plain text, such as a tool call, becomes JSON in
+    the text.
+    """
     values = message.to_dict()
     content = values.pop("content", "")
     role = str(values.pop("role"))
@@ -178,9 +182,8 @@ class ItemIndex:
         return len(self._columns["id"])
 
     def add(self, run: int, result: VerificationResult, cost: float | None) -> None:
-        """Add an item of the run with the number `run`.
-
-        `cost` is the cost of the item's calls in US dollars, or None if it is unknown.
+        """Add a result of the run with the number `run` to the index, with its texts shortened and the `cost` of its
+        calls in US dollars, or None if it is unknown.
         """
         meta, template = result.metadata, result.template
         usage = (template.usage_metadata or {}).get("total", {})
@@ -217,7 +220,8 @@ class ItemIndex:
             self._columns[name].append(value)
 
     def to_json(self, flipped: Set[str]) -> dict[str, Any]:
-        """Return the index and the strings that it refers to, as a JSON-compatible dict.
+        """Return the index and the strings that it refers to as a JSON-compatible dict, in which questions with an id
+        in `flipped` are marked.
 
         `flipped` contains the ids of the questions whose verdict differs between runs.
         """
@@ -266,9 +270,10 @@ class PageFiles:
         self._missing: Counter[str] = Counter()
 
     def describe(self, result: VerificationResult, folders: KeptFiles | None) -> list[dict[str, Any]]:
-        """Return the attachments and the result's files for the page, counting their contents towards the limit.
+        """Return the question's attachments and the result's files for the page, each with its contents, as far as
+        `folders` has them and the page's limit allows, or with a note on why they are missing.
 
-        `folders` is used to find the contents. It is None for results in memory.
+        `folders` is None for results in memory.
         """
         attached = [self._attached.describe(file) for file in attachments_of(result)]
         return [*attached, *(self._describe(kept, folders) for kept in result.metadata.files)]
@@ -279,9 +284,8 @@ class PageFiles:
             yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file for the page with its contents, or with a note on why these are missing.
-
-        The size of the contents counts toward the limit of the page.
+        """Return a file for the page with its contents, or with a note on why these are missing. The size of the
+        contents counts toward the limit of the page.
         """
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:

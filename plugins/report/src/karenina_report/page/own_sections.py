@@ -22,7 +22,7 @@ _NOTE: Final = "Low and High are the bounds of 95% intervals, without correction
 
 
 def run_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the built-in sections for a page, or none if there are no results."""
+    """Return the built-in sections for a page (outcomes, models, judges, keywords), or none if there are no results."""
     if not any(run.results for run in page.runs):
         return ()
     units = [assign_units(run.results, None) for run in page.runs]
@@ -90,7 +90,8 @@ def _models(page: PageRuns) -> PageSection:
 
 
 def _group_section(page: PageRuns, units: Sequence[Units], id: str, title: str, by: str) -> PageSection | None:
-    """Return a section with all runs' rates by a column, or None if no run has several values.
+    """Return a section with all runs' pass rates for each value of the column `by`, or None if no run has several
+    values.
 
     `units` are those of each run. The section shows at most 200 values, those with the most judged results.
     """

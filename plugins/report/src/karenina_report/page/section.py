@@ -121,7 +121,7 @@ class PageSection:
             )
 
     def to_json(self, distribution: str) -> dict[str, Any]:
-        """Return the section as a JSON-compatible dict."""
+        """Return the section as a JSON-compatible dict, with the `distribution` that provides it."""
         return {
             "id": self.id,
             "title": self.title,
@@ -153,8 +153,8 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
 @hookspec
 @HookPolicy(stability="provisional")
 def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-    """Return functions that make sections for the `karenina report` page, given the page's runs.
+    """Return functions that make sections for the `karenina report` page, given the page's runs. If a function raises,
+    a warning is shown and its sections are skipped.
 
-    If a function raises, a warning is shown and its sections are skipped. The built-in tables of models, judges and
-    keywords use this hook too.
+    The built-in tables of models, judges and keywords use this hook too.
     """

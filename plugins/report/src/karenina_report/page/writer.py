@@ -63,7 +63,8 @@ class ReportOptions:
 
 
 def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, warn: Warn) -> Path | None:
-    """Write a page for runs, and return the new path of an earlier page of this name, or None without one.
+    """Write a page for runs, and return the new path of an earlier page of this name, or None. Raises `ConfigError`,
+    `ResultFileError`, `JournalError` or `BenchmarkFileError` if an argument or a file cannot be used.
 
     The runs are from result files, journals, or results in memory. `warn` is called with a message about everything
     that is missing from the page. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be
@@ -82,7 +83,9 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     attached = AttachedFiles(options.attachments)
 
     def write(file: BinaryIO) -> None:
-        """Write the page to an open file. The index is written after the items."""
+        """Read the sources and write the page to an open file, its index after its items. Warns about anything that is
+        left out.
+        """
         document = PageDocument(file)
         document.begin()
         with ExitStack() as opened:
@@ -109,7 +112,9 @@ def _make_head(
     rules: Rules,
     warn: Warn,
 ) -> tuple[dict[str, Any], Set[str]]:
-    """Return the page's head without the index, and the ids of questions whose verdict differs between runs."""
+    """Return the page's head without the index, and the ids of questions whose verdict differs between runs. Warns if
+    the runs cannot be compared.
+    """
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     comparison, problem = _compare(runs, options, questions, rules)
     page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
@@ -129,9 +134,8 @@ def _make_head(
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Find the prompts for the calls in the journals, if the benchmark still produces them.
-
-    Warns about journals whose prompts cannot be found. Without a benchmark, there are no prompts.
+    """Return the prompts of the calls in the sources' journals, as far as `benchmark` still produces them. Warns about
+    journals whose prompts cannot be found, and returns none without a benchmark.
     """
     from karenina_engine.offline.replay import find_prompts
 
@@ -147,7 +151,7 @@ def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: 
 
 
 def _unused_journal(source: Source) -> Path | None:
-    """Return the journal next to a result file if it does not belong to these results."""
+    """Return the journal next to a result file if it does not belong to these results, and None otherwise."""
     if not isinstance(source, str | Path) or find_journal(source) is not None:
         return None
     journal = default_journal(Path(source))
@@ -157,9 +161,8 @@ def _unused_journal(source: Source) -> Path | None:
 def _compare(
     runs: Sequence[Run], options: ReportOptions, questions: BenchmarkQuestions | None, rules: Rules
 ) -> tuple[Comparison | None, str | None]:
-    """Compare the runs. Returns the comparison, or the reason why the runs cannot be compared.
-
-    Both are None if there is only one run.
+    """Return the comparison of the runs, or the reason why they cannot be compared; the other is None. Both are None if
+    there is only one run.
     """
     if len(runs) < 2:
         return None, None
@@ -249,7 +252,9 @@ class _PageItems:
         self._chunks = 0
 
     def open_source(self, source: Source) -> Callable[[VerificationResult], None]:
-        """Open the source's journal, and return a function that adds one of the source's results."""
+        """Open the source's journal, if it has one, and return a function that adds one of the source's results to the
+        page.
+        """
         journal = find_journal(source)
         folders = KeptFiles(Path(source), journal) if isinstance(source, str | Path) else None
         view = self._opened.enter_context(JournalView(journal)) if journal is not None else None
@@ -257,7 +262,7 @@ class _PageItems:
         numbers: dict[str, int] = {}
 
         def add(result: VerificationResult) -> None:
-            """Add a result to the index and the document."""
+            """Add a result to the chunk that is being collected, and write the chunk to the page if it is full."""
             answering = result.metadata.answering_id
             if answering not in numbers:
                 numbers[answering] = self._runs
@@ -289,9 +294,8 @@ class _PageItems:
 
 
 def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """Return the cost of the calls in US dollars, or None if there are no calls or a price is unknown.
-
-    Discounts for cached tokens are not deducted.
+    """Return the cost of the calls in US dollars, or None if there are no calls or a price is unknown. Discounts for
+    cached tokens are not deducted.
     """
     total = 0.0
     for row in calls:
@@ -318,12 +322,13 @@ def write_report(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Path | None:
-    """Write runs as a single HTML file that opens from disk, like `karenina report`.
+    """Write runs as a single HTML file that opens from disk, like `karenina report`. Returns the new path of a report
+    that was already there, which is renamed, or None. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError`
+    if a file cannot be read, and `ConfigError` if a source has no results or an option is invalid.
 
-    The arguments are the same as for `compare`, except that a single run is allowed. A `benchmark` also adds prompts.
-    An existing report is renamed, and its new path is returned. A warning is logged for anything that cannot be shown.
-    Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read. Raises `ConfigError` if a
-    source has no results, if an option names an unknown column or trait, or if `output` is a file of another kind.
+    The arguments are the same as for `compare`, except that a single run is allowed. A `benchmark` also adds prompts. A
+    warning is logged for anything that cannot be shown. Options must name known columns and traits, and `output` must
+    not be a file of another kind.
     """
     options = ReportOptions(
         by=by,

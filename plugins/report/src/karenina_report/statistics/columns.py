@@ -51,11 +51,11 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return a function that returns the values of a result in the column `name`, as a tuple of strings.
+    """Return a function that returns the values of a result in the column `name`, as a tuple of strings. Raises
+    `ConfigError` if there is no such column.
 
     The column is looked up among the built-in columns, those of the benchmark's `questions`, and those reported by
-    stages, in this order. Keywords come from the benchmark, if there is one, otherwise from the run. Raises
-    `ConfigError` if there is no such column.
+    stages, in this order. Keywords come from the benchmark, if there is one, otherwise from the run.
     """
     if name == KEYWORD and questions is not None and KEYWORD in questions.columns:
         of_benchmark, of_run = questions.columns[KEYWORD], _RESULT_COLUMNS[KEYWORD]
@@ -95,7 +95,8 @@ def require_values(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names a result's judge by its model, with its id if judges share a model.
+    """Return a function that names a result's judge by its model, with its id if judges share a model, or by
+    `NO_JUDGE`.
 
     Results without a judge are stored with their answering model as the judge. The function returns `NO_JUDGE` for
     them.
@@ -146,10 +147,11 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text.
+    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text. Raises
+    `ConfigError` for an unknown column.
 
     The column may be one of the benchmark's `questions`. If questions share a text, a note says so. A question without
-    a value is a unit by itself. Raises `ConfigError` for an unknown column.
+    a value is a unit by itself.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

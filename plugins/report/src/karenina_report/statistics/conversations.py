@@ -53,9 +53,10 @@ def reasons_for_ends(results: Sequence[VerificationResult]) -> Mapping[str, int]
 
 
 def user_faults(results: Sequence[VerificationResult]) -> Mapping[str, int]:
-    """Count the items with each fault of a simulated user, and those with `none`.
+    """Return the number of items with each fault of a simulated user, and with `none` for users without a fault. Items
+    without a simulated user are not counted.
 
-    Items with a fault are not judged. The result is empty if there are no simulated users.
+    Items with a fault are not judged.
     """
     owned = [result.extensions.get(OWNER, {}) for result in results]
     played = [values for values in owned if "user_fault" in values or "user_checked" in values]

@@ -52,7 +52,8 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the pass rate, the share not judged (including undecided results), and partial credit.
+    """Yield the metrics for the pass rate, the share not judged (including undecided results), and partial credit, if
+    any.
 
     Partial credit is skipped if it is always 0 or 1, or ever outside the range from 0 to 1.
     """
@@ -90,19 +91,20 @@ def partial_credit(result: VerificationResult) -> float | None:
 @lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
-    """Return the simple fraction that is closest to a float, such as 2/3 for 0.6666666666666666.
+    """Return the simple fraction closest to a float, such as 2/3 for 0.6666666666666666, or the exact value if none is
+    close.
 
-    If no fraction with a denominator up to `MOST_PARTS` is close enough, the float's exact value is returned.
+    The fraction's denominator is at most `MOST_PARTS`.
     """
     near = Fraction(value).limit_denominator(MOST_PARTS)
     return near if abs(near - Fraction(value)) < _CLOSE else Fraction(value)
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return a result's trait scores by name. A literal trait's score is its label.
+    """Return a result's trait scores by name. A literal trait's score is its label, and that of a trait that failed is
+    None.
 
-    A trait that could not be scored is None. If a score has several parts, as for metric traits and templates, each
-    numeric part has an entry `TRAIT.PART`.
+    If a score has several parts, as for metric traits and templates, each numeric part has an entry `TRAIT.PART`.
     """
     if result.rubric is None:
         return {}
@@ -137,7 +139,8 @@ class _Seen:
 def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
-    """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above cuts, and label shares.
+    """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above the cut of a trait, and shares of
+    labels.
 
     `results` is iterated twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels
     gets no label shares.
@@ -178,7 +181,8 @@ def _number_metrics(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Metric]:
-    """Yield the metrics of a trait's numbers, if any: the mean, and the share at or above the trait's cut.
+    """Yield the metrics of a trait's numbers, if any: the mean, rescaled to 0 to 1 if need be, and the share at or
+    above the trait's cut.
 
     Numbers outside the range from 0 to 1 are rescaled, using the trait's scale or else the lowest and highest number.
     If these are equal, there is no mean. `make` is called with the metric's name, a function of the score, and a note.
@@ -228,7 +232,8 @@ def _metric(
     scaled: Callable[[float | str], float | None],
     note: str = "",
 ) -> Metric:
-    """Return a metric for a trait. `scaled` converts a score to a number or None.
+    """Return a metric of a trait with this name. Its value is what `scaled` returns for a score, and None without a
+    score.
 
     `scores` contains the results' scores by `id(result)`. `name`, `questions` and `note` are passed to the metric.
     """

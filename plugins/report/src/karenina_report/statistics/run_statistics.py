@@ -64,13 +64,13 @@ def describe(
     scales: Mapping[str, tuple[float, float]] | None = None,
     benchmark: str | Path | Benchmark | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics for each run in result files, journals, or results in memory.
+    """Return statistics for each run in result files, journals, or results in memory. Raises `ConfigError` if a source
+    has no results, or if a column or trait is unknown.
 
     A run is the results of one answering model. Use `model` to select one model by its id. Set `by` to a column to
     group pass rates. Questions with the same value in the column `cluster` (default: the question text) are one
     statistical unit. `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`,
-    `JournalError` or `BenchmarkFileError` if a file cannot be read, and `ConfigError` if a source has no results or a
-    column or trait is unknown.
+    `JournalError` or `BenchmarkFileError` if a file cannot be read.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
@@ -93,9 +93,8 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics for runs that have already been read. See `describe` for the options.
-
-    Raises `ConfigError` for an unknown column or trait, and for a column without values.
+    """Return statistics for runs that have already been read. See `describe` for the options. Raises `ConfigError` for
+    an unknown column or trait, and for a column without values.
     """
     results = [result for run in runs for result in run.results]
     check_trait_names(results, [*(cuts or {}), *(scales or {})])
@@ -169,7 +168,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the means of partial credit and traits that have values."""
+    """Yield the mean of partial credit and of each trait's metrics, with an interval, except those without values."""
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
@@ -198,10 +197,10 @@ def _means(
 def group_rates(
     results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
-    """Return the pass rate for each value in the column `by`, sorted by value.
+    """Return the pass rate for each value in the column `by`, sorted by value. Raises `ConfigError` if there is no such
+    column.
 
-    A result with several values counts for each of them. A result without a value is not counted. Raises `ConfigError`
-    if there is no such column.
+    A result with several values counts for each of them. A result without a value is not counted.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -238,9 +237,8 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
 
 
 def _variance(verdicts: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str]) -> Variance | None:
-    """Estimate variance components over the questions for which all judges judged all replicates, or return None.
-
-    It returns None for fewer than two such questions, or for one judge and one replicate.
+    """Estimate variance components over the questions for which all judges judged all replicates, or return None. It
+    returns None for fewer than two such questions, or for one judge and one replicate.
     """
     replicates = sorted({replicate for _, replicate in verdicts})
     questions = dict.fromkeys(question for question, _ in verdicts)
@@ -282,7 +280,9 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return each answer's unit, and its verdicts in the order of `judges`. A missing verdict is None."""
+    """Return a list of the units of the answers, and a list of their verdicts in the order of `judges`. A missing
+    verdict is None.
+    """
     return (
         [units.of(question) for question, _ in rated],
         [[by_judge.get(judge) for judge in judges] for by_judge in rated.values()],

@@ -66,9 +66,9 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
 
 
 def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each fact about a run.
+    """Yield the name and text of each fact about a run. An empty name continues the fact before it.
 
-    Facts that do not apply are left out; an empty name continues a fact.
+    Facts that do not apply are left out.
     """
     names = [
         statistics.name,
@@ -102,7 +102,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
 
 
 def _user_text(faults: Mapping[str, int]) -> str:
-    """Return the number of simulated users at fault, in total and by kind of fault."""
+    """Return a text with the number of simulated users at fault, in total and by kind of fault."""
     every, good = sum(faults.values()), faults.get("none", 0)
     kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in faults.items() if kind != "none")
     share = f"{every - good:,} of {quantity(every, 'simulated user')} at fault ({percent((every - good) / every)})"
@@ -140,7 +140,7 @@ def _variance_text(statistics: RunStatistics) -> str:
 
 
 def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
-    """Yield two judges' raw agreement, shares of correct verdicts and Cohen's kappa."""
+    """Yield labels and texts for two judges' raw agreement, their shares of correct verdicts, and Cohen's kappa."""
     yield "", in_one_line(f"{pair.a} and {pair.b}")
     raw = pair.raw
     yield "  agree", f"{percent(raw.value)} {_bounds(raw.low, raw.high, of_100=True)} of {raw.out_of:,} answers"

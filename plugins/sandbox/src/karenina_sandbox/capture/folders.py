@@ -42,10 +42,11 @@ _CHUNK: Final = 2**20
 
 
 def compare_folders(source: Path, changed: Path, *, most_kept: int = MOST_KEPT) -> Patch:
-    """Return the patch that turns the folder `source` into `changed`. Links are compared, and never followed.
+    """Return the patch that turns the folder `source` into `changed`. Links are compared, and never followed. Raises
+    `OSError` if one of the folders cannot be read.
 
     The contents of files above `most_kept` bytes are not kept, so that the patch cannot be applied. Entries with a name
-    in `LEFT_OUT` are ignored. Raises `OSError` if one of the folders cannot be read.
+    in `LEFT_OUT` are ignored.
     """
     return _compare(source, changed, most_kept, layered=False)
 
@@ -57,7 +58,6 @@ def compare_layers(source: Path, upper: Path, *, most_kept: int = MOST_KEPT) -> 
 
 def apply_patch(patch: Patch, folder: Path) -> None:
     """Create, replace and delete files in `folder` as `patch` states. Links in the way are replaced, not followed.
-
     Raises `ValueError` if a path leads out of the folder, or if contents were not kept. Earlier changes then remain.
     """
     with TreeWriter(folder) as writer:
@@ -92,9 +92,8 @@ class _Comparison:
     left_out: list[str] = field(default_factory=list)
 
     def folder(self, before: int | None, after: int, prefix: str, *, layered: bool) -> None:
-        """Add the differences between two open folders to `entries`. Without `before`, everything in `after` is new.
-
-        If `layered`, what is missing in `after` is unchanged, unless `after` hides the folder below.
+        """Add the differences between two open folders to `entries`. Without `before`, everything in `after` is new. If
+        `layered`, what is missing in `after` is unchanged, unless `after` hides the folder below.
         """
         layered = layered and not is_opaque(after)
         old, new = _list(before), _list(after)
@@ -152,9 +151,8 @@ class _Comparison:
         old: os.stat_result | None,
         before: int | None,
     ) -> None:
-        """Add a file to `entries` if its contents or mode differ from those of the one before the change (`old`).
-
-        A file that is too large to be read is left out, and counts as deleted.
+        """Add a file to `entries` if its contents or mode differ from those of the one before the change (`old`). A
+        file that is too large to be read is left out, and counts as deleted.
         """
         if status.st_size > MOST_READ:
             self.left_out.append(f"{path}: is larger than {MOST_READ} bytes")
@@ -195,7 +193,9 @@ def _list(folder: int | None) -> dict[str, os.stat_result]:
 
 
 def _digest(name: str, folder: int, most_kept: int) -> tuple[str, bytes | None]:
-    """Return the SHA-256 of a file, and its content if it has at most `most_kept` bytes."""
+    """Return the SHA-256 of a file in an open folder, and its content, which is None if it has more than `most_kept`
+    bytes.
+    """
     digest, kept, size = hashlib.sha256(), bytearray(), 0
     with opened_file(name, folder) as descriptor, open(descriptor, "rb", closefd=False) as file:
         while chunk := file.read(_CHUNK):

@@ -51,7 +51,6 @@ def is_opaque(folder: int) -> bool:
 @contextmanager
 def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) -> Iterator[int]:
     """Open a file or folder and yield its descriptor, changing its mode for this time if the owner may not read it.
-
     Folders also become writable. Raises `OSError` if it does not exist or is owned by another user.
     """
     try:
@@ -77,9 +76,8 @@ def _is_writable(folder: int) -> bool:
 
 
 def _unlock(name: str | Path, flags: int, folder: int | None) -> tuple[int, int]:
-    """Make a file or folder readable for its owner and open it. Return the descriptor, and the mode to restore.
-
-    Raises `OSError` if it belongs to somebody else.
+    """Make a file or folder readable for its owner and open it. Return the descriptor, and the mode to restore. Raises
+    `OSError` if it belongs to somebody else.
     """
     entry = os.open(name, flags & ~os.O_NONBLOCK | os.O_PATH, dir_fd=folder)
     try:
@@ -94,9 +92,8 @@ def _unlock(name: str | Path, flags: int, folder: int | None) -> tuple[int, int]
 
 @contextmanager
 def opened_file(name: str, folder: int) -> Iterator[int]:
-    """Open a regular file in an open folder for reading, and yield its descriptor.
-
-    Raises `OSError` if there is none, or if it is something else, such as a link.
+    """Open a regular file in an open folder for reading, and yield its descriptor. Raises `OSError` if there is none,
+    or if it is something else, such as a link.
     """
     with opened(name, FILE, folder=folder) as descriptor:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -105,9 +102,8 @@ def opened_file(name: str, folder: int) -> Iterator[int]:
 
 
 def read_below(layers: Sequence[Path], path: str, limit: int) -> bytes | None:
-    """Return the first `limit` bytes of the regular file at `path`, or None if there is none that can be read.
-
-    `layers` are one folder, or the upper and the lower folder of an overlay. No part of the path may be a link.
+    """Return the first `limit` bytes of the regular file at `path`, or None if there is none that can be read. `layers`
+    are one folder, or the upper and the lower folder of an overlay. No part of the path may be a link.
     """
     parts = path.removeprefix("./").split("/")
     if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
@@ -205,9 +201,8 @@ class TreeWriter:
 
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int, str]]:
-        """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the last name.
-
-        It stays open for the next path in it. Raises `ValueError` if the path leads out of the writer's folder.
+        """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the last name. It
+        stays open for the next path in it. Raises `ValueError` if the path leads out of the writer's folder.
         """
         parts = path.split("/")
         if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
@@ -251,7 +246,9 @@ class TreeWriter:
                 os.setxattr(created, OPAQUE, b"y")
 
     def _below(self, path: str, usual: int) -> tuple[int, bool]:
-        """Return the mode of a new folder in the upper layer, and whether it hides what is below."""
+        """Return the mode of the lower layer's folder at `path` and False, or `usual` and True if there is no such
+        folder.
+        """
         assert self.lower is not None
         with suppress(OSError), ExitStack() as stack:
             here = stack.enter_context(opened(self.lower))
@@ -273,10 +270,8 @@ def _write(file: int, content: bytes) -> None:
 
 
 def copy_over(source: Path, writer: TreeWriter) -> list[str]:
-    """Copy the files, folders and links in `source` to the folder of `writer`, over what is there.
-
-    Links are copied as links. Returns a message for each entry that was not copied. Raises `OSError` if one cannot be
-    read or written.
+    """Copy the files, folders and links in `source` to the folder of `writer`, over what is there. Links are copied as
+    links. Returns a message for each entry that was not copied. Raises `OSError` if one cannot be read or written.
     """
     skipped: list[str] = []
     with opened(source) as folder:

@@ -34,10 +34,8 @@ _DOES_NOT_FIT: Final = (
 
 
 def apply_diff(diff: bytes, folder: Path) -> None:
-    """Apply a unified diff to `folder`, all of it or, if a change does not fit the files, nothing.
-
-    Raises `DiffError` if it does not fit or leads out of the folder, and `UnreadableDiff` if it is beyond a limit of
-    this module.
+    """Apply a unified diff to `folder`, all of it or, if a change does not fit the files, nothing. Raises `DiffError`
+    if it does not fit or leads out of the folder, and `UnreadableDiff` if it is beyond a limit of this module.
     """
     if len(diff) > MOST_READ:
         raise UnreadableDiff(f"the patch is larger than {MOST_READ:,} bytes")
@@ -64,9 +62,8 @@ def apply_diff(diff: bytes, folder: Path) -> None:
 
 
 def applied_changes(diff: bytes, folder: Path) -> Iterator[str]:
-    """Yield the paths of the files in `folder` that already contain the lines that the diff adds.
-
-    Files that cannot be read are skipped. Raises `DiffError` if the diff cannot be read.
+    """Yield the paths of the files in `folder` that already contain the lines that the diff adds. Files that cannot be
+    read are skipped. Raises `DiffError` if the diff cannot be read.
     """
     for change in read_diff(diff):
         if change.new is None or not any(mark == b"+" for _, body in change.hunks for mark, _ in body):
@@ -91,7 +88,8 @@ def _inside(path: str) -> Path:
 def _changed(
     change: FileChange, folder: Path, gone: Collection[str], made: Mapping[str, tuple[bytes, int]]
 ) -> bytes | None:
-    """Return the content of a file after a change, or None if it is removed. Raises `DiffError` if it does not fit.
+    """Return the content of a file after a change, or None if it is removed. Raises `DiffError` if it does not fit, and
+    `UnreadableDiff` if only git may be able to apply it.
 
     `gone` are the files that the diff removes or moves. `made` are those that it has made, which it may change again.
     """
@@ -141,9 +139,8 @@ def _changed(
 
 
 def _old_content(change: FileChange, name: str, folder: Path) -> bytes:
-    """Return the content of a file before the change, or the target if the change is of a link.
-
-    Sets the change's `old_mode` if it moves a link. Raises `DiffError` if the file cannot be read.
+    """Return the content of a file before the change, or the target if the change is of a link. Sets the change's
+    `old_mode` if it moves a link. Raises `DiffError` if the file, and `UnreadableDiff` if the link, cannot be read.
     """
     place = folder / _inside(name)
     if change.moved and change.old_mode is None and place.is_symlink():
@@ -219,7 +216,9 @@ def _remove(change: FileChange, folder: Path) -> None:
 
 
 def _write(name: str, content: bytes, mode: int | None, folder: Path) -> None:
-    """Write a new or changed file, or a link without `mode`. It may replace a folder of which all has been removed."""
+    """Write a new or changed file, or a link if `mode` is None. A folder with the same name is removed if it contains
+    no files.
+    """
     new = _inside(name)
     with open_folder(folder, folder / new.parent, make=True) as parent:
         with suppress(NotADirectoryError, FileNotFoundError):

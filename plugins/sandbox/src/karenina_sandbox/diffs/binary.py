@@ -25,7 +25,6 @@ class TooLarge(DamagedContent):
 
 def read_content(lines: Sequence[bytes], most: int) -> tuple[bytes, bool]:
     """Decode the lines after `GIT binary patch`, and return the content, and whether it is a delta to the old one.
-
     Raises `DamagedContent` if it cannot be decoded, and its subclass `TooLarge` if it has more than `most` bytes.
     """
     start = _START.fullmatch(lines[0]) if lines else None
@@ -49,9 +48,8 @@ def read_content(lines: Sequence[bytes], most: int) -> tuple[bytes, bool]:
 
 
 def apply_delta(delta: bytes, old: bytes, most: int) -> bytes | None:
-    """Return the content that a delta of git makes of `old`, or None if it was made for content of another size.
-
-    Raises `DamagedContent` if the delta is damaged, and `TooLarge` if the new content has more than `most` bytes.
+    """Return the content that a delta of git makes of `old`, or None if it was made for content of another size. Raises
+    `DamagedContent` if the delta is damaged, and `TooLarge` if the new content has more than `most` bytes.
     """
     try:
         old_size, at = _read_size(delta, 0)
@@ -86,9 +84,8 @@ def apply_delta(delta: bytes, old: bytes, most: int) -> bytes | None:
 
 
 def _read_size(delta: bytes, at: int) -> tuple[int, int]:
-    """Read a number of seven bits per byte at index `at`, and return it with the index after it.
-
-    Raises `IndexError` at the end, and `DamagedContent` if the number is too long.
+    """Read a number of seven bits per byte at index `at`, and return it with the index after it. Raises `IndexError` at
+    the end, and `DamagedContent` if the number is too long.
     """
     size = shift = 0
     while True:

@@ -66,7 +66,7 @@ def read_diff(diff: bytes) -> Iterator[FileChange]:
 
 
 def _lines(diff: bytes) -> list[bytes]:
-    """Split a diff into lines. If its headers end with CRLF, as after a conversion, every CRLF becomes LF."""
+    """Return the lines of a diff. If its headers end with CRLF, as after a conversion, every CRLF becomes LF."""
     first = _HEADER.search(diff)
     if first is not None and _CRLF.match(diff, first.start()):
         diff = diff.replace(b"\r\n", b"\n")
@@ -74,9 +74,8 @@ def _lines(diff: bytes) -> list[bytes]:
 
 
 def _read(lines: list[bytes]) -> Iterator[FileChange]:
-    """Yield the change of each file in the lines of a diff, skipping lines that are not part of one.
-
-    Raises `DiffError` or `UnreadableDiff` if a change cannot be read.
+    """Yield the change of each file in the lines of a diff, skipping lines that are not part of one. Raises `DiffError`
+    or `UnreadableDiff` if a change cannot be read.
     """
     change: FileChange | None = None
     at = 0
@@ -126,9 +125,10 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
 
 
 def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
-    """Store what a header line between `diff --git` and the first hunk states in `change`.
+    """Return whether `line` is a header line before the first hunk, and if so, store what it states in `change`. Raises
+    `DiffError` or `UnreadableDiff` if its binary content cannot be read.
 
-    Return whether `line` is such a line. `lines` from index `at` are those after it.
+    `lines` from index `at` are those after it.
     """
     name = change.new or change.old
     if line.startswith(b"GIT binary patch"):
@@ -195,7 +195,8 @@ def _decode(name: bytes) -> str:
 
 
 def _named(change: FileChange, old: bytes, new: bytes) -> tuple[str | None, str | None]:
-    """Return the paths after `---` and `+++` without their prefixes, and None for /dev/null.
+    """Return the old and new path of a change from its lines `---` and `+++`, without their prefixes, and None for
+    /dev/null.
 
     Git may also name what it compares (`i/`, `w/`, `c/`, `o/`), and `diff -r` two folders of any name.
     """

@@ -45,7 +45,7 @@ class Cgroups:
         return (self.memory,) if self.memory == self.pids else (self.memory, self.pids)
 
     def create(self, limits: Limits) -> Cgroup:
-        """Create a group with these limits. Raises `OSError` if it cannot be created."""
+        """Create a group with these limits, and return it. Raises `OSError` if it cannot be created."""
         name = f"karenina-{os.getpid()}-{secrets.token_hex(4)}"
         group = Cgroup(Cgroups(self.version, self.memory / name, self.pids / name))
         try:
@@ -89,9 +89,8 @@ class Cgroup:
         (self.at.pids / "pids.max").write_text(str(limits.processes))
 
     def add(self, pid: int) -> None:
-        """Move a process into the group; processes that it starts later are in it, too.
-
-        Raises `OSError` if that fails.
+        """Move a process into the group, which also gets processes that it starts later. Raises `OSError` if that
+        fails.
         """
         for folder in self.at.folders:
             (folder / "cgroup.procs").write_text(str(pid))
@@ -109,9 +108,10 @@ class Cgroup:
         return ["/bin/sh", "-c", _ENTER, "sh", *places, "--"]
 
     def remove(self, *, patient: bool = False) -> None:
-        """Remove the group, which must be empty. What is left is removed by `Cgroups.remove_orphans`.
+        """Remove the group, which must be empty; errors are ignored. With `patient`, wait up to a second until it is
+        empty.
 
-        With `patient`, wait up to a second until it is empty.
+        What is left is removed by `Cgroups.remove_orphans`.
         """
         for folder in self.at.folders:
             with suppress(OSError):
@@ -119,9 +119,8 @@ class Cgroup:
 
 
 def find_cgroups(mounts: str | None = None, own: str | None = None) -> Cgroups | None:
-    """Return the control groups in which this process can limit both memory and processes, or None.
-
-    `mounts` and `own` replace the contents of `/proc/self/mountinfo` and `/proc/self/cgroup`.
+    """Return the control groups in which this process can limit both memory and processes, or None. `mounts` and `own`
+    replace the contents of `/proc/self/mountinfo` and `/proc/self/cgroup`.
     """
     try:
         mounted = list(_read_mounts(Path("/proc/self/mountinfo").read_text() if mounts is None else mounts))
@@ -169,7 +168,7 @@ def _below(point: Path, root: str, group: str) -> Path:
 
 
 def _read_mounts(text: str) -> Iterator[tuple[str, set[str], str, Path]]:
-    """Yield type, options, root and path of each mounted hierarchy, from the text of `/proc/self/mountinfo`."""
+    """Yield the type, options, root and path of each control group hierarchy in the text of `/proc/self/mountinfo`."""
     for line in text.splitlines():
         first, _, last = line.partition(" - ")
         fields, (kind, _, options) = first.split(" "), [*last.split(" "), "", "", ""][:3]

@@ -44,7 +44,7 @@ def measure_memory(processes: list[int], most: int) -> int:
 
 
 def measure_files(folders: list[Path], most: int) -> int:
-    """Return the space that the files in these folders take, in bytes. Stops at more than `most`."""
+    """Return the space that the files in these folders take, in bytes. Measuring stops once the sum exceeds `most`."""
     total = 0
     for folder in folders:
         with suppress(OSError):
@@ -59,9 +59,8 @@ def measure_files(folders: list[Path], most: int) -> int:
 
 
 def _measure_folder(folder: int, most: int, depth: int) -> int:
-    """Return the space that the entries of an open folder take, in bytes. Stops at more than `most`.
-
-    A folder that is nested too deeply counts as more than `most`.
+    """Return the space that the entries of an open folder take, in bytes. Stops at more than `most`. A folder that is
+    nested too deeply counts as more than `most`.
     """
     total = 0
     if depth > DEEPEST:

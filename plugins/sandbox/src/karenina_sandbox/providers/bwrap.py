@@ -119,9 +119,8 @@ class BwrapProvider:
         )
 
     def _overlays(self, program: Program, workspace: Path, scratch: Path, cgroups: Cgroups | None) -> bool:
-        """Return whether to open the workspace as an overlay instead of a copy.
-
-        Raises `SandboxError` if an overlay was demanded but cannot be mounted.
+        """Return whether to open the workspace as an overlay instead of a copy. Raises `SandboxError` if an overlay was
+        demanded but cannot be mounted.
         """
         safe = os.geteuid() != 0 or (cgroups is not None and has_own_users())
         overlay = self._layers != "copy" and safe and try_overlay(program, workspace, scratch)
@@ -137,7 +136,8 @@ class BwrapProvider:
     async def wrap(
         self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
     ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield a command that runs `command` isolated, and its environment. The workspace is at its own path.
+        """Yield a command that runs `command` isolated in `workspace`, which has the same path inside, and its
+        environment. Raises `SandboxError` if the sandbox cannot be opened.
 
         Memory and processes are limited by control groups, if they are writable, and otherwise only processes. As root,
         the files of the workspace get an unused owner.
@@ -180,7 +180,9 @@ def _wrap(
     network: bool,
     filtering: int | None,
 ) -> list[str]:
-    """Return bubblewrap's command for a program that stays open. With `uid`, make it the owner of the workspace."""
+    """Return bubblewrap's command for a program that stays open. With `uid`, make it the owner of the workspace. Raises
+    `SandboxError` if that fails, or if there is no bubblewrap.
+    """
     arguments = [*isolation(uid), *mount_arguments(policy)]
     if network:
         arguments.remove("--unshare-net")

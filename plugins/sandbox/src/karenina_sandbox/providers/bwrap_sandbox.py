@@ -65,7 +65,9 @@ class BwrapSandbox(LayeredSandbox):
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
-        """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
+        """Run a command, and return its output and how it ended. It is stopped after `seconds`, or the policy's limit
+        if that is lower. Commands of the same sandbox run one after another.
+        """
         check_command(argv)
         most = self.policy.limits.seconds
         async with self.lock:
@@ -84,7 +86,9 @@ class _Command:
     _stop: Stop | None = None
 
     async def run(self, argv: Sequence[str]) -> CommandResult:
-        """Start bubblewrap with pipes for its arguments and status, and wait for the command. See `Sandbox.run`."""
+        """Start bubblewrap with pipes for its arguments and status, wait for the command, and return what it did.
+        Raises `SandboxError` if bubblewrap cannot be started. See `Sandbox.run`.
+        """
         sandbox = self.sandbox
         environment = environment_of(sandbox.policy)
         inside = str(PurePosixPath(INSIDE, self.cwd))
@@ -133,7 +137,9 @@ class _Command:
     async def _attend(
         self, name: str, process: asyncio.subprocess.Process, status: asyncio.StreamReader, ready: int
     ) -> CommandResult:
-        """Set the limits, let the command start, and wait until it and all that it started have ended."""
+        """Set the limits, let the command start, and return what it did when it and all that it started have ended.
+        Raises `CannotStart` or `SandboxError` if it did not start.
+        """
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -183,7 +189,6 @@ class _Command:
 
     def _limit(self, pid: int) -> Cgroup | None:
         """Limit the first process of the sandbox, and so all that it starts, and return its control group, if any.
-
         Raises `SandboxError` if a limit cannot be set.
         """
         limits = self.sandbox.policy.limits
@@ -257,7 +262,7 @@ def explain_missing(name: str) -> str:
 async def _end(
     process: asyncio.subprocess.Process, first: FirstProcess | None, writing: asyncio.Future[None] | None
 ) -> None:
-    """End all processes of a command, and wait until they have ended."""
+    """Kill all processes of a command, and wait until they have ended."""
     if writing is not None:
         writing.cancel()
     if first is None:
@@ -272,7 +277,7 @@ async def _end(
 
 
 def _find_excess(pid: int, memory: int, tasks: int) -> Stop | None:
-    """Return the limit that a process and its descendants exceed, or None."""
+    """Return which limit a process and its descendants exceed together, "memory" or "processes", or None."""
     processes = find_processes(pid)
     if measure_memory(processes, memory) > memory:
         return "memory"

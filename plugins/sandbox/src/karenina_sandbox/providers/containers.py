@@ -83,7 +83,7 @@ class ContainerProvider:
         return ContainerSandbox(policy, layers, given, engine=self.name, arguments=arguments, scratch=scratch)
 
     def _check(self, policy: Policy) -> None:
-        """Raise `SandboxError` if the engine or the image cannot be used."""
+        """Raise `SandboxError` if the engine, the image or a mounted folder cannot be used."""
         problem = _find_problem(self.name)
         if problem is not None:
             raise SandboxError(problem)
@@ -111,7 +111,9 @@ class ContainerSandbox(LayeredSandbox):
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
-        """Run a command, and return what it did. Commands of the same sandbox wait for each other."""
+        """Run a command, and return its output and how it ended. It is stopped after `seconds`, or the policy's limit
+        if that is lower. Commands of the same sandbox run one after another.
+        """
         check_command(argv)
         most = self.policy.limits.seconds
         within = most if seconds is None else min(seconds, most)
@@ -132,7 +134,9 @@ class ContainerSandbox(LayeredSandbox):
     async def _attend(
         self, name: str, program: str, stdin: bytes, seconds: float, memory: _MemoryWatch | None = None
     ) -> CommandResult:
-        """Start the container, and wait until it has ended or reaches a limit."""
+        """Start the container, wait until it has ended or reaches a limit, at which it is killed, and return what the
+        command did. Raises `CannotStart` if it did not start.
+        """
         process = await _start(self.engine, "start", "--attach", "--interactive", name, folder=self.scratch)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -240,7 +244,7 @@ class ContainerState:
 
 
 def read_state(inspected: str) -> ContainerState:
-    """Read what `inspect` prints. Raises `SandboxError` if it is not what podman and docker print."""
+    """Return the state that `inspect` prints. Raises `SandboxError` if it is not what podman and docker print."""
     try:
         state: dict[str, Any] = json.loads(inspected)[0]["State"]
         error = str(state.get("Error") or "")
@@ -252,9 +256,10 @@ def read_state(inspected: str) -> ContainerState:
 
 
 def isolation_arguments(engine: Engine, policy: Policy, owner: int | None) -> list[str]:
-    """Return the options of `create` and `run` for isolation and limits.
+    """Return the options of `create` and `run` for isolation and limits. The user in the container is `owner`, or that
+    of the image if it is None.
 
-    `owner` is the user id in the container; with None, that of the image, which is the user in rootless docker.
+    In rootless docker, the image's root is the user who runs docker.
     """
     limits = policy.limits
     largest = limits.disk + 4096
@@ -330,7 +335,9 @@ def _image_digest(engine: Engine, image: str) -> str | None:
 
 @lru_cache(maxsize=2)
 def _remove_orphans(engine: Engine) -> None:
-    """Remove the containers of processes that no longer exist, once for each process."""
+    """Remove the containers of processes that no longer exist. Errors are ignored. Later calls in the same process do
+    nothing.
+    """
     with suppress(SandboxError):
         for name in _call(
             engine, "ps", "--all", "--filter", "name=karenina-sandbox-", "--format", "{{.Names}}"
@@ -354,9 +361,8 @@ def _call(engine: Engine, *arguments: str) -> str:
 
 
 async def _call_async(engine: Engine, *arguments: str, check: bool = True) -> str:
-    """Call the engine asynchronously, and return its standard output, with `check=False` even if it fails.
-
-    Raises `SandboxError` if it takes too long or, by default, if it fails.
+    """Call the engine asynchronously, and return its standard output, with `check=False` even if it fails. Raises
+    `SandboxError` if it takes too long or, by default, if it fails.
     """
     process = await _start(engine, *arguments)
     try:

@@ -99,7 +99,6 @@ class LayeredSandbox:
 
     async def read(self, path: str, limit: int) -> bytes | None:
         """Return the content of a file of the workspace, or None if it is no regular file. Links are not followed.
-
         Raises `SandboxError` if it is larger than `limit` bytes.
         """
         content = await asyncio.to_thread(read_below, self.layers.visible, path, limit + 1)
@@ -108,9 +107,8 @@ class LayeredSandbox:
         return content
 
     async def patch(self) -> Patch:
-        """Return what commands have changed in the workspace so far, after a running one.
-
-        Raises `SandboxError` if unreadable.
+        """Return what commands have changed in the workspace so far, after a running one. Raises `SandboxError` if
+        unreadable.
         """
         async with self.lock:
             try:
@@ -139,10 +137,11 @@ class LayeredSandbox:
 
 
 def choose_uid(workspace: Path, *, in_place: bool) -> int:
-    """Return the unused user id that already owns the workspace, or one that nobody has, and reserve it.
+    """Reserve and return a user id for a sandbox: that of the workspace's owner if it is one for sandboxes, or an
+    unused one. With `in_place`, this user becomes the owner of the workspace folder.
 
-    Each sandbox has its own, because the kernel counts the processes of a user. `release_uid` ends the reservation.
-    With `in_place`, the workspace gets this owner at once, so that all that work in it at the same time have the same.
+    Each sandbox has its own, because the kernel counts the processes of a user. `release_uid` ends the reservation. All
+    that work in a workspace at the same time have the same.
     """
     used = {owner for owner in _list_owners() if owner in _UNUSED}
     with _RESERVING:
@@ -171,7 +170,9 @@ def _list_owners() -> Iterator[int]:
 
 @lru_cache(maxsize=1)
 def _remove_orphans() -> None:
-    """Remove what killed processes left: processes, folders and control groups. Done once for each process."""
+    """Remove the processes, folders and control groups left by killed processes. Later calls in the same process do
+    nothing.
+    """
 
     def is_own(path: Path) -> bool:
         """Return whether a folder is a sandbox's, and end the processes of bubblewrap that were started for it."""
@@ -187,7 +188,7 @@ def _remove_orphans() -> None:
 
 
 def _end_orphans(name: str) -> None:
-    """End the processes of bubblewrap that were started for the folder of a killed process.
+    """Kill the processes of bubblewrap that were started for `name`, the folder of a killed process.
 
     There may be some if it was killed in the milliseconds in which bubblewrap creates the first process of a sandbox.
     """
@@ -216,9 +217,8 @@ def _remove_scratch(scratch: CreatedFolder) -> None:
 
 @asynccontextmanager
 async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Opened]:
-    """Yield the sandbox that `make` returns for a new temporary folder, and remove the folder at the end.
-
-    `make` is called in a thread. Raises `SandboxError` if it does, or if the folder cannot be removed.
+    """Yield the sandbox that `make` returns for a new temporary folder, and remove the folder at the end. `make` is
+    called in a thread. Raises `SandboxError` if it does, or if the folder cannot be removed.
     """
     scratch = await asyncio.to_thread(_create_scratch)
     sandbox: _Opened | None = None
@@ -232,10 +232,10 @@ async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Ope
 
 
 def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
-    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none.
+    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none. Raises
+    `OSError` or `ValueError` if it cannot be read or written.
 
-    `uid` becomes the owner of what commands may change, which with `in_place` is the workspace itself. Raises `OSError`
-    or `ValueError` if it cannot be read or written.
+    `uid` becomes the owner of what commands may change, which with `in_place` is the workspace itself.
     """
     if in_place:
         if uid is not None:
@@ -256,7 +256,7 @@ def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: boo
 
 
 def give(folder: Path, uid: int) -> None:
-    """Make `uid` the owner of a folder and what it contains, except files with another name elsewhere (hard links)."""
+    """Make `uid` the owner and group of a folder and all that it contains, except files with several hard links."""
     for _, folders, files, descriptor in os.fwalk(folder, follow_symlinks=False):
         os.fchown(descriptor, uid, uid)
         for name in (*folders, *files):

@@ -36,9 +36,8 @@ _SHARED: Final = (
 
 
 def mount_arguments(policy: Policy) -> list[str]:
-    """Return bubblewrap's arguments for everything but the workspace: the system, the interpreter, and mounts.
-
-    Raises `SandboxError` if a mount does not exist or would hide a part of the sandbox.
+    """Return bubblewrap's arguments for everything but the workspace: the system, the interpreter, and mounts. Raises
+    `SandboxError` if a mount does not exist or would hide a part of the sandbox.
     """
     memory = policy.limits.memory
     arguments = ["--ro-bind", "/usr", "/usr"]
@@ -65,7 +64,7 @@ def mount_arguments(policy: Policy) -> list[str]:
 
 
 def check_mounts(policy: Policy) -> None:
-    """Raise `SandboxError` if a folder of the host cannot be mounted at its own path."""
+    """Raise `SandboxError` if a path in `sandbox_mounts` does not exist, or would hide a folder of the sandbox."""
     for path in policy.mounts:
         if not path.exists():
             raise SandboxError(f"{path} does not exist, but sandbox_mounts names it; correct it")
@@ -77,9 +76,8 @@ def check_mounts(policy: Policy) -> None:
 
 
 def visible_paths(policy: Policy) -> Iterator[Path]:
-    """Yield the files and folders of the host that programs see, apart from the workspace.
-
-    Raises `SandboxError` if the interpreter cannot be run, or if its prefix contains the user's home folder.
+    """Yield the files and folders of the host that programs see, apart from the workspace. Raises `SandboxError` if the
+    interpreter cannot be run, or if its prefix contains the user's home folder.
     """
     yield from (Path("/usr"), *(Path("/", name) for name in _SYSTEM), *(Path("/etc", name) for name in _SHARED))
     yield from python_paths(policy.python)
@@ -100,9 +98,8 @@ def bind_arguments(option: str, outside: str, inside: str) -> list[str]:
 
 
 def environment_of(policy: Policy) -> dict[str, str]:
-    """Return the environment of programs in the sandbox. None of it is from this process.
-
-    PATH contains the folder of the interpreter, the folders in `mounts`, and their `bin`.
+    """Return the environment of programs in the sandbox. None of it is from this process. PATH contains the folder of
+    the interpreter, the folders in `mounts`, and their `bin`.
     """
     folders = [] if policy.python is None else [str(policy.python.parent)]
     folders += [str(path) for mount in policy.mounts for path in (mount, mount / "bin") if path.is_dir()]
@@ -120,9 +117,10 @@ def command_of(argv: Sequence[str], policy: Policy) -> list[str]:
 
 @lru_cache(maxsize=16)
 def python_paths(python: Path | None) -> tuple[Path, ...]:
-    """Return what an interpreter needs outside of /usr: its prefixes, and the links that lead to it.
+    """Return what an interpreter needs outside of /usr: its prefixes, and the links that lead to it. Raises
+    `SandboxError` if it cannot be run, or if a prefix contains the user's home folder.
 
-    Raises `SandboxError` if it cannot be run, or if a prefix contains the user's home folder.
+    Without an interpreter, this is nothing.
     """
     if python is None:
         return ()

@@ -37,7 +37,9 @@ class _Folder:
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
-        """Run a command as the user, and end all that it started. See `Sandbox.run`."""
+        """Run a command as the user, end all that it started, and return what it did. Raises `CannotStart` if it cannot
+        be started. See `Sandbox.run`.
+        """
         limits = self.policy.limits
         within = min(limits.seconds if seconds is None else seconds, limits.seconds)
         python = self.policy.python or Path(sys.executable)
@@ -109,9 +111,8 @@ class _Folder:
         return await asyncio.to_thread(self._read, path, limit)
 
     def _read(self, path: str, limit: int) -> bytes | None:
-        """Return the content of a file, or None if it cannot be read or is behind a link out of the workspace.
-
-        Raises `SandboxError` if it is larger than `limit` bytes.
+        """Return the content of a file, or None if it cannot be read or is behind a link out of the workspace. Raises
+        `SandboxError` if it is larger than `limit` bytes.
         """
         try:
             with open_file(self.work.resolve(), self.work.resolve() / path) as file:
@@ -127,7 +128,7 @@ class _Folder:
 
 
 async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
-    """Pass the input to a program, and wait until it has ended."""
+    """Write `stdin` to a program, and wait until it has ended. A program that does not read it is no error."""
     if process.stdin is not None:
         with suppress(ConnectionError, RuntimeError):  # uvloop raises the latter if the program has ended
             process.stdin.write(stdin)
@@ -137,7 +138,9 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
 
 
 def _end_others(home: Path) -> None:
-    """End the processes that left the program's session, where /proc shows that they have its home folder."""
+    """Kill the processes that left the program's session, which have `home` as their HOME in /proc, until none is
+    found.
+    """
     mark = b"\0HOME=" + os.fsencode(home) + b"\0"
     while True:
         found = []

@@ -51,7 +51,9 @@ def _programs(program: str, policy: Policy) -> Iterator[Path]:
 
 
 def _arguments(words: Sequence[str]) -> Iterator[Path]:
-    """Yield the existing paths that are arguments, or values of options such as `--file=PATH`."""
+    """Yield the existing absolute paths that are arguments, or values of options such as `--file=PATH`, except those of
+    the system.
+    """
     for word in words:
         path = Path(word.partition("=")[2] if word.startswith("-") else word)
         with suppress(OSError, ValueError):

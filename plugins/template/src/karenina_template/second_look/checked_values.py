@@ -184,8 +184,8 @@ def has_second_look(schema: Mapping[str, Any]) -> bool:
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Let the judge take a second look at `response`, and return the value it chooses, or None. If its reply cannot be
-    used, `value` is returned and the error recorded in the result field `parsing`. Raises `PortError` if the judge
+    """Ask the judge to take a second look at `response`, and return the value it chooses, or None. If its reply cannot
+    be used, `value` is returned and the error recorded in the result field `parsing`. Raises `PortError` if the judge
     cannot be reached.
 
     `value` and `rejected` come from the first look.
@@ -212,11 +212,11 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Let the judge choose again for numbers and dates that it seems to have misread, and return its choices by field.
-    If nothing seems misread, the judge is not called, and there are none.
+    """Ask the judge to choose again for numbers and dates that it seems to have misread, and return its choices by
+    field, which are none if nothing seems misread. Raises `StructuredError` if it makes no usable choice about a date.
 
-    `values` is the judge's first reply to `request`. If its choice cannot be used, the result is empty and the error is
-    recorded in the result field `parsing`. If the choice was about a date, `StructuredError` is raised instead.
+    If nothing seems misread, the judge is not called. `values` is the judge's first reply to `request`. If its choice
+    about a number cannot be used, the result is empty and the error is recorded in the result field `parsing`.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -271,7 +271,7 @@ async def check_value(
 
 
 async def _list_values(context: VerificationContext, text: str, count: int) -> Sequence[str]:
-    """Let the judge list between `count` and four values in `text`."""
+    """Ask the judge to list between `count` and four values in `text`, and return them."""
     item = {"type": "string", "minLength": 1, "maxLength": 60}
     form = object_schema({"values": {"type": "array", "items": item, "minItems": count, "maxItems": 4}})
     request = break_special_tokens(text)
@@ -279,8 +279,8 @@ async def _list_values(context: VerificationContext, text: str, count: int) -> S
 
 
 async def _choose(context: VerificationContext, text: str, options: Sequence[str]) -> Mapping[str, float]:
-    """Let the judge choose one of the options, and return the log-probability of each. If the adapter does not report
-    log-probabilities, the chosen option gets 0 and all other options get a low value.
+    """Ask the judge to choose one of the options, and return the log-probability of each. If the adapter does not
+    report log-probabilities, the chosen option gets 0 and all other options get a low value.
     """
     form = object_schema({"value": {"type": "string", "enum": list(options)}})
     chosen = await ask(context, MASKED, break_special_tokens(text), form, lambda values: str(values["value"]))
@@ -335,8 +335,9 @@ def _in_unit(value: float, description: str, response: str) -> list[float]:
 
 
 def _similar_numbers(value: float, response: str) -> Sequence[float]:
-    """Return the numbers written in several words that the judge may have misread as `value`. See `choices_of`. The
-    result is empty if the response contains `value`, or if `value` is not a whole number, below 10 or very large.
+    """Return the numbers written in several words that the judge may have misread as `value`: with the same first
+    digit, and at most one digit more or less. The result is empty if the response contains `value`, or if `value` is
+    not a whole number, below 10 or very large.
     """
     numbers = read_numbers(response) if _LEAST <= value < _MOST and value == int(value) else None
     if numbers is None or value in numbers.known:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from karenina_template.templates import BaseAnswer
 
 _FORMATS: Final = frozenset({"date", "date-time"})
+_DIGIT: Final = lazy_pattern(r"\d")
 _YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{4}(?![0-9])")
 _SHORT_YEAR: Final = lazy_pattern(r"(?<![0-9])[0-9]{2}(?![0-9])")
 _ENGLISH_WORDS: Final = frozenset({"may", "march", "mar", "out", "set", "gen", "mag", "sty", "mars", "sep"})
@@ -95,8 +96,8 @@ def is_date_field(part: Mapping[str, Any]) -> bool:
 
 
 def date_choices(value: object, response: str) -> list[str]:
-    """Return all dates in `response` in ISO format if `value` is a date whose year seems invented (see `_is_invented`),
-    and otherwise an empty list.
+    """Return all dates in `response` in ISO format if `value` is a date whose year seems invented, and otherwise an
+    empty list. A year seems invented if the response contains years, but not this one.
     """
     if not any(_is_invented(reading.at.year, response) for reading in read_dates(value)[:1]):
         return []
@@ -110,7 +111,7 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
     A text without digits, number words or words for times cannot contain a date. A response such as *yes* may refer to
     a date in the question.
     """
-    if any(char.isnumeric() for char in text):
+    if _DIGIT.search(text) or any(char.isnumeric() for char in text):
         return  # as most responses: looking for dates in the fields takes longer
     dates = list(_dates_of(answer))
     if not dates or _may_have_date(text):
@@ -152,8 +153,8 @@ def _may_have_date(text: str) -> bool:
 
 
 def check_years(answer: BaseAnswer, response: str) -> None:
-    """Raise `InvalidReply` if a date's year seems invented (see `_is_invented`) and the response has no dates to choose
-    from. Strings and lists are not checked.
+    """Raise `InvalidReply` if a date's year seems invented and the response has no dates to choose from. A year seems
+    invented if the response contains years, but not this one. Strings and lists are not checked.
     """
     for name in type(answer).model_fields:
         value = getattr(answer, name, None)
@@ -163,10 +164,10 @@ def check_years(answer: BaseAnswer, response: str) -> None:
 
 
 def _is_invented(year: int, response: str) -> bool:
-    """Return whether the response contains years, but not the given one.
+    """Return whether the response contains a four-digit year, but not `year` in four digits, two digits or English
+    words.
 
-    The given year may be written in four digits, two digits or English words. Returns False if the response has no
-    four-digit year, because it may use other words or another calendar.
+    Without a four-digit year, the response may use other words or another calendar.
     """
     text = unicodedata.normalize("NFKC", response)
     if not _YEAR.search(text) or f"{year:04}" in text or f"{year % 100:02}" in _SHORT_YEAR.findall(text):

@@ -133,7 +133,9 @@ class MaskedText:
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
-        """Find `values` in `response`."""
+        """Find `values` in `response`. Those found, as written in the response and in order, become the attribute
+        `values`.
+        """
         self._response = response
         self._text = FoldedText(response)
         self._wordings: dict[str, str] = {}
@@ -200,9 +202,9 @@ def normalize_value(value: str) -> str:
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
     """Return the mean log-probability of each value being the answer in `response`. The key None means "no answer".
+    There must be at most four `values`.
 
-    There must be at most four `values`, written as in the response. The judge is called twice, with the letters
-    exchanged.
+    They are written as in the response. The judge is called twice, with the letters exchanged.
     """
     scores: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):

@@ -55,6 +55,11 @@ class AnswerKey:
 
     rules: Mapping[str, FieldRule] = field(default_factory=dict)
     strategy: Tree | None = None
+    _sources: Mapping[str, str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        sources = {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
+        object.__setattr__(self, "_sources", sources)
 
     @property
     def composition(self) -> str | None:
@@ -65,9 +70,9 @@ class AnswerKey:
         """Return the ground truths by field, or None if no field is verified."""
         return {name: rule.truth for name, rule in self.rules.items()} or None
 
-    def sources(self) -> dict[str, str]:
+    def sources(self) -> Mapping[str, str]:
         """Return the names of the known values that fill fields, keyed by field."""
-        return {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
+        return self._sources
 
     def without(self, names: Collection[str]) -> Self | None:
         """Return the key without the fields in `names`, or None if no condition remains."""
@@ -80,8 +85,9 @@ class AnswerKey:
     def results(
         self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
     ) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, or is undecided because its known value is missing, given the extracted
-        `values` and the raw `response`. Raises `InvalidAnswer` if a primitive returns an invalid result.
+        """Return whether each field passes, given the extracted `values` and the raw `response`, or `Undecided` if its
+        primitive cannot tell or its known value is missing. Raises `InvalidAnswer` if a primitive returns an invalid
+        result.
 
         `responses` maps fields to the text they read instead of `response`, such as a turn of a conversation. For a
         field with a known value, the value itself serves as the response, because no judge can have made it up.
@@ -139,21 +145,23 @@ def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
     return strategy
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """Texts and results that are already fixed for some fields of an answer.
+@dataclass(slots=True)
+class Binding:
+    """What an answer is verified with, and texts and results that are already fixed for some of its fields.
 
-    `responses` are the texts that fields read instead of the response. `results` are the results of fields whatever
-    their values are. `assumed` are the results that `Comparison` assumes for undecided fields, which it only sets on
-    copies.
+    `key` is None if the ground truths are those of the answer's class. `response` is the raw response. `responses` are
+    the texts that fields read instead of it. `results` are the results of fields whatever their values are. `assumed`
+    are the results that `Comparison` assumes for undecided fields, which it only sets on copies.
     """
 
+    key: AnswerKey | None = None
+    response: str = ""
     responses: Mapping[str, str] = field(default_factory=dict)
     results: Mapping[str, Undecided | Literal[False]] = field(default_factory=dict)
     assumed: Mapping[str, bool] = field(default_factory=dict)
 
 
-NOT_SETTLED: Final = Settled()
+UNBOUND: Final = Binding()
 
 
 class BaseAnswer(BaseModel):
@@ -177,9 +185,7 @@ class BaseAnswer(BaseModel):
     correct: SkipJsonSchema[Any] = Field(default=None, exclude=True, repr=False)
     regex: SkipJsonSchema[Any] = Field(default=None, exclude=True, repr=False)
 
-    _key: AnswerKey | None = PrivateAttr(default=None)
-    _response: str = PrivateAttr(default="")
-    _settled: Settled | None = PrivateAttr(default=None)
+    _binding: Binding | None = PrivateAttr(default=None)  # a single attribute, because pydantic copies each default
 
     __answer_key__: ClassVar[AnswerKey | None] = None
 
@@ -216,7 +222,7 @@ class BaseAnswer(BaseModel):
     if not TYPE_CHECKING:  # type checkers would allow every attribute otherwise
 
         def __setattr__(self, name: str, value: object) -> None:
-            """Set a field, or another attribute of the template such as a tolerance."""
+            """Set a field, as pydantic does, or another attribute of the template, such as a tolerance."""
             cls = type(self)
             settled = cls.model_config.get("frozen") or cls.model_config.get("extra") == "allow"
             if settled or name in cls.__pydantic_fields__ or hasattr(cls, name):
@@ -272,45 +278,43 @@ class BaseAnswer(BaseModel):
     def settle(
         self, key: AnswerKey, responses: Mapping[str, str], results: Mapping[str, Undecided | Literal[False]]
     ) -> None:
-        """Verify the answer with `key`, using the given response for each field and the given results.
+        """Set the key, the response for each field, and the results that replace those of fields, for verifying the
+        answer.
 
         A field in `results` gets this result whatever its value is. This is meant for answers bound to a question,
         which start with all rules of their template.
         """
-        before = self._settled or NOT_SETTLED
-        self._key = key
-        self._settled = replace(before, responses=responses, results={**before.results, **results})
+        before = self._get_binding()
+        self._binding = replace(before, key=key, responses=responses, results={**before.results, **results})
+
+    def _get_binding(self) -> Binding:
+        """Return what the answer is verified with."""
+        own: Binding | None = (self.__pydantic_private__ or {}).get("_binding")  # faster than an attribute
+        return own if own is not None else UNBOUND
 
     def _results(self) -> dict[str, bool | Undecided]:
-        """Return the result of each verified field. Undecided results contain the reason.
+        """Return the result of each verified field: the one set by `settle` or assumed by `Comparison`, if any, or that
+        of its rule. Undecided results contain the reason.
 
         Fields whose known value is None get the result set by `BoundTemplate.bind`, and fields whose turn is missing
-        from the conversation get the result set by `read_turns`. Undecided results are replaced with those assumed by
-        `Comparison`.
+        from the conversation get the result set by `read_turns`.
         """
-        settled = self._settlement()
-        results = self._answer_key().results(self._values(), self._bound_response(), settled.responses)
-        return {**results, **settled.results, **settled.assumed}
+        binding, key = self._get_binding(), self._answer_key()
+        results = key.results(self._values(key), binding.response, binding.responses)
+        return {**results, **binding.results, **binding.assumed}
 
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
-        scores = self._answer_key().credits(results, self._values())
-        return {**scores, **{name: float(passed) for name, passed in self._settlement().assumed.items()}}
+        key = self._answer_key()
+        scores = key.credits(results, self._values(key))
+        return {**scores, **{name: float(passed) for name, passed in self._get_binding().assumed.items()}}
 
     def _answer_key(self) -> AnswerKey:
         """Return the ground truths and strategy of a declared template, or those of the class."""
-        own: AnswerKey | None = (self.__pydantic_private__ or {}).get("_key")  # faster than an attribute
-        return own if own is not None else type(self).answer_key()
+        key = self._get_binding().key
+        return key if key is not None else type(self).answer_key()
 
-    def _settlement(self) -> Settled:
-        own: Settled | None = (self.__pydantic_private__ or {}).get("_settled")
-        return own if own is not None else NOT_SETTLED
-
-    def _bound_response(self) -> str:
-        response: str = (self.__pydantic_private__ or {}).get("_response", "")
-        return response
-
-    def _values(self) -> dict[str, object]:
-        return {name: getattr(self, name) for name in self._answer_key().rules}
+    def _values(self, key: AnswerKey) -> dict[str, object]:
+        return {name: getattr(self, name) for name in key.rules}
 
 
 def _call_ground_truth(cls: type[BaseAnswer]) -> None:
@@ -326,7 +330,9 @@ def _call_ground_truth(cls: type[BaseAnswer]) -> None:
 
     @wraps(inherited)
     def model_post_init(self: Any, context: Any, /) -> None:
-        """Call `ground_truth()` and the inherited method, and set `correct` if neither of them did."""
+        """Call `ground_truth()` and the inherited method, and set `correct` to the declared truths if neither of them
+        set it.
+        """
         BaseAnswer.model_post_init(self, context)  # initializes private attributes
         declared = getattr(type(self), "ground_truth", None)
         if isfunction(declared):

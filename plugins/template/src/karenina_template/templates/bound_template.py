@@ -22,7 +22,7 @@ from pydantic_core import (
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.data.sections import KnownValue
-from karenina_template.templates.base import AnswerKey, BaseAnswer, Settled
+from karenina_template.templates.base import AnswerKey, BaseAnswer, Binding
 from karenina_template.templates.errors import TemplateError
 from karenina_template.templates.field import alternatives
 from karenina_template.templates.primitives import DateMatch, Undecided
@@ -56,7 +56,7 @@ class Template:
 
     @classmethod
     def of_class(cls, answer: type[BaseAnswer], shape: Shape, source: str | None) -> Self:
-        """Create a template from a class with its shape and source. Without a source, the template ID is based on the
+        """Return a template for a class with its shape and source. Without a source, the template ID is based on the
         class's name, schema, rules and strategy. Raises `TemplateError` if the class verifies nothing.
         """
         key = answer.answer_key()
@@ -89,7 +89,10 @@ class Template:
         return self.answer_class.__base__ is not BaseAnswer
 
     def judge_schema(self) -> dict[str, Any]:
-        """Return a copy of the JSON Schema for the judge. See `judge_schema` in `templates.shapes.schema`."""
+        """Return a copy of the JSON Schema that a judge fills, with the descriptions of this template's fields.
+
+        See `judge_schema` in `templates.shapes.schema`.
+        """
         schema: dict[str, Any] = from_json(self.shape.schema_json)
         parts = schema["properties"]
         for name, text in self.descriptions.items():
@@ -178,7 +181,7 @@ class BoundTemplate:
         return {name: hint for name in self.judge_fields if name in rules and (hint := rules[name].hint)}
 
     @property
-    def sources(self) -> dict[str, str]:
+    def sources(self) -> Mapping[str, str]:
         """The names of the known values that fill fields, keyed by field. A judge does not fill these fields."""
         return self.template.key.sources()
 
@@ -211,19 +214,17 @@ class BoundTemplate:
         filled = {
             name: coercer.convert(name, known[source].value) for name, source in sources.items() if source in known
         }
+        unfilled: dict[str, Undecided | Literal[False]] = {
+            name: False if value.counts == "wrong" else Undecided(value.why or "there is no value")
+            for name, source in sources.items()
+            if (value := known.get(source)) is not None and value.value is None
+        }
         answer = self._validated(values, filled)
         answer.__dict__.update(filled)
         # avoids validation on assignment, which is slower and meant for users' values
         own = answer.__pydantic_private__
         assert own is not None
-        own["_key"], own["_response"] = key, response
-        if sources:
-            unfilled: dict[str, Undecided | Literal[False]] = {
-                name: False if value.counts == "wrong" else Undecided(value.why or "there is no value")
-                for name, source in sources.items()
-                if (value := known.get(source)) is not None and value.value is None
-            }
-            own["_settled"] = Settled(results=unfilled)
+        own["_binding"] = Binding(key, response, results=unfilled)
         if key.rules and answer.correct is None:
             answer.__dict__["correct"] = key.truths()
         return answer
@@ -262,13 +263,13 @@ class BoundTemplate:
         """Return `answer` bound again with the given known values. `answer` must have been bound without known values.
         A template without sources needs none, so its answer is returned unchanged.
         """
-        return self.bind(self.extracted(answer), answer._bound_response(), known) if self.sources else answer
+        return self.bind(self.extracted(answer), answer._get_binding().response, known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field rejects any of them.
+        """Return the answer with the judge's values, repaired if a field rejects any of them. Raises pydantic's
+        `ValidationError` for missing fields and for values that are still invalid.
 
-        `filled` contains the known values by field, which the answer only gets if its class accepts them. Raises
-        pydantic's `ValidationError` for missing fields and for values that are still invalid after the repair.
+        `filled` contains the known values by field, which the answer only gets if its class accepts them.
         """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
@@ -354,7 +355,7 @@ def _is_timestamp(value: object) -> bool:
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
     """Return whether `value` can be read as two different dates, in a field that allows dates. If set, `format` is the
-    only accepted date format. See `read_dates`.
+    only accepted date format.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
@@ -362,7 +363,7 @@ def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) ->
 
 def _with_dates(value: object, part: Mapping[str, Any], schema: Mapping[str, Any], format: str | None) -> object:
     """Return `value` with unambiguous dates converted to ISO 8601 wherever the schema expects dates. If set, `format`
-    is the only accepted date format. See `read_dates`.
+    is the only accepted date format.
     """
     if "$ref" in part:
         part = schema["$defs"][part["$ref"].rpartition("/")[2]]
@@ -403,6 +404,8 @@ def refuse_unverified(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) ->
 
 def as_json(value: object) -> Any:
     """Convert `value` to JSON values. Sets become sorted lists, and unsupported values become strings."""
+    if isinstance(value, str):
+        return to_jsonable_python(value, fallback=str, serialize_unknown=True)
     if isinstance(value, BaseModel):
         value = value.model_dump(warnings=False)
     if isinstance(value, set | frozenset):

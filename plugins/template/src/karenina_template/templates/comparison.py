@@ -9,7 +9,7 @@ from inspect import iscoroutine
 from itertools import chain, islice, product
 from typing import Final
 
-from karenina_template.templates.base import AnswerKey, BaseAnswer, Settled
+from karenina_template.templates.base import AnswerKey, BaseAnswer
 from karenina_template.templates.compose import Result, known_result
 from karenina_template.templates.errors import InvalidAnswer
 from karenina_template.templates.primitives import Undecided
@@ -91,7 +91,9 @@ class Comparison:
         return {name: known_result(result) for name, result in results.items()}
 
     def scores(self) -> dict[str, float | None]:
-        """Return the result of `field_scores`. Exceptions from a class's own method propagate."""
+        """Return each verified field's credit from 0 to 1, or None if it is undecided. Exceptions from a class's own
+        method propagate.
+        """
         if self._key is None:
             return self.answer.field_scores()
         if self._scores is None:
@@ -135,7 +137,7 @@ class Comparison:
         others = islice(product((True, False), repeat=count), _MOST_ASSUMPTIONS)
         for results in dict.fromkeys(chain(extremes, others)):
             answer = self.answer.model_copy()
-            answer._settled = replace(answer._settled or Settled(), assumed=dict(zip(undecided, results, strict=True)))
+            answer._binding = replace(answer._get_binding(), assumed=dict(zip(undecided, results, strict=True)))
             try:
                 if Comparison(answer)._undecided_fields() or _own_verdict(answer) is not verdict:
                     return False
@@ -147,9 +149,9 @@ class Comparison:
 
 
 def _own_verdict(answer: BaseAnswer) -> bool | Undecided | None:
-    """Return the result of the answer's `verify`, with 0, 1 and empty values (from `self.gene and ...`) as booleans.
-    Raises `InvalidAnswer` for any other value, such as a coroutine, which would be truthy. Exceptions from `verify`
-    propagate.
+    """Return the result of the answer's `verify`, also `Undecided` or None, with 0, 1 and empty values (from `self.gene
+    and ...`) as booleans. Raises `InvalidAnswer` for any other value, such as a coroutine, which would be truthy.
+    Exceptions from `verify` propagate.
     """
     verdict: object = answer.verify()
     if verdict is None or isinstance(verdict, bool | Undecided):

@@ -265,7 +265,7 @@ def _contribution(tree: Tree, of_field: Callable[[str], float]) -> float:
 
 
 def to_json(tree: Tree) -> dict[str, Any]:
-    """Convert the tree to JSON: `{"type": "all_of" | "any_of" | "at_least_n" | "field_check", ...}`."""
+    """Return the tree as a JSON-compatible dict with a `type`: "all_of", "any_of", "at_least_n" or "field_check"."""
     if isinstance(tree, FieldCheck):
         return {"type": "field_check", "field": tree.field}
     conditions = [to_json(condition) for condition in tree.conditions]
@@ -286,7 +286,9 @@ def from_json(data: object) -> Tree:
 
 
 def _from_json(data: object, levels: int) -> Tree:
-    """Build a tree. Raises `ValueError` if the data is invalid or has more than `levels` levels."""
+    """Return the tree described by JSON data. Raises `ValueError` if the data is invalid or has more than `levels`
+    levels.
+    """
     if not levels:
         raise ValueError("a strategy cannot have more than 50 levels")
     if isinstance(data, str):

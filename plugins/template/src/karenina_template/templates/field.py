@@ -192,7 +192,9 @@ def make_rule(
 
 
 def _read_options(options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the plugin options by full name. Raises `TemplateError` if a value is not JSON."""
+    """Return the plugin options, keyed by full name such as `my_package.words`. Raises `TemplateError` if a value is
+    not JSON.
+    """
     if not options:
         return NO_OPTIONS
     try:

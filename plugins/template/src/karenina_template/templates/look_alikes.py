@@ -115,7 +115,7 @@ def describe_look_alikes(value: object, truth: object) -> str | None:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield `value` or its items if they are strings, up to a limit. Long strings are skipped."""
+    """Yield `value`, or its items, if they are strings. Long strings, and items after a limit, are skipped."""
     value = plain(value)
     items = [value] if isinstance(value, str) else items_of(value) or ()
     yield from islice(
@@ -130,7 +130,7 @@ def _skeleton(text: str) -> str:
 
 
 def _describe_differences(text: str, other: str) -> str:
-    """Describe the first few characters that differ between two strings, for a message."""
+    """Return the first few characters that differ between two strings, described for a message."""
     parts = []
     for kind, start, end, first, last in SequenceMatcher(None, text, other, autojunk=False).get_opcodes():
         if kind != "equal":

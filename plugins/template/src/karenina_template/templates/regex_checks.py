@@ -95,7 +95,9 @@ def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
 
 
 def _passes(match_type: str, matches: list[Any], expected: Any) -> bool:
-    """Return whether the matches are as expected. An unknown match type is treated as "all"."""
+    """Return whether the matches are only `expected` ("exact"), contain it ("contains"), are that many ("count"), or
+    contain all of its items (any other match type).
+    """
     if match_type == "exact":
         return len(matches) == 1 and bool(matches[0] == expected)
     if match_type == "contains":

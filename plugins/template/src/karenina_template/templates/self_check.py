@@ -104,10 +104,9 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of the ground truths.
+    """Yield the flaws of the ground truths. The wrong values that are tried are added to `changed`, by field.
 
-    Wrong values are added to `changed` by field. If `changed` is None, no wrong values are tried, no types are checked,
-    and warnings may be missing.
+    If `changed` is None, no wrong values are tried, no types are checked, and warnings may be missing.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -124,8 +123,8 @@ def _check_rule(
     """Yield the flaws of a rule, and add a right value to `accepted` and a wrong one to `changed` (if it is None, no
     wrong value is tried).
 
-    If `changed` is None, no wrong value is tried, and only errors are sure to be found. Otherwise, fields that read the
-    raw response and primitives that need a model are reported as unchecked.
+    If `changed` is None, only errors are sure to be found. Otherwise, fields that read the raw response and primitives
+    that need a model are reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__

@@ -185,7 +185,7 @@ class AgentContract(CallContract):
         assert error.partial.usage == self.usage
 
     def test_waiting_for_a_guarded_request_is_not_counted(self) -> None:
-        """Skipped for ports that do not set `guards_calls`."""
+        """The time that a request waits in its guard is not counted. Skipped for ports without `guards_calls`."""
         seconds = 4 * self.agent_seconds
 
         async def queued(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
@@ -198,7 +198,7 @@ class AgentContract(CallContract):
             assert self.run(server.url, guard=queued, timeout=seconds).trace[-1].content == "It is 4711."
 
     def test_a_guarded_request_is_repeated_alone(self) -> None:
-        """Skipped for ports that do not set `guards_calls`."""
+        """A guard that repeats a failed request repeats only this one. Skipped for ports without `guards_calls`."""
 
         async def stubborn(ask: Callable[[], Awaitable[Turn]], _: Sequence[Message]) -> Turn:
             for _try in range(3):

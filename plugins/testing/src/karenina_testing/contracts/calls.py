@@ -70,7 +70,7 @@ class CallContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """Pass a new port to `use`, then close it and assert that nothing is left behind.
+        """Return what `use` returns for a new port. The port is then closed, and nothing may be left behind.
 
         The port's model uses the server at `url`. `fields` are additional fields of the model.
         """
@@ -87,7 +87,7 @@ class CallContract(PortContract):
         return asyncio.run(run())
 
     def failed(self, url: str, **fields: Any) -> PortError:
-        """Make a call that must fail, and return its error. `url` and `fields` are the same as for `using`."""
+        """Return the `PortError` of a call that must fail. `url` and `fields` are the same as for `using`."""
 
         async def fail(port: Port) -> PortError:
             with pytest.raises(PortError) as caught:
@@ -281,7 +281,7 @@ def child_processes() -> set[int]:
 
 
 async def assert_nothing_left(before: set[int]) -> None:
-    """Wait up to `WAIT` seconds until no tasks and child processes are left, or fail."""
+    """Wait up to `WAIT` seconds until no tasks, and no child processes besides those in `before`, are left, or fail."""
     until = time.monotonic() + WAIT
     while True:
         tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -38,11 +38,12 @@ class CommandRun:
 
 
 def run_command(folder: Path, *arguments: str | Path, **environment: str) -> CommandRun:
-    """Run `karenina` in `folder` with the given arguments. `environment` adds environment variables.
+    """Run `karenina` in `folder` with the given arguments and additional environment variables, and return its exit
+    code and output. Raises `LookupError` if the command is not installed, and `subprocess.TimeoutExpired` after
+    `TIMEOUT` seconds.
 
     The user's own configuration has no effect: variables that begin with KARENINA_ or PYTEST_ are removed, and the home
-    directory is `folder/state`. Standard input is empty. Raises `LookupError` if the command is not installed, and
-    `subprocess.TimeoutExpired` after `TIMEOUT` seconds.
+    directory is `folder/state`. Standard input is empty.
     """
     state = folder / _STATE
     state.mkdir(exist_ok=True)

@@ -69,7 +69,7 @@ class FormatContract(PluginContract):
         return self.format.suffixes[0]
 
     def read(self, folder: Path, content: str | bytes) -> Any:
-        """Write a file to `folder` and read it as a benchmark."""
+        """Write `content` to a file in `folder`, and return the benchmark that the format reads from it."""
         folder.mkdir(exist_ok=True)
         file = folder / f"sample{self.file_suffix}"
         file.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -119,8 +119,7 @@ class FormatContract(PluginContract):
             self.format.read(tmp_path / f"nowhere{self.file_suffix}", lambda _file, _names: True)
 
     def error(self, folder: Path, content: str | bytes) -> Any:
-        """Return the error in a file: the exception raised, or else the benchmark's first problem.
-
+        """Return the error in a file with this content: the exception raised, or else the benchmark's first problem.
         Fails if there is no error.
         """
         try:

@@ -89,7 +89,7 @@ class LiveContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """Pass a new port to `use`, then close it twice and assert that nothing is left behind.
+        """Return what `use` returns for a new port. The port is then closed twice, and nothing may be left behind.
 
         `fields` are passed to `live`.
         """

@@ -43,9 +43,8 @@ class OddReply:
 
 
 def chat(content: Any = "Oslo.", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
-    """Return a chat completion. `message` adds fields to its message.
-
-    The default usage is 20 input and 8 output tokens.
+    """Return the body of a chat completion. `message` adds fields to its message. By default, it used 20 input and 8
+    output tokens.
     """
     choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
     counted = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28} if usage is None else usage
@@ -229,7 +228,7 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
 
 
 def messages_reply(content: Any, stop: Any = "end_turn", usage: Any = None) -> dict[str, Any]:
-    """Return a Messages API reply. The default usage is 20 input and 8 output tokens."""
+    """Return the body of a Messages API reply. By default, it used 20 input and 8 output tokens."""
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     counted = {"input_tokens": 20, "output_tokens": 8} if usage is None else usage
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}

@@ -94,9 +94,10 @@ class LLMContract(CallContract):
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome of an odd reply, as far as `odd` specifies it.
+    """Return an error's category and message, or the parts of a reply that `odd` specifies, for comparison with `odd`.
 
-    A message or note that contains the words in `odd` is replaced by these words.
+    A message or note that contains the words in `odd` is replaced by these words. An error's usage is added, if `odd`
+    specifies it.
     """
     usage = outcome.usage if odd.tokens is not None else None
     if isinstance(outcome, PortError):
@@ -181,9 +182,10 @@ class ParserContract(CallContract):
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return the outcome of an odd reply: an error, or JSON with its finish reason.
+    """Return an error's category and message, or a reply's JSON and finish reason, for comparison with `odd`.
 
-    Any finish reason except `content_filter` counts as `stop`.
+    A message that contains the words in `odd` is replaced by these words. Any finish reason except `content_filter`
+    counts as `stop`.
     """
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))

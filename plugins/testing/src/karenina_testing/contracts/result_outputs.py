@@ -37,9 +37,8 @@ _UNJUDGED: Final = [outcome for outcome in Outcome if not outcome.judged]
 def sample_results(
     outcomes: Sequence[Outcome] = tuple(Outcome), *, model: str = "model", hostile: bool = False
 ) -> list[VerificationResult]:
-    """Return one result for each outcome, for the questions `q0`, `q1`, ...
-
-    `model` is the answering model's id and name. `hostile` adds `HOSTILE` to most strings.
+    """Return one result for each outcome, for the questions `q0`, `q1`, ... and the answering model `model`. With
+    `hostile`, most strings contain `HOSTILE`.
     """
     return [_result(number, outcome, model, HOSTILE if hostile else "") for number, outcome in enumerate(outcomes)]
 
@@ -51,7 +50,9 @@ def write_results(file: Path, results: Iterable[VerificationResult]) -> Path:
 
 
 def _result(number: int, outcome: Outcome, model: str, more: str) -> VerificationResult:
-    """Return a result with the given outcome. `more` is added to most strings."""
+    """Return a result with the given outcome for question number `number` and the answering model `model`. `more` is
+    added to most strings.
+    """
     identity = ModelIdentity(interface="manual", model_name=model)
     values = {f"gene{more}": f"BCL2{more}", "year": 2015 + number}
     return VerificationResult(
@@ -228,7 +229,7 @@ class ReportSectionContract(PluginContract):
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections in a report on the given runs by id, as JSON-compatible dicts.
+        """Return the plugin's sections in a report on the given runs as JSON-compatible dicts, keyed by id.
 
         A section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section is
         missing.

@@ -60,7 +60,8 @@ class RunContract(PluginContract):
     settings: ClassVar[Mapping[str, Any]] = {}
 
     def run(self, folder: Path, *options: str, judged: bool = False, **settings: Any) -> SampleRun:
-        """Run `karenina run` on the questions in `GENES`, configured with `settings`.
+        """Run `karenina run` on the questions in `GENES`, configured with `settings`, and return its exit code, results
+        and errors.
 
         Answers are recorded, and the last one is wrong, unless `options` select a model (`--answering`). With `judged`,
         a judge fills in the templates. Otherwise, the answers are searched for the gene.
@@ -112,7 +113,7 @@ class ObserverContract(RunContract):
         return offered
 
     def observed_run(self, folder: Path) -> SampleRun:
-        """Run the sample benchmark with `settings`. Fails if an observer fails."""
+        """Run the sample benchmark with `settings`, and return what `run` returns. Fails if an observer fails."""
         run = self.run(folder, **self.settings)
         assert "an observer from" not in run.err, run.err
         assert "the observers of" not in run.err, run.err
@@ -239,7 +240,11 @@ class PanelContract(RunContract):
 
     @contextmanager
     def served(self, opinion: Opinion) -> Iterator[tuple[ScriptedServer, list[str]]]:
-        """Run a server for the judges in the block, and yield it with the options that select them."""
+        """Run a server on which each judge replies with its `opinion` of a question, and yield it with the options that
+        select the judges.
+
+        An opinion of None makes the call fail.
+        """
 
         def reply(request: Request) -> Any:
             judge = int(request.fields["model"].rpartition("-")[2])

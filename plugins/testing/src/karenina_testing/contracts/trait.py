@@ -93,10 +93,10 @@ class TraitContract(PluginContract):
         return "an answer"
 
     def evaluate(self, text: str, *traits: RubricTrait, models: ScriptedModels | None = None) -> list[AnyScore]:
-        """Score the answer `text` on the given `traits` (default: the sample trait).
+        """Return the scores of the answer `text` on the given `traits` (default: the sample trait). Raises
+        `RuntimeError` if the evaluation fails as a whole, or if the evaluator claims other traits than its own.
 
-        Raises `RuntimeError` if the evaluation fails as a whole, if the evaluator does not claim these traits, or if it
-        claims a trait of another kind.
+        It also fails if the evaluator does not claim these traits.
         """
         evaluator, scored = self.evaluator, traits or (self.trait,)
         others = [other for other in OTHERS if not isinstance(other, type(self.trait))]

@@ -27,9 +27,8 @@ from karenina_testing.server.scripted import ScriptedServer
 
 
 def read_script(text: str) -> dict[str, dict[str, list[One]]]:
-    """Parse the replies in JSON lines, by side (`answer` and `judge`) and item.
-
-    A line without a side applies to both. Raises `ValueError`, with the line number, if a line is malformed.
+    """Return the replies in JSON lines, by side (`answer` and `judge`) and item. A line without a side applies to both.
+    Raises `ValueError`, with the line number, if a line is malformed.
     """
     sides: dict[str, dict[str, list[One]]] = {"answer": {}, "judge": {}}
     for number, line in enumerate(text.splitlines(), 1):
@@ -45,11 +44,12 @@ def read_script(text: str) -> dict[str, dict[str, list[One]]]:
 
 
 def _read_line(case: Any) -> tuple[str, str | None, One]:
-    """Parse one line of a script: the item, the side (None for both), and the reply (None for the default reply).
+    """Return the item of a line of a script, its side (None for both), and its reply (None for the default reply).
+    Raises `TypeError` if the line is not a JSON object, and `ValueError` if it has no item, or an unknown side or
+    fault.
 
     The item is the value of `item`, `question` or `case`. A `fault` takes precedence over `text`, and `text` over a
-    literal reply. Raises `TypeError` if the line is not a JSON object. Raises `ValueError` if the side or fault is
-    unknown, or if there is no item.
+    literal reply.
     """
     if not isinstance(case, Mapping):
         raise TypeError("expected a JSON object")

@@ -104,9 +104,8 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _serve(self) -> None:
-        """Serve the complete requests in order, until a reply takes time.
-
-        Raises `MalformedRequest` if a request cannot be read.
+        """Serve the complete requests in order, until a reply takes time. Raises `MalformedRequest` if a request cannot
+        be read.
         """
         while not self._busy and not self._transport.is_closing():
             request = self._take()
@@ -124,9 +123,10 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Take the next request from the data, or return None if it is incomplete.
+        """Take the next request from the data, and return it, or None if it is incomplete. Raises `MalformedRequest` if
+        the data is not HTTP.
 
-        Sends `100 Continue` if the client waits for it. Raises `MalformedRequest` if the data is not HTTP.
+        Sends `100 Continue` if the client waits for it.
         """
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
@@ -175,7 +175,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _work(self, note: Any, coming: Reply | Awaitable[Reply], request: Request, leaves: bool) -> None:
-        """Send a reply that is delayed, streamed or still being computed."""
+        """Send a reply that is delayed, streamed or still being computed, and then serve the next requests."""
         reply = coming if isinstance(coming, Reply) else None
         try:
             if reply is None:
@@ -244,9 +244,8 @@ _MANY: Final = 64
 
 
 def _unpack(data: bytes) -> tuple[bytes, bytes] | None:
-    """Return a chunked request's body and the bytes after it, or None if it is incomplete.
-
-    Raises `MalformedRequest` if a chunk's length is not a number.
+    """Return a chunked request's body and the bytes after it, or None if it is incomplete. Raises `MalformedRequest` if
+    a chunk's length is not a number.
     """
     parts: list[bytes] = []
     while True:

@@ -146,10 +146,11 @@ class Reply:
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
-        """Create the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`.
+        """Return the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`. Unknown keys
+        are ignored.
 
         `headers`, `delay`, `cut` and `end` set the reply's fields of the same name. `raw` is text, and `case` becomes
-        the name. Other keys are ignored.
+        the name.
         """
         fields = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case
@@ -180,7 +181,7 @@ class Reply:
         return f"HTTP/1.1 {self.status} {phrase}\r\n{''.join([*usual, *own])}\r\n".encode("utf-8", "surrogateescape")
 
     def pieces(self) -> Iterable[bytes | float]:
-        """Yield the stream: data as bytes, and pauses as numbers of seconds."""
+        """Yield the pieces of the stream: data as bytes, and pauses as numbers of seconds."""
         for chunk in self.chunks or ():
             if isinstance(chunk, (bytes, int, float)):
                 yield chunk

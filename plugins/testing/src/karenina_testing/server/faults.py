@@ -209,10 +209,10 @@ def raw(data: bytes, end: Any = "close") -> Fault:
 
 
 def named(text: str) -> Fault:
-    """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`.
+    """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`. Raises `ValueError` if the
+    name is unknown or the arguments are invalid.
 
-    The values after the colons are arguments of the function with that name. Raises `ValueError` if the name is unknown
-    or the arguments are invalid.
+    The values after the colons are arguments of the function with that name.
     """
     name, *arguments = text.split(":")
     if name.isdecimal():
@@ -260,7 +260,7 @@ def _with_body(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
 
 
 def _with_stream(good: Reply, change: Callable[[bytes], bytes]) -> Reply:
-    """Apply `change` to the reply's stream. Replies without a stream are unchanged."""
+    """Return the reply with `change` applied to its stream. A reply without a stream is returned unchanged."""
     if good.chunks is None:
         return good
     data = _bytes(good)
@@ -281,7 +281,8 @@ def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
 
 
 def _insert_invalid_bytes(data: bytes) -> bytes:
-    """Insert two bytes that are not UTF-8 at the start of the first string under `content` or `text`, or of any other.
+    """Return the data with two bytes that are not UTF-8 inserted at the start of the first string under `content` or
+    `text`, or of any other.
 
     If there is no string, the bytes are inserted at the start of the data.
     """

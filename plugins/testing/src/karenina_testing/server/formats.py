@@ -48,9 +48,8 @@ def spoken(request: Request, said: Say) -> Reply:
 
 
 def as_forced_call(said: Say, request: Request) -> Say:
-    """Turn `said` into a call of the tool that the request forces.
-
-    Returns `said` unchanged if no tool is forced, if it already has calls, or if its text is not a JSON object.
+    """Return `said` as a call of the tool that the request forces, with its text as the arguments, or unchanged if no
+    tool is forced, it has calls already, or its text is not a JSON object.
     """
     choice = request.fields.get("tool_choice")
     if said.calls or not isinstance(choice, dict):
@@ -177,7 +176,7 @@ def _completion_events(completion: Mapping[str, Any], counted: bool) -> Iterator
 
 
 def _message_events(message: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the events of a streamed message."""
+    """Yield the events of a streamed Messages API message, encoded."""
 
     def named(kind: str, **fields: Any) -> bytes:
         return event({"type": kind, **fields}, kind)
@@ -201,7 +200,7 @@ _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a block's content in pieces, as the API streams it."""
+    """Yield the deltas in which the Messages API streams a content block."""
     if block["type"] == "text":
         yield from ({"type": "text_delta", "text": part} for part in _parts(block["text"]))
     elif block["type"] == "thinking":

@@ -116,10 +116,7 @@ class Entry:
 
     @property
     def body(self) -> Any:
-        """The body as text, bytes or JSON-compatible data, or the chunks of a stream.
-
-        Without a reply, the body is None.
-        """
+        """The body as text, bytes or JSON-compatible data, or the chunks of a stream, or None without a reply."""
         if self.reply is None:
             return None
         if self.reply.raw is not None:
@@ -139,7 +136,7 @@ class Entry:
 
 
 def _mask_query(target: str) -> str:
-    """Replace the values of secret query parameters by `***`."""
+    """Return a URL's path and query with `***` in place of the values of secret query parameters."""
     path, mark, query = target.partition("?")
     parts = (part.partition("=") for part in query.split("&"))
     shown = (f"{name}{sign}{MASK if sign and _SECRET.search(unquote_plus(name)) else v}" for name, sign, v in parts)
@@ -155,7 +152,7 @@ class Log:
         self.came = threading.Condition()
 
     def add(self, entry: Entry) -> None:
-        """Add an entry to the log, and wake up all who wait for `came`."""
+        """Add an entry to the log, and notify all threads that wait for `came`."""
         with self.came:
             self._entries.append(entry)
             self._items.setdefault(entry.item, []).append(entry)
@@ -216,10 +213,10 @@ class Script:
         return Entry(item, side, self._calls[side, item], request, time.monotonic())
 
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
-        """Return the reply that the script has for a call, or an awaitable of it.
+        """Return the reply that the script has for a call, or an awaitable of it. Raises `TypeError` if a value in the
+        script cannot be a reply.
 
-        An item's own script has priority over faults. Raises `TypeError` if a value in the script cannot be a reply.
-        Exceptions from functions in the script propagate.
+        An item's own script has priority over faults. Exceptions from functions in the script propagate.
         """
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
@@ -235,10 +232,8 @@ class Script:
         return _apply_fault(reply, fault, entry.request)
 
     def _item(self, request: Request) -> str:
-        """Return the key by which the script looks up a request's replies.
-
-        This is the KEY of the last mark `[item KEY]`. Without a mark, it is the longest of the script's keys that the
-        messages contain. Without such a key, it is the last user message.
+        """Return the key by which the script looks up a request's replies: that of the last mark `[item KEY]`, the
+        longest of the script's keys in the messages, or the last user message.
         """
         text = "\n".join(text for _, text in request.texts)
         if marks := _MARK.findall(text):
@@ -251,9 +246,9 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return the reply to a call, and the fault to apply to it, if any.
+    """Return the reply to a call, and the fault to apply to it, if any. A reply of None stands for the default.
 
-    A fault uses up the reply after it. If there is none, the reply is None, which stands for the default.
+    A fault uses up the reply after it.
     """
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]
@@ -262,9 +257,10 @@ def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
 
 
 def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
-    """Convert a value in a script to a reply, or an awaitable of one. Functions are called with the request.
+    """Convert a value in a script to a reply, or an awaitable of one. Functions are called with the request. Raises
+    `TypeError` if the value cannot be a reply.
 
-    None becomes the text `I do not know.` Raises `TypeError` if the value cannot be a reply.
+    None becomes the text `I do not know.`
     """
     while callable(scripted) and not isinstance(scripted, Fault):
         scripted = scripted(request)

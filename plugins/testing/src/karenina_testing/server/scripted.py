@@ -93,7 +93,7 @@ class ScriptedServer:
     # --- Called by tests.
 
     def says(self, *replies: One) -> None:
-        """Send the given replies to the next calls, in order. The last one is repeated.
+        """Make the server send the given replies to the next calls of both sides, in order. The last one is repeated.
 
         They replace the scripts of both sides.
         """
@@ -141,9 +141,8 @@ class ScriptedServer:
             self.log.came.notify_all()
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
-        """Return the log entry for a request, and its reply or an awaitable of it.
-
-        The entry is None if the request is not a call.
+        """Count and log a request if it is a call, and return its log entry, or None for other requests, and its reply
+        or an awaitable of it.
         """
         if not self.is_call(request):
             return None, self._other(request)
@@ -181,7 +180,9 @@ class ScriptedServer:
             self._counts["refused" if refused else "answered"] += whole
 
     async def _awaited(self, entry: Entry, coming: Awaitable[Reply]) -> Reply:
-        """Wait for a reply and log it. If that fails, record the problem and close the connection."""
+        """Wait for a reply, log it, and return it. If that fails, record the problem, and return a reply that closes
+        the connection.
+        """
         try:
             reply = await coming
         except Exception as problem:
@@ -199,7 +200,9 @@ class ScriptedServer:
         return reply
 
     def _other(self, request: Request) -> Reply:
-        """Reply to a request that is not a call, with models, counts, the log, or an empty object."""
+        """Return the reply to a request that is not a call: models, counts, the log, or an empty object, depending on
+        the path.
+        """
         path = request.path.partition("?")[0]
         if path.endswith("/models"):
             return Reply({"object": "list", "data": [{"id": name, "object": "model"} for name in self.models]})
@@ -212,7 +215,7 @@ class ScriptedServer:
     # --- Start and stop.
 
     def __enter__(self) -> Self:
-        """Start the server and wait until it listens. Raises `RuntimeError` if it cannot be started."""
+        """Start the server, wait until it listens, and return it. Raises `RuntimeError` if it cannot be started."""
         started: threading.Event = threading.Event()
         failed: list[BaseException] = []
 

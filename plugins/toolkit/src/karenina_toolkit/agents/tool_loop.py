@@ -52,7 +52,8 @@ class Conversation(Protocol):
 
 async def run_tool_loop(conversation: Conversation, options: AgentOptions, *, sees: Collection[str] = ()) -> AgentReply:
     """Run an agent until it answers without calling a tool, or until `options.max_turns` turns, which sets
-    `limit_reached`. Failed tool calls become results that the model sees; failed requests raise `PortError`.
+    `limit_reached`, and return its reply. Failed tool calls become results that the model sees; failed requests raise
+    `PortError`.
 
     Each request goes through `options.guard`, so that only a failed request is retried. The time limit covers requests
     and tool calls, but not the time spent waiting for a slot (see `AgentClock`).
@@ -80,8 +81,8 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions, *, se
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool], sees: Collection[str]
 ) -> AgentReply:
-    """Run turns until the model answers without calling a tool or has no turns left. Raises `PortError` if a request
-    fails. However, an empty turn that follows tool results just ends the run.
+    """Run turns until the model answers without calling a tool or has no turns left, and return the agent's reply.
+    Raises `PortError` if a request fails. However, an empty turn that follows tool results just ends the run.
     """
     for number in range(1, options.max_turns + 1):
 
@@ -195,7 +196,7 @@ class AgentClock:
         """Return a guard that calls `guard` with the clock stopped, except during requests to the model."""
 
         async def guard_without_clock(ask: Callable[[], Awaitable[Turn]], trace: Sequence[Message]) -> Turn:
-            """Call `guard` with the clock stopped, except while `ask` runs."""
+            """Call `guard` with the clock stopped, except while `ask` runs, and return its result."""
             self._stop()
             try:
                 return await guard(lambda: self._with_clock(ask), trace)

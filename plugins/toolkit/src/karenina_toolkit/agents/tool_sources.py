@@ -43,13 +43,14 @@ class ToolSource(Protocol):
     def open(
         self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
     ) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Return a context manager that yields the model's tools. It is entered and exited in the same task.
+        """Return a context manager that yields the model's tools. It is entered and exited in the same task, and raises
+        `PortError` if the tools are not available.
 
         The run opens one session for each model and workspace, which all agents working there at the same time share.
         `workspace` is their folder, or None. If there is a `sandbox`, all programs must be started in it. The tools can
         be called until the block ends. A failed call raises `ToolError`, whose message the model sees. If the server is
-        lost, the call raises `PortError`, which ends the agent's run. Raises `PortError` if the tools are not
-        available. Its category is `connection` if a retry may help, and `permanent` if the configuration is wrong.
+        lost, the call raises `PortError`, which ends the agent's run. If the tools are not available, the category of
+        the error is `connection` if a retry may help, and `permanent` if the configuration is wrong.
         """
 
 

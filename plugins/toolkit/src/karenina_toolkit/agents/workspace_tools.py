@@ -106,7 +106,9 @@ class _WorkspaceTool(ABC):
         return path if path.isprintable() else ascii(path)
 
     def open(self, file: Path) -> IO[bytes]:
-        """Open a file. Raises `ToolError` if it is not a file, and `OSError` if it has been replaced by a link."""
+        """Open a file, and return it. Raises `ToolError` if it is not a file, and `OSError` if it has been replaced by
+        a link.
+        """
         try:
             return open_file(self._root, file)
         except NotAFileError:
@@ -119,7 +121,9 @@ class _WorkspaceTool(ABC):
         return self._below(folder, 0)
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
-        """Yield the entries below `folder`, which is itself `depth` levels below the starting folder."""
+        """Yield the files, links and empty folders below `folder`, sorted by name. It is `depth` levels below the
+        starting folder, and a folder at `DEEPEST` levels is yielded without what it contains.
+        """
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
         for entry in children:
@@ -140,7 +144,9 @@ class _WorkspaceTool(ABC):
             raise ToolError(f"{self.name} failed for {where!r}: {error.strerror or error}") from None
 
     def _locate_existing(self, arguments: Mapping[str, Any]) -> Path:
-        """Resolve the `path` argument (by default, the whole workspace). Raises `ToolError` if it does not exist."""
+        """Return the path that the `path` argument (by default, the whole workspace) names. Raises `ToolError` if it
+        does not exist.
+        """
         path = arguments.get("path", ".")
         located = self.locate(path)
         if not located.exists():
@@ -166,10 +172,10 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return up to `MOST_CHARACTERS` of the file, starting at `start_line`, with a note if there is more.
+        """Return up to `MOST_CHARACTERS` of the file, starting at `start_line`, with a note if there is more. Raises
+        `ToolError` if the file is missing or not text.
 
-        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the file is missing or not text, or if it takes too
-        long to find the line.
+        Bytes that are not UTF-8 are replaced. `ToolError` is also raised if it takes too long to find the line.
         """
         file = self._locate_existing(arguments)
         if not file.is_file():
@@ -192,10 +198,10 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, link and empty folder anywhere below the path, with the sizes of files. After
-        `MOST_ENTRIES` lines, a note ends the list. If the path is a file, its own line is returned.
+        """Return one line for each file, link and empty folder anywhere below the path, up to `MOST_ENTRIES`, with the
+        sizes of files, or the line of the path itself if it is a file. Raises `ToolError` if the path does not exist.
 
-        Raises `ToolError` if the path does not exist.
+        After `MOST_ENTRIES` lines, a note ends the list.
         """
         folder = self._locate_existing(arguments)
         if folder.is_file():
@@ -235,10 +241,10 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the first `MOST_MATCHES` lines that match the pattern as `file:line: text`, or `no match`, with the
-        number of files that were not searched because they are too large or not text.
+        """Return the first `MOST_MATCHES` lines that match the pattern as `file:line: text`, or `no match`. Raises
+        `ToolError` if the path is missing, the pattern is invalid or the search takes too long.
 
-        Raises `ToolError` if the path is missing, the pattern is invalid or the search takes too long.
+        The number of files that were not searched, because they are too large or not text, is added.
         """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
@@ -330,10 +336,10 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
 
 
 def _read_part(lines: io.TextIOWrapper, first: int) -> str:
-    """Return the text from line `first` on, up to the limit for one call, with a note if there is more.
+    """Return the text from line `first` on, up to the limit for one call, with a note if there is more. Raises
+    `ToolError` if it takes longer than `SEARCH_SECONDS` to find the line.
 
-    If the file has fewer lines, the note states their number. Raises `ToolError` if it takes longer than
-    `SEARCH_SECONDS` to find the line.
+    If the file has fewer lines, the note states their number.
     """
     parts: list[str] = []
     room = MOST_CHARACTERS

@@ -59,7 +59,7 @@ ANSWER_KEYS: Final[frozenset[AnyKey]] = frozenset(
 _STOPPED: Final = ("length", "content_filter")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelTurn:
     """The model's messages in one turn.
 

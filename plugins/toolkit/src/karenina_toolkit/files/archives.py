@@ -139,8 +139,8 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
-    """Open the zip archive in `file` for a `with` block. Raises `FileError` if it is damaged, has too many entries,
-    would be too large after unpacking, or has two entries with the same name.
+    """Open the zip archive in `file`, and yield it. Raises `FileError` if it is damaged, has too many entries, would be
+    too large after unpacking, or has two entries with the same name.
 
     Entries may be stored, or compressed with deflate or Zstandard. Messages refer to the archive as `kind`, and name
     `zstandard_extra` as the package to install for Zstandard.

@@ -112,8 +112,8 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Read a whole file or pipe. Raises `FileError` if it cannot be read or is too large, or if a pipe is empty or
-    sends nothing for 30 seconds.
+    """Return the contents of a file or pipe. Raises `FileError` if it cannot be read or is too large, or if a pipe is
+    empty or sends nothing for 30 seconds.
 
     `max_bytes` replaces the current limit. Pipes make arguments such as `-c <(command)` possible.
     """
@@ -136,8 +136,8 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file to read parts of it. Raises `FileError` if the file cannot be opened, is not a regular file, or is
-    too large. Set `any_size` to disable the size limit.
+    """Open a file to read parts of it, and return it. Raises `FileError` if it cannot be opened, is not a regular file,
+    or is too large. Set `any_size` to disable the size limit.
     """
     try:
         file = _open(path)
@@ -155,10 +155,10 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
-    """Yield the lines of an open file with their line endings.
+    """Yield the lines of an open file with their line endings. Raises `FileError` if a line is longer than
+    `LONGEST_LINE`, or if the file exceeds the size limit and `any_size` is false.
 
-    Raises `FileError` if a line is longer than `LONGEST_LINE`, or if the file has grown beyond the size limit since it
-    was opened. With `any_size`, there is no size limit.
+    A file may exceed the limit because it has grown since it was opened.
     """
     most, number, seen = max_file_bytes(), 0, 0
     longest = LONGEST_LINE if any_size else min(LONGEST_LINE, most)
@@ -179,7 +179,7 @@ def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterat
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """Decode UTF-8, removing any byte-order mark. Raises `FileError` if `data` is not UTF-8."""
+    """Return the text of UTF-8 data, without any byte-order mark. Raises `FileError` if `data` is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -187,7 +187,7 @@ def decode_text(data: bytes, path: Path) -> str:
 
 
 def unreadable_error(path: Path, error: OSError) -> FileError:
-    """Return the exception for a file that cannot be opened or read."""
+    """Return the exception for a file that cannot be opened or read because of `error`, with a fix."""
     if isinstance(error, FileNotFoundError):
         return FileError(path, "", "the file does not exist", "check the path")
     return FileError(
@@ -208,7 +208,9 @@ def size_limit_cure(most: int) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file without waiting for a device. Raises `OSError` if the file cannot be opened or is not allowed."""
+    """Open a file without waiting for a device, and return it. Raises `OSError` if it cannot be opened or is not
+    allowed.
+    """
     folder = _folder.get()
     handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)
     try:
@@ -248,8 +250,8 @@ def _check_size(file: IO[bytes], path: Path, most: int) -> None:
 
 
 def _read_pipe(file: IO[bytes], path: Path, most: int) -> bytes:
-    """Read a pipe, up to slightly more than `most` bytes. Raises `FileError` if the pipe is empty or sends nothing for
-    30 seconds.
+    """Return the contents of a pipe, up to slightly more than `most` bytes. Raises `FileError` if the pipe is empty or
+    sends nothing for 30 seconds.
     """
     handle, data = file.fileno(), bytearray()
     cure = "write the contents to a file and use that file"

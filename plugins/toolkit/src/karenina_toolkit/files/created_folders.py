@@ -116,7 +116,9 @@ def empty_folder(folder: int) -> None:
 
 
 def _open_locked(name: str, folder: int) -> int:
-    """Open a folder in an open folder. If its owner may not read it, its permissions are changed first."""
+    """Open a folder in an open folder, and return its descriptor. If its owner may not read it, its permissions are
+    changed first.
+    """
     try:
         return os.open(name, FOLDER, dir_fd=folder)
     except PermissionError:

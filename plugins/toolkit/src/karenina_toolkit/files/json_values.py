@@ -81,6 +81,8 @@ def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
 
     Set `halves` to False to allow unpaired surrogates.
     """
+    if isinstance(value, str) and value.isascii():
+        return None
     waiting: list[tuple[object, tuple[str | int, ...]]] = [(value, ())]
     while waiting:
         current, path = waiting.pop()
@@ -145,8 +147,8 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Parse JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit, or if an object has
-    different values for the same key. NaN and infinities are allowed.
+    """Return the value of JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit, or if
+    an object has different values for the same key. NaN and infinities are allowed.
 
     `where` is the text's location in the file, for use in messages. Bytes are decoded as UTF-8 or with `encoding`,
     unless there is a byte-order mark. Deep nesting, more than ten million values (a tenth of the size limit in bytes),
@@ -218,11 +220,11 @@ class _Walk:
         self._parts = parts
 
     def rows(self, value: Any, at: int, place: tuple[str, ...], around: Around, key: str | None) -> Iterator[Record]:
-        """Yield the rows in `value`, which is reached after the first `at` parts of the path.
+        """Yield the rows in `value`, which is reached after the first `at` parts of the path. Raises `FileError` if the
+        rest of the path leads nowhere.
 
         `place` is the location so far, with indexes and keys in place of `*`. `around` contains the objects along the
-        path, each with its own path. `key` is the last key that a `*` stood for. Raises `FileError` if the rest of the
-        path leads nowhere.
+        path, each with its own path. `key` is the last key that a `*` stood for.
         """
         if at == len(self._parts):
             if isinstance(value, list) and self._parts[-1] != ANY:
@@ -257,7 +259,7 @@ class _Walk:
 
 
 def suggest_rows(document: Any) -> list[str]:
-    """Suggest up to three paths to rows in a JSON document, starting with the path that has the most rows.
+    """Return up to three paths to rows in a JSON document, starting with the path that has the most rows.
 
     Rows are objects in a list, or the values of an object if they are objects that share a key. Only the first items of
     each list or object are searched.

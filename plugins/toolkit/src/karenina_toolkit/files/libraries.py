@@ -49,11 +49,11 @@ class SheetFacts:
 
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
-    """Fill in `facts`, and yield each row of a sheet with its number. `sheet` is its title, and defaults to the first
-    sheet. Percentages and amounts of money become strings, as shown in the sheet, and empty strings None.
+    """Yield each row of a sheet with its number, and fill in `facts`. `sheet` is its title, and defaults to the first
+    sheet. Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
 
-    `any_size` disables the limits. `package` is the distribution whose extra installs the library, for use in messages.
-    Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
+    Percentages and amounts of money become strings, as shown in the sheet, and empty strings None. `any_size` disables
+    the limits. `package` is the distribution whose extra installs the library, for use in messages.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -130,7 +130,7 @@ def _shown_value(cell: Any) -> Any:
 
 def plain_cell(cell: Any) -> Any:
     """Convert an Excel cell to a JSON value. Whole numbers become integers, times strings in ISO 8601 format (of
-    midnight, only the date), and all other types strings.
+    midnight, only the date), and values that JSON cannot represent strings.
     """
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
@@ -148,10 +148,10 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Check all parts of an Excel file, and return the checks keyed by the part's name.
+    """Check all parts of an Excel file, and return the checks keyed by the part's name. Raises `FileError` if there are
+    too many bytes, cells or elements.
 
-    Raises `FileError` if there are too many bytes, cells or elements. openpyxl cannot unpack more than that afterwards,
-    because this also checks that every part has its stated size.
+    openpyxl cannot unpack more than that afterwards, because this also checks that every part has its stated size.
     """
     from karenina_toolkit.files.archives import open_archive
 
@@ -260,7 +260,7 @@ class _PartCheck:
 
 
 def _refuse_entity(*declaration: Any) -> None:
-    """Raise `EntitiesForbidden` if the XML declares an entity."""
+    """Raise `EntitiesForbidden`. The XML parser calls this for each entity that the XML declares."""
     from defusedxml import EntitiesForbidden
 
     name, _is_parameter, value, base, system_id, public_id, notation = declaration

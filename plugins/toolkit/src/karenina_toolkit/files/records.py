@@ -90,8 +90,11 @@ def read_records(
     max_bytes: int | None = None,
     package: str = "karenina-toolkit",
 ) -> Records:
-    """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON. `suffix` defaults to the file name's
-    extension. JSON lines, CSV and Parquet are read row by row, in constant memory. A JSON document is read as a whole.
+    """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON, depending on `suffix` or the file name's
+    extension, and return its columns and records. Raises `FileError`, which states the location and a fix, if the file
+    cannot be read.
+
+    JSON lines, CSV and Parquet are read row by row, in constant memory. A JSON document is read as a whole.
 
     - CSV: the first row that is not empty contains the column names. `delimiter` defaults to the most frequent of
       comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. An empty row
@@ -285,7 +288,7 @@ def _read_lines(
 
 
 def _decode_line(line: str | bytes, path: Path, where: str) -> str:
-    """Decode and strip a line, which may be blank. Raises `FileError` if the line is not UTF-8."""
+    """Return the text of a line, stripped; it may be blank. Raises `FileError` if the line is not UTF-8."""
     if isinstance(line, str):
         return line.strip(_BLANK)
     try:

@@ -30,7 +30,8 @@ def replace_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> None:
-    """Replace a file atomically, so that readers see either the old or the new contents, but never a part of them.
+    """Replace a file atomically with what `write` writes to a new one, so that readers see either the old or the new
+    contents, but never a part of them. Raises `OSError` if this fails, and the old file stays.
 
     `write` is called with a new file in the same folder, which is renamed to `path` when it is complete. If anything
     fails before that, the old file stays and the new one is removed. If the process is killed, a file

@@ -45,7 +45,7 @@ def stays_below(folder: Path, name: str) -> bool:
 
 
 def resolve_links(path: Path) -> Path:
-    """Resolve all links in `path`, which need not exist. Raises `OSError` if the links form a loop. Unlike
+    """Return `path`, which need not exist, with all links resolved. Raises `OSError` if the links form a loop. Unlike
     `Path.resolve`, this behaves the same in all Python versions.
     """
     try:
@@ -74,10 +74,10 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
 
 @contextmanager
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
-    """Open `folder`, which must be `root` or a folder below it, and yield its descriptor.
+    """Open `folder`, which must be `root` or a folder below it, and yield its descriptor. Raises `OSError` if it cannot
+    be opened, or if any part of its path is a link.
 
-    With `make`, missing folders are created. `root` must be resolved. Raises `OSError` if the folder cannot be opened,
-    or if any part of the path is a link, including the parts of `root`.
+    With `make`, missing folders are created. `root` must be resolved, because its parts must not be links either.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path is outside {root}")
@@ -112,16 +112,16 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root` for reading bytes. Raises `OSError` if the file cannot be opened or its path
-    contains a link, and `NotAFileError` for folders, FIFOs and devices.
+    """Open a regular file below `root`, and return it for reading bytes. Raises `OSError` if the file cannot be opened
+    or its path contains a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file for reading bytes. `folder` is the descriptor of the folder that contains it. Raises
-    `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
+    """Open a regular file, and return it for reading bytes. `folder` is the descriptor of the folder that contains it.
+    Raises `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

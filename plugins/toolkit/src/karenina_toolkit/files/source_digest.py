@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import RunError, describe_error
 from karenina_core.models.ports import SourceFolder
-from karenina_core.stages.stage import Stage
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -26,9 +25,7 @@ def source_folders(plan: Plan, config: VerificationConfig, question: Question) -
     to return its folders, because stored results cannot be checked without them.
     """
     folders: list[SourceFolder] = []
-    for planned in plan.stages:
-        if type(planned.stage).source_folders is Stage.source_folders:
-            continue
+    for planned in plan.naming_folders:
         try:
             folders += planned.stage.source_folders(config, question)
         except Exception as error:

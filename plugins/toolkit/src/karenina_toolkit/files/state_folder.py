@@ -22,10 +22,10 @@ class UserStateError(ConfigError):
 
 def state_folder() -> Path:
     """Return the user's state folder, which need not exist: `KARENINA_STATE_HOME` if set, otherwise `karenina` in
-    `XDG_STATE_HOME` or `~/.local/state`.
+    `XDG_STATE_HOME` or `~/.local/state`. Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or
+    there is no home folder.
 
-    Raises `UserStateError` if `KARENINA_STATE_HOME` is not an absolute path or there is no home folder. A relative
-    `XDG_STATE_HOME` is ignored, as its specification requires.
+    A relative `XDG_STATE_HOME` is ignored, as its specification requires.
     """
     own = os.environ.get("KARENINA_STATE_HOME")
     if own:

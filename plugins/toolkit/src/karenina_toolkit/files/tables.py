@@ -80,10 +80,10 @@ class Record:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a column of the row or, if there is none, a scalar of an object that encloses the row
-        (innermost first), or `default`. Case is ignored unless there is an exact match.
+        (innermost first), or `default`. Case is ignored unless there is an exact match. An empty cell is None, whatever
+        the `default`. Raises `FileError` if the row is not a mapping or could not be read.
 
-        `name` may be a path in the enclosing objects (`data.title`). For an empty cell, the result is None even if
-        there is a `default`. Raises the same exceptions as `values`.
+        `name` may be a path in the enclosing objects (`data.title`).
         """
         values = self.values
         column = find_column(values, name)
@@ -209,7 +209,7 @@ def too_many_cells_error(path: Path, where: str, limit: int) -> FileError:
 
 
 def read_header(path: Path, rows: Cells, where: Callable[[int], str]) -> tuple[str, ...]:
-    """Read the column names from the first row that is not empty. Columns without a name get a generated name. Raises
+    """Return the column names in the first row that is not empty. Columns without a name get a generated name. Raises
     `FileError` if all rows are empty or two columns have the same name.
     """
     number = 0

@@ -48,8 +48,8 @@ _SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file or pipe for reading bytes, within the size limit. Raises `FileError` if it cannot be opened or is too
-    large. With `any_size`, only pipes are limited.
+    """Open a file or pipe within the size limit, and return it for reading bytes. Raises `FileError` if it cannot be
+    opened or is too large. With `any_size`, only pipes are limited.
     """
     try:
         is_pipe = stat.S_ISFIFO(path.stat().st_mode)
@@ -59,10 +59,10 @@ def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tuple[str, int]:
-    """Determine a file's encoding from its first bytes. Return it with the length of the byte-order mark.
+    """Return a file's encoding, determined from its first bytes, and the length of its byte-order mark. Raises
+    `FileError` if `encoding` is unknown, or if it is None and the bytes look like UTF-16 or UTF-32.
 
-    A byte-order mark takes precedence over `encoding`, and the default is UTF-8. Raises `FileError` if `encoding` is
-    unknown. If `encoding` is None, bytes that look like UTF-16 or UTF-32 raise `FileError`, too.
+    A byte-order mark takes precedence over `encoding`, and the default is UTF-8.
     """
     for mark, name in _MARKS:
         if start.startswith(mark):
@@ -163,8 +163,8 @@ def _example_of_cp1252(file: IO[bytes], path: Path) -> str:
 
 
 def decode(data: bytes, path: Path, encoding: str | None = None, where: str = "") -> str:
-    """Decode bytes, removing any byte-order mark. Raises `FileError` if they cannot be decoded. `encoding` is explained
-    in `find_encoding`. `where` is the location of the bytes if they are only part of the file.
+    """Return the text of bytes, without any byte-order mark. Raises `FileError` if they cannot be decoded. `encoding`
+    is explained in `find_encoding`. `where` is the location of the bytes if they are only part of the file.
     """
     name, start = find_encoding(data[:4], path, encoding)
     try:
@@ -182,11 +182,11 @@ def iter_lines(
     any_size: bool = False,
     longest: int = bounded_files.LONGEST_LINE,
 ) -> Iterator[str]:
-    """Yield the lines of an open file with their line endings, decoding it piece by piece.
+    """Yield the lines of an open file with their line endings, decoding it piece by piece. Raises `FileError` if a line
+    is too long, bytes cannot be decoded, or the file is too large.
 
     `encoding` is explained in `find_encoding`. `newline` has the same meaning as in `io.StringIO`: with `""`, lines
-    also end at a carriage return. Raises `FileError` if a line has more than `longest` characters, if bytes cannot be
-    decoded, or if the file is too large. With `any_size`, the file may have any size.
+    also end at a carriage return. A line may have `longest` characters. With `any_size`, the file may have any size.
     """
     most = bounded_files.max_file_bytes()
     longest = longest if any_size else min(longest, most)
@@ -212,11 +212,11 @@ def iter_lines(
 
 
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
-    """Yield the text of a file in pieces, without its byte-order mark.
+    """Yield the text of a file in pieces, without its byte-order mark. Raises `FileError` if bytes cannot be decoded,
+    or if the file has more than `most` bytes.
 
     `encoding` is explained in `find_encoding`. If `newline` is empty, a carriage return is never separated from its
-    line feed. Raises `FileError` if bytes cannot be decoded, or if the file has more than `most` bytes. None means no
-    limit.
+    line feed. `most` is None for no limit.
     """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)
@@ -244,7 +244,7 @@ def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str
 
 
 def _read(file: IO[bytes], path: Path, count: int) -> bytes:
-    """Read up to `count` bytes. Raises `FileError` if reading fails."""
+    """Return up to `count` bytes of a file. Raises `FileError` if reading fails."""
     try:
         return file.read(count) or b""  # some system files return None if they have no data
     except OSError as error:

@@ -99,12 +99,12 @@ async def hold(context: VerificationContext, place: Path, root: Path, most_bytes
 
 @contextmanager
 def opened_source(place: Path, root: Path, *, most_bytes: int) -> Iterator[Path]:
-    """Yield a question's folder or, if it is an archive, a new folder with its contents, which is removed at the end.
-    All who use an archive at the same time share that folder.
+    """Yield a question's folder or, if it is an archive, a new folder with its contents, which is removed when the last
+    user of the archive ends. Raises `WorkspaceError` if an archive cannot be unpacked.
 
-    If everything in an archive is in a single folder, the contents of that one are the workspace. Raises
-    `WorkspaceError` if an archive cannot be unpacked, has more than `most_bytes`, or contains links out of it or
-    special files.
+    All who use an archive at the same time share its folder. If everything in an archive is in a single folder, the
+    contents of that one are the workspace. An archive that has more than `most_bytes`, or contains links out of it or
+    special files, is not unpacked.
     """
     if place.is_dir():
         yield place

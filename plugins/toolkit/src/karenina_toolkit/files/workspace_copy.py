@@ -108,8 +108,8 @@ def is_created_name(name: str) -> bool:
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
-    """Create a folder, which must not exist. If `noted` is true and this process is killed, a later run removes the
-    folder. Raises `WorkspaceError` if the folder cannot be created.
+    """Create a folder, which must not exist, and return it. If `noted` is true and this process is killed, a later run
+    removes the folder. Raises `WorkspaceError` if the folder cannot be created.
     """
     try:
         folder = CreatedFolder.make(path)

@@ -42,7 +42,7 @@ class ServerExtra(MediaExtra):
     @field_validator("headers")
     @classmethod
     def _one_line(cls, headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-        """Raise `ValueError` if a header contains forbidden characters."""
+        """Return the headers unchanged. Raises `ValueError` if one contains forbidden characters."""
         for name, value in headers.items():
             if not _can_be_sent(name + value.get_secret_value()):
                 raise ValueError(f"the header {name!r} contains a line break or another forbidden character")
@@ -76,16 +76,11 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
     return body
 
 
-def check_base_url(
-    model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
-) -> SplitResult:
-    """Split a model's base URL into its parts. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
-    or contains a password, a query or the path of a single API method. The message shows no secrets.
-
-    `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has
-    a query string.
+def check_address(model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1") -> SplitResult:
+    """Return the parts of a model's base URL. Raises `AdapterConfigError` if no request can be sent to it: it does not
+    begin with http:// or https://, has no host, or its port is not a number up to 65535. The message shows no secrets.
     """
-    where = f"model {model.id!r}, endpoint_base_url"
+    where = _where(model)
     meant = complete_url(base_url)
     if meant is not None:
         raise AdapterConfigError(
@@ -100,6 +95,19 @@ def check_base_url(
         ) from None
     if url.scheme not in _PORTS or not url.hostname:
         raise AdapterConfigError(f"{where}: the URL must begin with http:// or https:// and contain a host")
+    return url
+
+
+def check_base_url(
+    model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
+) -> SplitResult:
+    """Return the parts of a model's base URL. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
+    or contains a password, a query or the path of a single API method. The message shows no secrets.
+
+    `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has
+    a query string.
+    """
+    url, where = check_address(model, base_url, like=like), _where(model)
     if url.username is not None or url.password is not None:
         raise AdapterConfigError(
             f"{where}: the URL contains a user name or password; remove the user name and password, and set the key "
@@ -110,6 +118,11 @@ def check_base_url(
     if url.path.endswith(_METHODS):
         raise AdapterConfigError(f"{where}: the URL is that of a single API method; use the base URL, such as {like}")
     return url
+
+
+def _where(model: ModelConfig) -> str:
+    """Return the place of a model's base URL, for messages."""
+    return f"model {model.id!r}, endpoint_base_url"
 
 
 def may_receive_secrets(base_url: str | None, own: Iterable[str]) -> bool:
@@ -139,8 +152,8 @@ def find_api_key(model: ModelConfig, base_url: str | None, own: Iterable[str], v
 
 
 def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], otherwise: str) -> str:
-    """Suggest a fix for the case that the server rejects the API key. `key` is the result of `find_api_key` for the
-    same `variables`. If it is None, `otherwise` is returned.
+    """Return a suggested fix for the case that the server rejects the API key. `key` is the result of `find_api_key`
+    for the same `variables`. If it is None, `otherwise` is returned.
     """
     if key is None:
         return otherwise
@@ -150,7 +163,7 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if the API key is missing or cannot be sent in a header.
+    """Raise `AdapterConfigError` if the API key is missing although it is needed, or cannot be sent in a header.
 
     `key` is the result of `find_api_key` for the same `variables`. `needed` is the message for a missing key, or None
     if the server may not require one.

@@ -197,8 +197,8 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning. If the reply
-    is a web page, see `web_page_error`. Anything else is a `BrokenReply`.
+    """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning. For a web
+    page, the error is permanent, and `path` is the suggested fix. Anything else is a `BrokenReply`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
     page = read_page_text(body)

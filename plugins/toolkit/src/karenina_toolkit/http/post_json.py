@@ -117,8 +117,8 @@ class Sender:
     secrets: Sequence[str]
 
     def open_session(self) -> ClientSession:
-        """Open a session that stores no cookies, does not decompress replies, and ignores `.netrc`. Raises `PortError`
-        if aiohttp is not installed.
+        """Return a session that stores no cookies, does not decompress replies, and ignores `.netrc`. Raises
+        `PortError` if aiohttp is not installed.
         """
         try:
             import aiohttp

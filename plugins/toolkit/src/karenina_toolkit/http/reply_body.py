@@ -167,14 +167,13 @@ def make_bounding_hook(
     on_error: OnError | None = None,
     keep: Callable[[], bytearray | None] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
-    """Return a response hook that limits and decompresses bodies, for clients of the httpx family.
+    """Return a response hook that limits and decompresses bodies, for clients of the httpx family. It raises
+    `BrokenReply` if a response was sent before its request.
 
     `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` as its `Accept-Encoding`.
     The hook removes `content-encoding` from responses. With `by_event`, the limits apply to each event of a stream.
     `on_error` is called with any error, because some libraries hide errors. `keep` may return a buffer to which the
     body is copied.
-
-    The hook raises `BrokenReply` if a response was sent before its request.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
@@ -216,7 +215,7 @@ def _check_requested(stream: Any, where: str) -> None:
 
 
 def _count_reads(stream: Any, method: Callable[..., Awaitable[Any]], *, writes: bool) -> Callable[..., Any]:
-    """Wrap a connection's method to count the reads since the last write. `writes` is true for `write`."""
+    """Return a connection's method wrapped to count the reads since the last write. `writes` is true for `write`."""
 
     async def counted(*arguments: Any, **named: Any) -> Any:
         setattr(stream, _READS, 0 if writes else getattr(stream, _READS) + 1)

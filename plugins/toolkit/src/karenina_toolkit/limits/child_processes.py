@@ -52,8 +52,8 @@ class _Ended(Exception):
 
 def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonValue:
     """Return the result of `function`, such as "karenina_math.comparing:compare", called in a child process with limits
-    of time and of memory (1 GB). Results are cached, and so are limits that were reached. Raises `LimitReached` and
-    `ChildError`.
+    of time and of memory (1 GB). Results are cached, and so are limits that were reached. Raises `LimitReached` if a
+    limit is exceeded, and `ChildError` if the process does not start or the function fails.
 
     The function must depend only on its arguments, and return a JSON value. Equal calls run once. In the child process,
     Python code can neither use a network nor start programs nor write files, and environment variables are not
@@ -142,7 +142,7 @@ class _Pool:
 
     def call(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> JsonValue:
         """Return the result of a call from the cache or a child process. Raises `LimitReached` if it exceeded a limit,
-        which is cached too. See `call_limited`.
+        which is cached too, and `ChildError` if the process does not start or the call fails.
         """
         key = json.dumps([function, seconds, arguments], sort_keys=True)
         with self._changed:
@@ -161,7 +161,9 @@ class _Pool:
         return result
 
     def _run(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> tuple[JsonValue, str | None]:
-        """Run a call. Return the result and None, or None and the limit that was exceeded. Raises `ChildError`."""
+        """Run a call in a child process. Return the result and None, or None and the limit that was exceeded. Raises
+        `ChildError` if the process does not start or the call fails.
+        """
         child = self._take(function)
         is_usable = False
         try:
@@ -182,7 +184,9 @@ class _Pool:
             self._give_back(child, is_usable=is_usable)
 
     def _take(self, function: str) -> _Child:
-        """Wait for a free child process, and return it ready to run `function`. Only this thread may use it."""
+        """Wait for a free child process, or start one, and return it ready to run `function`. Only this thread may use
+        it. Raises `ChildError` if it does not start or cannot import the function's module.
+        """
         while True:
             with self._changed:
                 while not self._idle and len(self._busy) + self._starting >= self.most:

@@ -30,7 +30,9 @@ The parent process kills it earlier, unless the parent has ended itself.
 
 
 def serve() -> None:
-    """Run functions until standard input ends or there has been no job for the agreed time."""
+    """Run the functions named in jobs on standard input, and write their results to standard output, until the input
+    ends or there has been no job for the idle time in the setup.
+    """
     jobs = os.fdopen(os.dup(0), "rb")
     results = os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)

@@ -208,7 +208,7 @@ def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...
 
 
 def _place(plan: Plan, name: str) -> str:
-    """Return a predicate that describes where a stage is in the plan, or why it is left out."""
+    """Return the end of a sentence that states where a stage is in the plan, or why it is left out."""
     names = plan.names()
     if name not in names:
         why = next((left.why for left in plan.left_out if left.name == name), "the stage is left out")

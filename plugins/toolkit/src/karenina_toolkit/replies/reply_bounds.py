@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT
@@ -32,6 +33,7 @@ MOST_TOKENS: Final = 10**12
 MOST_TOOL_CALLS: Final = 500
 """The maximum number of tool calls in a reply."""
 _WHOLE: Final = {int}
+_counts_of: Final = attrgetter(*(count.name for count in fields(Usage)))
 
 
 class ReplyTooLarge(PortError):
@@ -70,8 +72,8 @@ class ReplyBounds:
 
 
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """Parse JSON with `loads`. Raises `ValueError` if `raw` is not JSON, is nested deeper than `DEEPEST` levels, or has
-    more than `MOST_VALUES` values.
+    """Return the value of JSON, parsed with `loads`. Raises `ValueError` if `raw` is not JSON, is nested deeper than
+    `DEEPEST` levels, or has more than `MOST_VALUES` values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
         raise ValueError(f"the JSON has more than {MOST_VALUES} values")
@@ -194,8 +196,8 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with invalid counts and characters corrected, so that it can be stored. Raises the same
-    exceptions as `sanitize_turn`.
+    """Return the reply with invalid counts and characters corrected, so that it can be stored. Raises `BrokenReply` if
+    ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` for too many tool calls.
     """
     return replace(
         reply,
@@ -209,14 +211,7 @@ def sanitize_usage(usage: Usage) -> Usage:
     """Return the usage with each count limited to between 0 and `MOST_TOKENS`, and reasoning tokens to the output
     tokens that they are part of. If nothing changes, the same object is returned.
     """
-    counts = (
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cached_tokens,
-        usage.reasoning_tokens,
-        usage.calls,
-        usage.cache_write_tokens,
-    )
+    counts = _counts_of(usage)
     if (
         set(map(type, counts)) == _WHOLE
         and min(counts) >= 0
@@ -229,7 +224,9 @@ def sanitize_usage(usage: Usage) -> Usage:
 
 
 def _message(where: str, message: Message) -> Message:
-    """Return the message with its strings corrected for storage. Raises the same exceptions as `sanitize_turn`."""
+    """Return the message with its strings corrected for storage. Raises `BrokenReply` if ids cannot be encoded or
+    arguments are nested too deeply, and `ReplyTooLarge` for too many tool calls.
+    """
     if message.tool_calls:
         check_tool_call_count(where, message.tool_calls)
     _check_id(where, message.tool_call_id)

@@ -138,8 +138,9 @@ def _spell(reason: str) -> str:
 
 
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the meaning of a chat completion choice's finish reason, as `read_end` does. The provider's own reason,
-    which gateways add, is used if it is not a normal end, or if the gateway's reason is unknown.
+    """Return the meaning of a chat completion choice's finish reason, such as "length", and the reason itself if that
+    is "failed" or "other". The provider's own reason, which gateways add, is used if it is not a normal end, or if the
+    gateway's reason is unknown.
 
     If OpenAI has no equivalent for a provider's reason, gateways write `stop` and add the provider's own reason
     (`native_finish_reason` for OpenRouter, and the same key in `provider_specific_fields` for LiteLLM).
@@ -148,7 +149,8 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
     if end[0] not in ("stop", "other"):
         return end
     native = choice.get("native_finish_reason")
-    if native is None and isinstance(beside := choice.get("provider_specific_fields"), Mapping):
+    beside = choice.get("provider_specific_fields")
+    if native is None and beside and isinstance(beside, Mapping):
         native = beside.get("native_finish_reason")
     if native:
         theirs = read_end(native)

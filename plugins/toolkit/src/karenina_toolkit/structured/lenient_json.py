@@ -158,10 +158,8 @@ class LenientReader:
         self._number = number
 
     def object_at(self, text: str, at: int) -> tuple[dict[str, Any], int]:
-        """Read the object at index `at`, which must be a brace. Return it with the index of its end.
-
-        Raises `ValueError`, with the line and column, if the object cannot be read, and `RecursionError` if it is
-        nested too deeply.
+        """Read the object at index `at`, which must be a brace. Return it with the index of its end. Raises
+        `ValueError`, with the line and column, if it cannot be read, and `RecursionError` if it is nested too deeply.
         """
         entries: list[tuple[str, Any]] = []
         at = _after_space(text, at + 1)
@@ -176,7 +174,9 @@ class LenientReader:
         return self._pairs(entries), at + 1
 
     def _list_at(self, text: str, at: int) -> tuple[list[Any], int]:
-        """Read the list at index `at`. Return it with the index of its end. Raises the exceptions of `object_at`."""
+        """Read the list at index `at`. Return it with the index of its end. Raises `ValueError`, with the line and
+        column, if it cannot be read, and `RecursionError` if it is nested too deeply.
+        """
         entries: list[Any] = []
         at = _after_space(text, at + 1)
         while not text.startswith("]", at):
@@ -209,7 +209,9 @@ class LenientReader:
         return name[0], name.end()
 
     def _value(self, text: str, at: int) -> tuple[Any, int]:
-        """Read the value at index `at`. Return it with the index of its end. Raises the exceptions of `object_at`."""
+        """Read the value at index `at`. Return it with the index of its end. Raises `ValueError`, with the line and
+        column, if it cannot be read, and `RecursionError` if it is nested too deeply.
+        """
         first = text[at : at + 1]
         if first == "{":
             return self.object_at(text, at)

@@ -156,7 +156,7 @@ def _holds_object(text: str) -> bool:
 
 
 def _explain_empty(where: str, reasoning: str | None, *, called: bool, notes: tuple[str, ...]) -> str:
-    """Explain why a reply is empty. `called` states whether it ended with a tool call. The first of these that applies
+    """Return why a reply is empty. `called` states whether it ended with a tool call. The first of these that applies
     is given as the reason: the call, the `reasoning`, the `notes`, or the server.
     """
     if called:

@@ -93,10 +93,10 @@ def is_complete(text: str) -> bool:
 
 
 def _inside(text: str) -> dict[str, Any]:
-    """Return the only object in a string that contains more than JSON. Copies and empty objects are ignored.
+    """Return the only object in a string that contains more than JSON. Copies and empty objects are ignored. Raises
+    `ValueError` if there is no object, if there are several, or if one of them cannot be read.
 
-    Raises `ValueError` if there is no object, if there are several different ones or more than `_MOST_COPIES` copies,
-    or if one of them cannot be read.
+    More than `_MOST_COPIES` copies count as several.
     """
     text = _without_thoughts(text)
     start = _start_in(text)

@@ -93,7 +93,9 @@ def _subschemas(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _adapt(schema: Mapping[str, Any], official: bool) -> dict[str, Any]:
-    """Return the strict form of a schema that can be strict. `official` is explained in `strict_schema`."""
+    """Return the strict form of a schema that can be strict. With `official`, limits on string length, which OpenAI's
+    own service forbids, are removed.
+    """
     if schema.keys().isdisjoint(_CHANGED):
         return dict(schema)
     adapted: dict[str, Any] = {}
@@ -141,7 +143,8 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 
 
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Describe the values that match part of a JSON Schema, such as `list of text or null` or `one of "a", "b"`.
+    """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or `one of
+    "a", "b"`.
 
     References are resolved in `root`. `depth` is the current nesting level. Anything nested more than four levels deep
     is shown as `...`.

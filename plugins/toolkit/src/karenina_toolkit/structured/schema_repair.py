@@ -60,7 +60,8 @@ _EXPONENT_LIMIT = 40  # of a number written as text; one with a larger exponent 
 
 def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool]:
     """Return `data` with those values converted that have an unambiguous meaning in its schema, and a flag that is true
-    if anything changed. No value is lost, and mismatches may remain (see `find_mismatches`).
+    if anything changed. Mismatches may remain (see `find_mismatches`). Raises `SchemaTooComplex` after `MOST_STEPS`
+    comparisons.
 
     - A boolean is converted from "true", "yes", "y", "1" and 1, or from "false", "no", "n", "0" and 0.
     - A number is converted from a string that is a JSON number, unless an enum contains the string itself.
@@ -70,7 +71,7 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
     - An enum value is found for a string that differs in case, spaces or look-alike characters.
     - An object is unwrapped if it is the value of a single unknown key, as in `{"Answer": {...}}`.
 
-    Nothing else is changed. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    Nothing else is changed, and no value is lost.
     """
     repaired, changed, _ = repair_and_check(data, schema)
     return repaired, changed
@@ -85,10 +86,9 @@ def find_mismatches(data: object, schema: Schema) -> list[str]:
 
 
 def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], bool, list[str]]:
-    """Repair `data`, and return it, whether anything changed, and a sentence for each remaining mismatch. Data that
-    already matches is only changed if it is wrapped in a single unknown key.
-
-    Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    """Return `data` repaired, whether anything changed, and a sentence for each remaining mismatch. Data that already
+    matches is only changed if it is wrapped in a single unknown key. Raises `SchemaTooComplex` after `MOST_STEPS`
+    comparisons.
     """
     schema = _Root.of(schema)
     original = dict(data)
@@ -102,7 +102,9 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
-    """Return whether `schema` explicitly allows null or has no type. `root` is the complete schema."""
+    """Return whether `schema` explicitly allows null or has no type. `root` is the complete schema. Raises
+    `SchemaTooComplex` after too many comparisons.
+    """
     root = _Root.of(root)
     root.step()
     schema = _resolve(schema, root)
@@ -129,7 +131,9 @@ def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any
 
 
 def _repair(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` with each part converted that has an unambiguous meaning in `schema`, and otherwise unchanged."""
+    """Return `value` with each part converted that has an unambiguous meaning in `schema`, and otherwise unchanged.
+    Raises `SchemaTooComplex` after too many comparisons.
+    """
     root.step()
     schema = _resolve(schema, root)
     if value is None:
@@ -144,7 +148,9 @@ def _repair(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return the repaired value for a schema that has neither options nor an enum."""
+    """Return `value` converted to fit a schema that has neither options nor an enum, or unchanged if its meaning is
+    unclear. Raises `SchemaTooComplex` after too many comparisons.
+    """
     kind = schema.get("type")
     if isinstance(value, dict):
         properties = schema.get("properties")
@@ -172,7 +178,7 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
     """Return `value` as a list with repaired entries. If it is no list and may mean several entries or none, or if the
-    entries would not match, return it unchanged.
+    entries would not match, return it unchanged. Raises `SchemaTooComplex` after too many comparisons.
     """
     items = schema.get("items")
     if isinstance(value, str):
@@ -192,7 +198,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
 
 def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
     """Return `value` repaired for one of several schemas. It stays as it is if it already matches one, if no repair
-    helps, or if the possible repairs differ.
+    helps, or if the possible repairs differ. Raises `SchemaTooComplex` after too many comparisons.
     """
     if any(not _fails(value, option, root) for option in options):
         return value
@@ -205,7 +211,8 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value` with a type, option or missing key that `schema` does not allow.
+    """Yield a sentence for each part of `value` with a type, option or missing key that `schema` does not allow. Raises
+    `SchemaTooComplex` after too many comparisons.
 
     Null is never reported, and limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
     """

@@ -48,6 +48,10 @@ _OF_THE_LENGTH: Final = re.compile(
 )
 
 
+_NO_TEST: Final = nullcontext()
+"""The turn of a call in a mode that need not be tested."""
+
+
 class Refusal(Enum):
     """What a server rejected: the mode, or only the given schema in that mode."""
 
@@ -113,7 +117,7 @@ async def with_best_mode(
     while True:
         mode = next((candidate for candidate in modes if not memory.refuses(candidate, shape)), modes[-1])
         last = mode == modes[-1]
-        async with nullcontext() if last or mode in memory.accepted else memory.turn(mode, shape):
+        async with _NO_TEST if last or mode in memory.accepted else memory.turn(mode, shape):
             if memory.refuses(mode, shape) and not last:
                 continue
             try:
@@ -204,7 +208,9 @@ class _ServerModes:
 
     @asynccontextmanager
     async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """Let one call at a time test a mode. The others wait until the result is known or they run out of time."""
+        """In the `with` block, test a mode, one call at a time. The others wait until the result is known or they run
+        out of time.
+        """
         own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
@@ -225,7 +231,7 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]
 
 
 def _modes_of(server: Hashable) -> _ServerModes:
-    """Return the modes that a server has accepted and rejected in this run."""
+    """Return the modes that a server has accepted and rejected in this run, as an object that all its callers share."""
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     if server not in run:
         run[server] = _ServerModes()

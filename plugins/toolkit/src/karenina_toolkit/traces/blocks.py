@@ -29,8 +29,8 @@ _IGNORED_KEYS = ("type", "cache_control")
 
 
 def describe_block(kind: str, block: Mapping[str, Any]) -> str:
-    """Describe a block on one line: `[kind]`, followed by its contents as JSON. `type`, `cache_control` and empty
-    values are omitted. Encoded bytes, such as pictures, are replaced with their length.
+    """Return a description of a block on one line: `[kind]`, followed by its contents as JSON. `type`, `cache_control`
+    and empty values are omitted. Encoded bytes, such as pictures, are replaced with their length.
     """
     held = {key: value for key, value in block.items() if key not in _IGNORED_KEYS and value not in (None, "", [], {})}
     return f"[{kind}] {as_json(held)}" if held else f"[{kind}]"

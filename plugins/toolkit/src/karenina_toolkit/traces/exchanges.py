@@ -96,8 +96,8 @@ def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
 
 
 def _parse_exchange(exchange: object) -> _ParsedExchange:
-    """Parse an exchange as far as possible without the earlier ones. Raises `TraceFormatError` if the exchange has no
-    request or response, or if their formats differ.
+    """Return an exchange parsed as far as possible without the earlier ones. Raises `TraceFormatError` if the exchange
+    has no request or response, or if their formats differ.
     """
     request = exchange.get("request") if isinstance(exchange, Mapping) else None
     response = exchange.get("response") if isinstance(exchange, Mapping) else None

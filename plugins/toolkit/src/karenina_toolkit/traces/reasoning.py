@@ -72,13 +72,16 @@ _LOOKED_AT: Final = 200
 
 def has_content(text: str) -> bool:
     """Return whether a reply contains more than spaces, special tokens and empty reasoning."""
+    first = text[:1]
+    if first.isascii() and first.isalnum():  # nothing that is skipped starts like that
+        return True
     nothing = _NOTHING.match(text)
     return nothing is None or nothing.end() < len(text)
 
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
-    """Split `text` into the reasoning at its start, such as between `<think>` and `</think>`, and the answer. If there
-    is none, or nothing follows it, the reasoning is None and the whole text is the answer.
+    """Return the reasoning at the start of `text`, such as between `<think>` and `</think>`, and the answer after it.
+    If there is none, or nothing follows it, the reasoning is None and the whole text is the answer.
 
     - If the text starts with an opening marker, the reasoning ends at the first closing marker that is neither in a
       code fence nor quoted. If other pairs of markers follow directly, they are part of the reasoning too.
@@ -115,8 +118,8 @@ def separate_reasoning(trace: Sequence[Message], *, cut_off: bool = False) -> li
 
 
 def _split_message(message: Message, *, cut_off: bool) -> Message:
-    """Return the message with the reasoning at its start moved from `content` to the end of `reasoning`. `cut_off` is
-    explained in `split_reasoning`.
+    """Return the message with the reasoning at its start moved from `content` to the end of `reasoning`. `cut_off`
+    states whether the message may consist only of reasoning.
     """
     thought, answer = split_reasoning(message.content, cut_off=cut_off)
     if thought is None:

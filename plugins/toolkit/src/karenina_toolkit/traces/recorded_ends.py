@@ -21,8 +21,9 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return how the last reply in a recording ended, as `read_end` does. If the recording does not say, that is
-    ("stop", None). A refusal counts as "content_filter", as it does for a live model.
+    """Return the finish reason of the last reply in a recording, such as "length", and the server's own reason if that
+    is "failed" or "other". If the recording states none, the result is ("stop", None). A refusal counts as
+    "content_filter", as it does for a live model.
     """
     end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):

@@ -202,7 +202,9 @@ def _has_types(blocks: Sequence[Any]) -> bool:
 
 
 def _open_messages(document: Entry) -> OpenedRecording:
-    """Return the `messages` of an object. The attachments of an Inspect sample are resolved."""
+    """Return the `messages` and system instructions of an object. The attachments of an Inspect sample are resolved.
+    Raises `TraceFormatError` if `messages` is not a list.
+    """
     held = _holder_of_messages(document)
     entries = _require_list(held["messages"])
     attachments = held.get("attachments")
@@ -222,7 +224,9 @@ def _holder_of_messages(document: Entry) -> Entry:
 
 
 def _open_responses(document: Entry) -> OpenedRecording:
-    """Return the input and output of a Responses API request or response."""
+    """Return the instructions, input and output of a Responses API request or response. Raises `TraceFormatError` if
+    the input is neither text nor a list.
+    """
     request, output = document.get("input"), document.get("output")
     asked = [{"role": "user", "content": request}] if isinstance(request, str) else _require_list(request or [])
     entries = [*asked, *(output if isinstance(output, Sequence) else ())]

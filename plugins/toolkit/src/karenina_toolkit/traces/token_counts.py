@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karenina_core.models.ports import Usage
-from karenina_toolkit.replies.reply_bounds import MOST_TOKENS, read_token_count
+from karenina_toolkit.replies.reply_bounds import MOST_TOKENS, read_token_count, sanitize_usage
 
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")
@@ -41,7 +41,7 @@ def read_usage(data: Any) -> Usage:
 
     Some servers only include reasoning in the total, so the output is at least the total minus the input.
     """
-    if not isinstance(data, Mapping):
+    if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)
     counts: dict[str, int] = {}
     _count(data, counts)
@@ -55,25 +55,18 @@ def read_usage(data: Any) -> Usage:
     output = max(output, total - prompt)
     if reasoning > output:
         output += reasoning
-    return Usage(
-        min(prompt, MOST_TOKENS),
-        min(output, MOST_TOKENS),
-        min(cached, MOST_TOKENS),
-        min(reasoning, MOST_TOKENS),
-        calls=1,
-        cache_write_tokens=min(written, MOST_TOKENS),
-    )
+    usage = Usage(prompt, output, cached, reasoning, 1, written)
+    return usage if max(prompt, output) <= MOST_TOKENS else sanitize_usage(usage)
 
 
 def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
     """Add the counts in an object and its details to `counts`. The largest count of each kind is kept."""
     for name, value in data.items():
-        kind = _KINDS.get(name)
-        if kind is not None:
+        if (kind := _KINDS.get(name)) is not None:
             number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
             if value is not None and number >= counts.get(kind, 0):
                 counts[kind] = number
-        elif name in _DETAILS and isinstance(value, Mapping):
+        elif name in _DETAILS and isinstance(value, (dict, Mapping)):
             _count(value, counts)
 
 

@@ -37,9 +37,9 @@ _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
     """Return a trace as text, with a heading such as `[2] assistant` for each message and `| ` before each line of
-    content, so that it cannot be mistaken for a heading. Reasoning is omitted unless `reasoning` is set.
+    content, so that it cannot be mistaken for a heading. Raises `TraceFormatError` if a recording cannot be read.
 
-    Tool calls have their own headings. Raises `TraceFormatError` if a recording cannot be read.
+    Reasoning is omitted unless `reasoning` is set. Tool calls have their own headings.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
@@ -83,9 +83,9 @@ class TraceVerdict:
 
 def final_ai_message(trace: Recording) -> str | None:
     """Return the answer: the text of the last message, or None if that is not an assistant message that has text and no
-    tool calls. Earlier messages are never used.
+    tool calls. Raises `TraceFormatError` if a recording cannot be read.
 
-    Raises `TraceFormatError` if a recording cannot be read.
+    Earlier messages are never used.
     """
     return _verdict(convert_recording(trace)).final
 
@@ -148,7 +148,9 @@ def measure_trace(trace: Recording) -> AgentMetrics:
 
 
 def _looks_failed(message: Message) -> bool:
-    """Return whether a tool result is an error or looks like one (see `measure_trace`)."""
+    """Return whether a tool result is marked as an error, or looks like one by its beginning, its JSON keys or its
+    wording.
+    """
     text = message.content
     if message.is_error or _BEGINS_LIKE_AN_ERROR.match(text):
         return True

@@ -113,10 +113,11 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first correct answer in `assertions`, which is a string, a number, or a list of these.
+    """Return the first correct answer in `assertions`, which is a string, a number, or a list of these. Returns None if
+    there is none.
 
-    Returns None if there is none. Assertions that do not decide the test, or that change the response, are ignored.
-    `variables` and `rendered` work as in `convert`.
+    Assertions that do not decide the test, or that change the response, are ignored. `variables` and `rendered` work as
+    in `convert`.
     """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
@@ -141,9 +142,8 @@ def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
 
 
 def read_part(transform: Any) -> str | None:
-    """Return the part of a response's JSON that a transform reads, such as `.city`, or "" for the whole.
-
-    Returns None if the transform does anything else.
+    """Return the part of a response's JSON that a transform reads, such as `.city`, "" for the whole, or None if it
+    does anything else.
     """
     if not transform:
         return ""
@@ -175,9 +175,8 @@ class _Converter:
     size: int = 0
 
     def add_all(self, assertions: Any, threshold: Any) -> Any:
-        """Add assertions and return their part of the strategy, or None if there are no fields.
-
-        If a strategy cannot express the threshold, this is recorded, and all fields must pass.
+        """Add assertions and return their part of the strategy, or None if there are no fields. If a strategy cannot
+        express the threshold, this is recorded, and all fields must pass.
         """
         if not isinstance(assertions, list):
             if assertions is not None:
@@ -213,7 +212,9 @@ class _Converter:
         return isinstance(rule, Mapping) and rule.get("type") == "SemanticMatch"
 
     def _add(self, assertion: Any) -> Any:
-        """Add an assertion and return its part of the strategy, or None if it does not become a field."""
+        """Add an assertion and return its part of the strategy, or None if it does not become a field. It may also
+        become a trait, or be recorded as left out.
+        """
         self.count += 1
         if self.count > _MOST:
             self.done.left_out.append(f"assertion beyond the first {_MOST:,} of a test")
@@ -265,17 +266,15 @@ class _Converter:
         return name
 
     def _leave_out(self, what: str, base: str) -> None:
-        """Record that an assertion is left out, and set `lacks` unless it is about the model call.
-
-        `what` describes the assertion to the user, and `base` is its type without `not-`.
+        """Record that an assertion is left out. Unless it is about the model call, this sets `lacks`. `what` describes
+        the assertion to the user, and `base` is its type without `not-`.
         """
         self.done.left_out.append(what)
         self.lacks = self.lacks or base not in _ABOUT_CALLS
 
     def _read_program(self, code: Any, *, negated: bool) -> dict[str, Any] | None:
-        """Return the field for JavaScript code that only searches the response for text, or None for any other code.
-
-        If `negated` is set, the field requires the opposite. Also returns None if the test changes responses.
+        """Return the field for JavaScript code that only searches the response for text, or None for any other code. If
+        `negated` is set, the field requires the opposite. Also returns None if the test changes responses.
         """
         if self.transform or not isinstance(code, str):
             return None
@@ -289,9 +288,10 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return an assertion's value, with variables filled in and files read. Programs are not read.
+        """Return an assertion's value, with variables filled in and files read, or `_UNKNOWN` if that is not possible.
+        A program is returned as it is written.
 
-        Returns `_UNKNOWN` if only promptfoo can fill in the value, if a file is not read, or if the test's values are
+        It is not possible if only promptfoo can fill in the value, if a file is not read, or if the test's values are
         too large. Variables without a value are recorded as left out. `base` is the assertion's type without `not-`.
         """
         rendered = self.rendered(assertion)
@@ -344,9 +344,8 @@ class _Converter:
             self._add_to_rubric(trait)
 
     def _add_stub(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any) -> None:
-        """Add an unscorable trait, which the user has to write, for an assertion that a program decides.
-
-        The assertion is also recorded as left out. `kind` is its type, and `base` is the same without `not-`.
+        """Add an unscorable trait, which the user has to write, for an assertion that a program decides. The assertion
+        is also recorded as left out. `kind` is its type, and `base` is the same without `not-`.
         """
         language = _PROGRAMS.get(base) or f"a program for {kind}"
         label = self._label(assertion, f"{kind} {show(value)}")
@@ -392,9 +391,8 @@ def _is_program(value: Any) -> bool:
 
 
 def _as_name(text: str, default: str) -> str:
-    """Make a field name from the words in a string, or from `default` if it has no ASCII words.
-
-    Long names are cut at the end of a word. Names that are not allowed for fields are prefixed with `is_`.
+    """Make a field name from the words in a string, or from `default` if it has no ASCII words. Long names are cut at
+    the end of a word. Names that are not allowed for fields are prefixed with `is_`.
     """
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text[:1000])
     words = re.findall(r"[a-z0-9]+", spaced.casefold()) or re.findall(r"[a-z0-9]+", default)

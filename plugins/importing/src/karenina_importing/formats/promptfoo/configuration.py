@@ -64,9 +64,8 @@ def is_configuration(value: Any) -> bool:
 
 
 def is_test(value: Any) -> bool:
-    """Return whether a value is a promptfoo test: it has variables, and either assertions or no other keys.
-
-    Keys that do not matter are `description`, `metadata` and `options`.
+    """Return whether a value is a promptfoo test: it has variables, and either assertions or no other keys. Keys that
+    do not matter are `description`, `metadata` and `options`.
     """
     return (
         isinstance(value, Mapping)
@@ -76,9 +75,8 @@ def is_test(value: Any) -> bool:
 
 
 def config_rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a configuration or a test file.
-
-    Raises `BenchmarkFileError` if the file is neither, or if it has no question.
+    """Yield the rows of a configuration or a test file. Raises `BenchmarkFileError` if the file is neither, or if it
+    has no question.
     """
     folder = Folder(path.parent)
     if is_table(path):
@@ -110,9 +108,8 @@ class _Config:
     """A configuration, which combines tests and prompts into rows."""
 
     def __init__(self, document: Document, value: Mapping[str, Any], folder: Folder) -> None:
-        """Read the default test, and record the keys that are left out.
-
-        Raises `BenchmarkFileError` if the file with the default test cannot be read.
+        """Read the default test, and record the keys that are left out. Raises `BenchmarkFileError` if the file with
+        the default test cannot be read.
         """
         self._document = document
         self._value = value
@@ -126,10 +123,8 @@ class _Config:
         self._default = self._read_default(value.get("defaultTest"))
 
     def rows(self, tests: Iterator[Test]) -> Iterator[SourceRow]:
-        """Yield a row for each test and prompt. If a test or prompt cannot be read, its row has a problem.
-
-        If no prompt can be read, the tests are skipped. Without prompts, each test needs a variable that contains the
-        question.
+        """Yield a row for each test and prompt. If a test or prompt cannot be read, its row has a problem. If no prompt
+        can be read, the tests are skipped. Without prompts, each test needs a variable that contains the question.
         """
         prompts = list(read_prompts(self._value.get("prompts"), self._folder, self._notes))
         for prompt in prompts:
@@ -153,9 +148,8 @@ class _Config:
                 yield from self._test_rows(test, usable)
 
     def tests(self) -> Iterator[Test]:
-        """Yield the tests in the configuration and its scenarios, or a test without variables if there are none.
-
-        If a program would generate the tests, yields a single test with a problem.
+        """Yield the tests in the configuration and its scenarios, or a test without variables if there are none. If a
+        program would generate the tests, yields a single test with a problem.
         """
         value = self._value
         any_test = False
@@ -178,9 +172,8 @@ class _Config:
         return SourceRow(place, {}, problem, notes=notes)
 
     def _read_default(self, default: Any) -> Mapping[str, Any]:
-        """Return `defaultTest`, which may be in a file. If it is not an object, a note is added.
-
-        Raises `BenchmarkFileError` if the file cannot be read.
+        """Return `defaultTest`, which may be in a file, or an empty mapping without one. If it is not an object, a note
+        is added. Raises `BenchmarkFileError` if the file cannot be read.
         """
         if isinstance(default, str):
             try:
@@ -197,10 +190,8 @@ class _Config:
         return default if isinstance(default, Mapping) else {}
 
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
-        """Yield a row for each combination of a test's variables with each of its prompts.
-
-        If the test cannot be read, yields one row with a problem. Raises `BenchmarkFileError` if there are too many
-        rows.
+        """Yield a row for each combination of a test's variables with each of its prompts. If the test cannot be read,
+        yields one row with a problem. Raises `BenchmarkFileError` if there are too many rows.
         """
         values = merge_tests(self._default, test.values)
         options = as_mapping(values.get("options"))
@@ -229,9 +220,8 @@ class _Config:
             yield self._problem(test.place, str(error))
 
     def _default_prompt(self, variables: Mapping[str, Any]) -> Prompt:
-        """Return the prompt of a test without prompts: a placeholder for the variable that contains the question.
-
-        If it is unclear which variable this is, the prompt has no text, and a note is added once.
+        """Return the prompt of a test without prompts: a placeholder for the variable that contains the question. If it
+        is unclear which variable this is, the prompt has no text, and a note is added once.
         """
         texts = [name for name, value in variables.items() if isinstance(value, str)]
         named = next((name for name in _QUESTIONS if name in texts), None)
@@ -250,9 +240,8 @@ class _Config:
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_media(self, value: Any, files: dict[str, bytes]) -> Any:
-        """Return a value, or, if it is a data URL or the name of an image, PDF or recording, the path of the new file.
-
-        The contents are added to `files`. Raises `NotRead` if a file cannot be attached.
+        """Return a value, or the path of a file added to `files` if it is a data URL or names an image, PDF or
+        recording. Adds a note about other URLs of media. Raises `NotRead` if a file cannot be attached.
         """
         if not isinstance(value, str):
             return value
@@ -264,10 +253,11 @@ class _Config:
         return store_url(value, files) or value
 
     def _read_variables(self, source: Any, files: dict[str, bytes]) -> dict[str, Any]:
-        """Return the variables, with the contents of the files they refer to.
+        """Return the variables, with the contents of the files they refer to. Raises `NotRead` if a program generates a
+        value, or if a file cannot be read.
 
         Files that can be attached are added to `files`, and their paths take their place. If `source` is a string, it
-        names a file with the variables. Raises `NotRead` if a program generates a value, or if a file cannot be read.
+        names a file with the variables.
         """
         if isinstance(source, str):
             source = self._folder.value(source)
@@ -293,11 +283,11 @@ class _Config:
         turns: Sequence[str],
         files: Mapping[str, bytes],
     ) -> SourceRow:
-        """Make the row for one test and one prompt.
+        """Make the row for one test and one prompt, with the notes collected so far. Raises `NotFilled` if only
+        promptfoo can make the prompt, and `BenchmarkFileError` if the rows become too large.
 
         `values` is the test with everything it inherits, and `options` are its options. `turns` names the variables
-        that contain a conversation, and `files` contains the files in variables, by path. Raises `NotFilled` if only
-        promptfoo can make the prompt, and `BenchmarkFileError` if the rows become too large.
+        that contain a conversation, and `files` contains the files in variables, by path.
         """
         missing: set[str] = set()
         if "_conversation" in str(prompt.raw):
@@ -367,8 +357,7 @@ class _Config:
         )
 
     def _referred(self, assertions: Any) -> Any:
-        """Replace references with the assertions in `assertionTemplates`.
-
+        """Return the assertions with each reference replaced by the assertion in `assertionTemplates` that it names.
         Keys next to a reference take precedence. References to missing assertions are removed.
         """
         if not isinstance(assertions, list):

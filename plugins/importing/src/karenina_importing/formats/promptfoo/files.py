@@ -37,9 +37,8 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Return the files that match a name such as `file://tests/*.yaml`, sorted.
-
-        Raises `NotRead` if there are none or too many, or if one of them is outside the folder.
+        """Return the files that match a name such as `file://tests/*.yaml`, sorted. Raises `NotRead` if there are none
+        or too many, or if one of them is outside the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
@@ -72,9 +71,8 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return a YAML or JSON file below the folder, which is only read once. Only YAML has line numbers.
-
-        Raises `BenchmarkFileError` if this fails.
+        """Return a YAML or JSON file below the folder, which is only read once. Only YAML has line numbers. Raises
+        `BenchmarkFileError` if this fails.
         """
         if path not in self._documents:
             with open_only_below(self.path):
@@ -83,7 +81,6 @@ class Folder:
 
     def value(self, name: str) -> Any:
         """Return the content of the file that matches `name`, parsed if it is YAML or JSON; of several files, a list.
-
         Raises `NotRead` if there is none, or if one cannot be read or is not a text file.
         """
         contents = []
@@ -101,9 +98,8 @@ class Folder:
         return contents[0] if len(contents) == 1 else contents
 
     def media(self, name: str, files: dict[str, bytes]) -> str:
-        """Add the contents of an image, PDF or recording to `files`, and return their path beside the benchmark.
-
-        Raises `NotRead` if the file is missing, or cannot be attached.
+        """Add the contents of an image, PDF or recording to `files`, and return their path beside the benchmark. Raises
+        `NotRead` if the file is missing, or cannot be attached.
         """
         (path,) = self.find(name)[:1]
         try:
@@ -116,9 +112,8 @@ class Folder:
         return stored
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the place and values of each row in a table or JSON lines file.
-
-        Rows that are empty or not objects are skipped. Raises `BenchmarkFileError` if the file cannot be read.
+        """Yield the place and values of each row in a table or JSON lines file. Rows that are empty or not objects are
+        skipped. Raises `BenchmarkFileError` if the file cannot be read.
         """
         in_table = path.suffix.lower() in TABLES
         with bounded(path), open_only_below(self.path):
@@ -131,10 +126,7 @@ class Folder:
 
 
 def read_document(path: Path) -> Document:
-    """Read a YAML or JSON file. Only YAML has line numbers.
-
-    Raises `BenchmarkFileError` if this fails.
-    """
+    """Read a YAML or JSON file. Only YAML has line numbers. Raises `BenchmarkFileError` if this fails."""
     if path.suffix.lower() in YAML:
         return read_yaml(read_text(path), path)
     return Document(path, read_json(path), {}, {})

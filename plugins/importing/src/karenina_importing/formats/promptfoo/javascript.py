@@ -96,9 +96,8 @@ class _Output:
     trimmed: bool = False
 
     def fit(self, text: str) -> str:
-        """Return `text` unchanged, or raise `NotTranslated` if this output can never contain it, or if it is empty.
-
-        A text with capital letters, for example, is never in an output in lower case.
+        """Return `text` unchanged, or raise `NotTranslated` if this output can never contain it, or if it is empty. A
+        text with capital letters, for example, is never in an output in lower case.
         """
         changed = {"lower": text.lower(), "upper": text.upper()}.get(self.case, text)
         if not text or changed != text or (self.trimmed and _strip(text) != text):
@@ -107,9 +106,8 @@ class _Output:
 
 
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the field for a JavaScript assertion, or return None for code that is not supported.
-
-    The ground truth of a negated assertion is False.
+    """Make the field for a JavaScript assertion, or return None for code that is not supported. The ground truth of a
+    negated assertion is False.
     """
     if len(code) > _LONGEST:
         return None
@@ -202,7 +200,7 @@ class _Reader:
         return match
 
     def _need(self, token: str | re.Pattern[str]) -> re.Match[str]:
-        """Match `token` like `_take`, but raise `NotTranslated` if it does not match."""
+        """Match `token` like `_take`, and return the match. Raises `NotTranslated` if it does not match."""
         match = self._take(token)
         if match is None:
             raise NotTranslated(self.code)
@@ -210,7 +208,9 @@ class _Reader:
 
     @contextmanager
     def _deeper(self) -> Iterator[None]:
-        """Count the nesting depth of conditions. Raises `NotTranslated` if it exceeds `_DEEPEST`."""
+        """Count the block as one more level of nested conditions. Raises `NotTranslated` if there are more than
+        `_DEEPEST`.
+        """
         self.depth += 1
         if self.depth > _DEEPEST:
             raise NotTranslated(self.code)
@@ -293,18 +293,16 @@ class _Reader:
                 return output
 
     def _read_regex(self, regex: re.Match[str], output: _Output) -> _Condition:
-        """Return the condition that a regular expression is found in the response, or raise `NotTranslated`.
-
-        It is raised if a method changes the output first, or if the expression cannot be translated.
+        """Return the condition that a regular expression is found in the response, or raise `NotTranslated`. It is
+        raised if a method changes the output first, or if the expression cannot be translated.
         """
         if output != _Output():
             raise NotTranslated(self.code)
         return _Found(translate(regex[1], regex[2]), any_case="i" in regex[2])
 
     def _read_call_or_comparison(self, output: _Output, *, compared: bool) -> _Condition:
-        """Read the method call or comparison after an output.
-
-        With `compared=False`, only calls are allowed (see `_read_one`). Raises `NotTranslated` for anything else.
+        """Read the method call or comparison after an output. With `compared=False`, only calls are allowed (see
+        `_read_one`). Raises `NotTranslated` for anything else.
         """
         any_case = bool(output.case)
         blank = f"[{SPACE}]*" if output.trimmed else ""
@@ -339,9 +337,8 @@ class _Reader:
         return _Not(equal) if sign.startswith("!") else equal
 
     def _read_list(self) -> _Condition:
-        """Read `some` or `every` on an array of strings. The opening bracket has already been read.
-
-        Raises `NotTranslated` for an array within the condition of another array, and for too many or too long items.
+        """Read `some` or `every` on an array of strings. The opening bracket has already been read. Raises
+        `NotTranslated` for an array within the condition of another array, and for too many or too long items.
         """
         items = [self._read_text()]
         while self._take(","):
@@ -364,10 +361,10 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Read a string, which is a literal, a variable of the test, or an item of an array.
+        """Read a string, which is a literal, a variable of the test, or an item of an array. Raises `NotTranslated` for
+        anything else, and for variables that are not strings.
 
-        It may be followed by methods that change its case or trim it. Raises `NotTranslated` for anything else, and for
-        variables that are not strings.
+        It may be followed by methods that change its case or trim it.
         """
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))

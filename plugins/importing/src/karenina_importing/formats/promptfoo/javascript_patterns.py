@@ -41,10 +41,8 @@ class NotTranslated(ValueError):
 
 
 def translate(source: str, flags: str) -> str:
-    """Translate a JavaScript regular expression to a pattern for the flag ASCII.
-
-    If the expression has the flag i, use IGNORECASE, too. Raises `NotTranslated` if there is no pattern with exactly
-    the same meaning.
+    """Translate a JavaScript regular expression to a pattern for the flag ASCII. If the expression has the flag i, use
+    IGNORECASE, too. Raises `NotTranslated` if there is no pattern with exactly the same meaning.
     """
     if len(source) > _LONGEST or not set(flags) <= set("dgimsu") or len(set(flags)) < len(flags) or {*"iu"} <= {*flags}:
         raise NotTranslated(flags)
@@ -57,17 +55,15 @@ def translate(source: str, flags: str) -> str:
 
 
 def escape(text: str, *, any_case: bool = False) -> str:
-    """Make a pattern that matches `text` literally.
-
-    If `any_case` is set, raises `NotTranslated` for letters whose other case is not exactly one letter.
+    """Make a pattern that matches `text` literally. If `any_case` is set, raises `NotTranslated` for letters whose
+    other case is not exactly one letter.
     """
     return "".join(_literal(char, any_case=any_case) for char in text)
 
 
 def _literal(character: str, *, any_case: bool) -> str:
-    """Return the pattern for a character. With `any_case`, it contains both cases if IGNORECASE would miss one.
-
-    Raises `NotTranslated` like `escape`.
+    """Return the pattern for a character. With `any_case`, it contains both cases if IGNORECASE would miss one. Raises
+    `NotTranslated` like `escape`.
     """
     cases = {character.lower(), character.upper()}
     if any_case and not character.isascii() and len(cases) > 1:
@@ -108,9 +104,8 @@ class _Pattern:
         return "".join(self.parts)
 
     def _add(self, part: str, *, repeatable: bool = True, is_wide: bool = False) -> None:
-        """Add a part. If it is `repeatable`, a repetition that follows applies to it.
-
-        `is_wide` states whether it may match a character outside the basic plane.
+        """Add a part. If it is `repeatable`, a repetition that follows applies to it. `is_wide` states whether it may
+        match a character outside the basic plane.
         """
         self.start = len(self.parts)
         self.parts.append(part)
@@ -169,9 +164,8 @@ class _Pattern:
         self._add(opened, repeatable=False)
 
     def _repeat(self, character: str) -> bool:
-        """Add a repetition. Returns False if the brace is a literal character.
-
-        Raises `NotTranslated` if there is nothing to repeat, or if JavaScript would count differently.
+        """Translate the repetition that begins with `character`. Returns False if that is a brace that stands for
+        itself. Raises `NotTranslated` if there is nothing to repeat, or if JavaScript would count differently.
         """
         counted = _COUNT.match(self.source, self.at)
         if character == "{" and counted is None:
@@ -192,7 +186,7 @@ class _Pattern:
         return True
 
     def _add_escape(self) -> None:
-        """Translate an escape. Its backslash has already been read."""
+        """Translate an escape. Its backslash has already been read. Raises `NotTranslated` if it is not supported."""
         name = self.source[self.at : self.at + 1]
         if name and name in "dw":
             self._add(f"\\{name}")
@@ -210,9 +204,8 @@ class _Pattern:
         self.at += 1
 
     def _read_character(self) -> str:
-        """Read the character of an escape. Its backslash has already been read.
-
-        Raises `NotTranslated` if the escape is not a character.
+        """Read the character of an escape. Its backslash has already been read. Raises `NotTranslated` if the escape is
+        not a character.
         """
         code = _CODE.match(self.source, self.at)
         if code is not None:
@@ -232,9 +225,8 @@ class _Pattern:
         return name
 
     def _add_class(self) -> None:
-        """Translate a character class. Its opening bracket has already been read. `[^]` matches any character.
-
-        Raises `NotTranslated` if the class is not closed or is empty.
+        """Translate a character class. Its opening bracket has already been read. `[^]` matches any character. Raises
+        `NotTranslated` if the class is not closed or is empty.
         """
         negated = self.source.startswith("^", self.at)
         self.at += negated
@@ -253,9 +245,8 @@ class _Pattern:
         self._add(f"[{'^' if negated else ''}{shown}]", is_wide=negated or wide)
 
     def _read_item(self) -> tuple[str, str]:
-        """Read an item of a class, and return its character (empty for a set) and its pattern.
-
-        Raises `NotTranslated` for surrogates and, without the flag u, for characters outside the basic plane.
+        """Read an item of a class, and return its character (empty for a set) and its pattern. Raises `NotTranslated`
+        for surrogates and, without the flag u, for characters outside the basic plane.
         """
         character = self.source[self.at]
         self.at += 1
@@ -276,8 +267,7 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Join the items of a class, and return whether it contains characters outside the basic plane.
-
+        """Return the items of a class as one pattern, and whether it contains characters outside the basic plane.
         Raises `NotTranslated` for invalid ranges and, with the flag i, for non-ASCII letters.
         """
         shown: list[str] = []
@@ -295,9 +285,8 @@ class _Pattern:
         return "".join(shown), any(part in (r"\D", r"\W", _NO_SPACE) for _, part in items)
 
     def _is_hyphen(self, items: list[tuple[str, str]], at: int) -> bool:
-        """Return whether the hyphen after the item at `at` is between two characters and forms a range.
-
-        If it does not form a range, raises `NotTranslated` if the flag u is set.
+        """Return whether the hyphen after the item at `at` is between two characters and forms a range. If it does not
+        form a range, raises `NotTranslated` if the flag u is set.
         """
         if items[at][0] and items[at + 2][0]:
             return True

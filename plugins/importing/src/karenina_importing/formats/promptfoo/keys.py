@@ -46,18 +46,16 @@ _LONGEST: Final = 40
 
 
 def misspelt(keys: Iterable[Any]) -> dict[str, str]:
-    """Return keys of a configuration that are misspelt by using another case or omitting the final s.
-
-    Each is mapped to the correct key (`Prompt`: `prompts`). Other unknown keys are ignored.
+    """Return the correct key for each key of a configuration that is misspelt by its case or lacks the final s. For
+    `Prompt`, it is `prompts`. Other unknown keys are ignored.
     """
     right = {form: key for key in _MAIN for form in (key.casefold(), key.casefold().removesuffix("s"))}
     return {str(key): right[str(key).casefold()] for key in keys if key not in _MAIN and str(key).casefold() in right}
 
 
 def turns_of(name: str, value: Any) -> list[Any]:
-    """Return the turns of the conversation in a variable, or an empty list. Only a program can send turns.
-
-    A list is a conversation if it has several items and the variable's `name` suggests it.
+    """Return the turns of the conversation in a variable, or an empty list. Only a program can send turns. A list is a
+    conversation if it has several items and the variable's `name` suggests it.
     """
     if isinstance(value, Mapping):
         return next((value[key] for key in _TURNS if isinstance(value.get(key), list)), [])
@@ -65,9 +63,8 @@ def turns_of(name: str, value: Any) -> list[Any]:
 
 
 def turns_as_messages(variables: Mapping[str, Any]) -> list[Any] | None:
-    """Return the turns in the first variable that contains a conversation as messages, or None.
-
-    Turns that are strings become user messages.
+    """Return the turns in the first variable that contains a conversation as messages, or None. Turns that are strings
+    become user messages.
     """
     for name, value in variables.items():
         turns = turns_of(str(name), value)
@@ -85,9 +82,8 @@ def is_simulated(provider: Any) -> bool:
 
 
 def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str]:
-    """Yield the first 20 unknown keys that have a value, then "other keys" if there are more.
-
-    Each key is shortened to 40 characters.
+    """Yield the first 20 unknown keys that have a value, then "other keys" if there are more. Each key is shortened to
+    40 characters.
     """
     keys = (key for key, content in value.items() if key not in known and content not in (None, False, "", [], {}))
     yield from (in_one_line(str(key))[:_LONGEST] for key in islice(keys, _MOST))
@@ -96,9 +92,8 @@ def unread_keys(value: Mapping[Any, Any], known: frozenset[str]) -> Iterator[str
 
 
 def unread_of_test(test: Any) -> list[str]:
-    """Return descriptions of the keys of a test and its options that are not read, and of keys with a wrong type.
-
-    If `test` is not an object, there are none.
+    """Return descriptions of the keys of a test and its options that are not read, and of keys with a wrong type. If
+    `test` is not an object, there are none.
     """
     if not isinstance(test, Mapping):
         return []

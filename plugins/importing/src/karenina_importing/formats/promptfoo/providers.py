@@ -102,9 +102,8 @@ def _providers(config: Mapping[str, Any]) -> Iterator[_Provider]:
 
 
 def _address(provider: _Provider) -> tuple[str, str | None]:
-    """Return the name of the setting with a provider's own base URL, and the URL.
-
-    The URL is None if there is none, and `_ADDRESS` if only promptfoo knows it.
+    """Return the name of the setting with a provider's own base URL, and the URL. The URL is None if there is none, and
+    `_ADDRESS` if only promptfoo knows it.
     """
     prefix = provider.name.partition(":")[0].upper()
     candidates = [(key, provider.settings.get(key), True) for key in _HOSTS]
@@ -125,9 +124,8 @@ def _address(provider: _Provider) -> tuple[str, str | None]:
 
 
 def _model(name: str, address: str | None) -> str | None:
-    """Return the model as `interface:model_name`, or None if no interface supports the provider.
-
-    If there is an `address`, or the provider's server is known, `@` and the base URL are appended.
+    """Return the model as `interface:model_name`, or None if no interface supports the provider. If there is an
+    `address`, or the provider's server is known, `@` and the base URL are appended.
     """
     provider, _, rest = name.partition(":")
     kind, _, model = rest.partition(":")

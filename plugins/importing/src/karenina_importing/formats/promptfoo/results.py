@@ -43,7 +43,7 @@ _HEAD: Final = 1 << 20
 
 
 def _detect(head: FileHead) -> Fit:
-    """Detect promptfoo files: results, configurations and tests.
+    """Return how well a file fits the formats of promptfoo: results, configurations and tests.
 
     A configuration that is a program is detected as well, so that the error when reading it can explain what to do. An
     empty list of results is `MAYBE` if other tools could have written it.
@@ -89,9 +89,8 @@ def _results(document: Any) -> list[Any] | None:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows from results, a configuration or tests.
-
-    Raises `BenchmarkFileError` if the file is none of these, is a program, or has no results.
+    """Yield the rows from results, a configuration or tests. Raises `BenchmarkFileError` if the file is none of these,
+    is a program, or has no results.
     """
     suffix = path.suffix.lower()
     if suffix in _PROGRAMS:

@@ -21,7 +21,7 @@ _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Declare the field for an assertion of type `base` (without `not-`), or return None if there is no rule for it.
+    """Return the field for an assertion of type `base` (without `not-`), or None if there is no rule for it.
 
     The ground truth of a negated assertion is False. There is no rule for a negated `similar`. `assertion` provides the
     threshold if the type needs one.
@@ -39,10 +39,8 @@ def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: boo
 
 
 def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
-    """Declare the field for `equals`. A judge extracts the value if it is short and not negated.
-
-    Otherwise, the value is compared with the whole response. Returns None for null, a list, an object or an empty
-    string.
+    """Declare the field for `equals`. A judge extracts the value if it is short and not negated. Otherwise, the value
+    is compared with the whole response. Returns None for null, a list, an object or an empty string.
     """
     if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
         value = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else None
@@ -62,9 +60,8 @@ def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
 
 
 def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the rule for an assertion about the response itself, or return None if there is none.
-
-    `base` is the assertion's type without `not-`. `assertion` provides the maximum distance for `levenshtein`.
+    """Make the rule for an assertion about the response itself, or return None if there is none. `base` is the
+    assertion's type without `not-`. `assertion` provides the maximum distance for `levenshtein`.
     """
     texts = texts_of(value)
     plain, any_case = base.removeprefix("i"), base.startswith("icontains")
@@ -102,9 +99,8 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
 
 
 def _length(value: Any, unit: str) -> dict[str, Any] | None:
-    """Make the rule for the number of words or characters, or return None if the bounds are invalid.
-
-    `value` is the exact number, or an object with `min` and `max`. `unit` is "words" or "chars".
+    """Make the rule for the number of words or characters, or return None if the bounds are invalid. `value` is the
+    exact number, or an object with `min` and `max`. `unit` is "words" or "chars".
     """
     bounds = value if isinstance(value, Mapping) else {"min": value, "max": value}
     limits = {key: int(number(bounds.get(key), -1)) for key in ("min", "max") if bounds.get(key) is not None}
@@ -134,9 +130,8 @@ def texts_of(value: Any) -> list[str]:
 
 
 def number(value: Any, default: float) -> float:
-    """Convert a number, or a string that contains one, to a float, or return `default` for anything else.
-
-    Booleans, infinity and NaN are not numbers here.
+    """Convert a number, or a string that contains one, to a float, or return `default` for anything else. Booleans,
+    infinity and NaN are not numbers here.
     """
     try:
         parsed = default if isinstance(value, bool) else float(value)

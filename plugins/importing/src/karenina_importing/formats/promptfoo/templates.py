@@ -30,9 +30,8 @@ class NotFilled(ValueError):
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
-    """Fill in the variables of a template. Raises `NotFilled` if only promptfoo can do this.
-
-    As in promptfoo, a variable without a value becomes an empty string. Its name is added to `missing`.
+    """Return a template with its variables filled in. Raises `NotFilled` if only promptfoo can do this. As in
+    promptfoo, a variable without a value becomes an empty string. Its name is added to `missing`.
     """
     if "{{" not in template and "{%" not in template and "{#" not in template:
         return template
@@ -53,10 +52,8 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return a string with each `{{ ... }}` replaced by its value.
-
-    A missing variable becomes "" and is added to `missing`. Raises `NotFilled` if one of them cannot be filled in, or
-    if the string becomes too long.
+    """Return a string with each `{{ ... }}` replaced by its value. A missing variable becomes "" and is added to
+    `missing`. Raises `NotFilled` if one of them cannot be filled in, or if the string becomes too long.
     """
     parts: list[str] = []
     end = size = 0
@@ -70,7 +67,7 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Fill in all strings in a value. Raises `NotFilled` like `fill`."""
+    """Return a value in which all strings are filled in. Raises `NotFilled` like `fill`."""
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
@@ -81,10 +78,10 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill in variables that refer to other variables, up to three levels deep.
-
-    References to variables without a value, or to the variable itself, become an empty string. Raises `NotFilled` if
+    """Return the variables with references to other variables filled in, up to three levels deep. Raises `NotFilled` if
     this fails or the variables become too long.
+
+    References to variables without a value, or to the variable itself, become an empty string.
     """
     filled = dict(variables)
     for _ in range(_DEEPEST):
@@ -118,10 +115,8 @@ def show(value: Any) -> str:
 
 
 def _evaluate(expression: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Evaluate an expression with its filters, and return the result as a string.
-
-    A missing variable is added to `missing`, unless there is a default. Raises `NotFilled` for environment variables,
-    unknown filters, and anything other than a variable.
+    """Evaluate an expression with its filters, and return the result as a string. A missing variable without a default
+    is added to `missing`. Raises `NotFilled` for environment variables, unknown filters, and other expressions.
     """
     match = _EXPRESSION.fullmatch(expression)
     if match is None:
@@ -152,9 +147,8 @@ def _shorten(text: str) -> str:
 
 
 def _apply_default(value: Any, argument: str) -> Any:
-    """Apply the filter `default('text')`, which replaces a value that is missing or null.
-
-    `argument` is the source of the filter's arguments.
+    """Apply the filter `default('text')`, which replaces a value that is missing or null. `argument` is the source of
+    the filter's arguments.
     """
     return argument.partition(",")[0].strip().strip("'\"") if value is MISSING or value is None else value
 

@@ -104,10 +104,8 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
 
 
 def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
-    """Yield the tests in a file, which is a table, JSON lines, YAML or JSON.
-
-    A row without any keys of a test, such as `vars`, is read like the row of a table. Raises `BenchmarkFileError` if
-    the file cannot be read.
+    """Yield the tests in a file, which is a table, JSON lines, YAML or JSON. A row without any keys of a test, such as
+    `vars`, is read like the row of a table. Raises `BenchmarkFileError` if the file cannot be read.
     """
     if is_table(file):
         for where, cells in folder.rows(file):
@@ -168,10 +166,10 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assertion(text: str) -> dict[str, Any]:
-    """Parse the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`.
+    """Parse the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`. Any other text means `equals`.
 
-    The `file://` name of a program gives a `python` or `javascript` assertion. Any other text means `equals`, including
-    a single word that is the name of a type, such as `cost`.
+    This includes a single word that is the name of a type, such as `cost`. The `file://` name of a program gives a
+    `python` or `javascript` assertion.
     """
     text = text.strip()
     if text.startswith(FILE):
@@ -197,7 +195,6 @@ def _is_number(text: str | None) -> bool:
 
 def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, Any]]:
     """Yield all combinations of the items in variables that are lists, or with `whole` only the variables as they are.
-
     Raises `NotRead` if there are too many combinations.
     """
     lists = {} if whole else {name: value for name, value in variables.items() if isinstance(value, list) and value}
@@ -209,9 +206,8 @@ def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, A
 
 
 def read_scenarios(scenarios: Any, document: Document, folder: Folder, notes: list[str]) -> Iterator[Test]:
-    """Yield each test of each scenario, combined with each set of the scenario's values.
-
-    If a scenario cannot be read, yields a test with a problem. Unknown keys are added to `notes`.
+    """Yield each test of each scenario, combined with each set of the scenario's values. If a scenario cannot be read,
+    yields a test with a problem. Unknown keys are added to `notes`.
     """
     for number, scenario in enumerate(scenarios if isinstance(scenarios, list) else [], 1):
         line = document.line(("scenarios", number - 1))
@@ -238,34 +234,35 @@ def read_scenarios(scenarios: Any, document: Document, folder: Folder, notes: li
                 continue
             for base in bases or [{}]:
                 for test in read_tests(entry.get("tests") or [{}], source, (*path, "tests"), folder):
-                    yield Test(test.place if path else place, merge_tests(base, test.values), test.problem)
+                    values = merge_tests(base, test.values, default=False)
+                    yield Test(test.place if path else place, values, test.problem)
 
 
 def _scenario_values(config: Any, folder: Folder) -> Iterator[Mapping[str, Any]]:
-    """Yield the sets of values of a scenario, which may be in files.
-
-    Raises `NotRead` if a file or a set cannot be read.
+    """Yield the sets of values of a scenario, which may be in files. Raises `NotRead` if a file or a set cannot be
+    read.
     """
     for entry in list_of(config):
         for base in list_of(folder.value(entry)) if isinstance(entry, str) else [entry]:
             if not isinstance(base, Mapping):
                 raise NotRead(f"{base!r:.60} is not an object with keys such as `vars`")
-            yield base
+            yield {key: value for key, value in base.items() if key != "options"}  # promptfoo ignores these options
 
 
-def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any]) -> dict[str, Any]:
-    """Add everything that a test inherits. Its own values take precedence.
+def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any], *, default: bool = True) -> dict[str, Any]:
+    """Return a test with everything that it inherits from `base`. Its own values take precedence. Variables, options,
+    metadata and assertions are combined.
 
-    Variables, options and metadata are merged. Assertions are combined, unless the test has the option
-    `disableDefaultAsserts`.
+    If `base` is the default test (`default`), the option `disableDefaultAsserts` of `test` leaves out its assertions.
     """
+    if default and as_mapping(test.get("options")).get("disableDefaultAsserts") is True:
+        base = {key: value for key, value in base.items() if key != "assert"}
     merged = {**base, **{key: value for key, value in test.items() if value is not None}}
     for key in ("vars", "options", "metadata"):
         if isinstance(base.get(key), Mapping) and isinstance(test.get(key), Mapping):
             merged[key] = {**base[key], **test[key]}
     if isinstance(base.get("assert"), list) and isinstance(test.get("assert"), list):
-        skips = as_mapping(test.get("options")).get("disableDefaultAsserts") is True
-        merged["assert"] = test["assert"] if skips else [*base["assert"], *test["assert"]]
+        merged["assert"] = [*base["assert"], *test["assert"]]
     return merged
 
 

@@ -118,10 +118,11 @@ class UnknownPrimitive(ValueError):
 
 
 def register_primitive(primitive: P) -> P:
-    """Register a primitive class under its full name (`Primitive.full_name`).
+    """Register a primitive class under its full name, and return it. Raises `DuplicatePrimitive` if another class has
+    the name, and `TypeError` for anything other than a subclass of `Primitive`.
 
-    It can be used as a decorator. Registering the same class again has no effect. Raises `DuplicatePrimitive` if the
-    name is taken, and `TypeError` for anything other than a subclass of `Primitive`.
+    It can be used as a decorator. Registering the same class again has no effect. The full name is
+    `Primitive.full_name()`.
     """
     candidate: object = primitive  # plugins may not be type-checked
     if not (isinstance(candidate, type) and issubclass(candidate, Primitive)) or candidate is Primitive:
@@ -165,8 +166,8 @@ def missing_pack(name: str) -> str | None:
 
 
 def primitive_from_json(data: object) -> Primitive:
-    """Create a primitive from `data` in the format of `Primitive.to_json`. Raises `ValueError` if the data is invalid,
-    and `UnknownPrimitive` if the type is unknown.
+    """Return the primitive described by `data` in the format of `Primitive.to_json`. Raises `ValueError` if the data is
+    invalid, and `UnknownPrimitive` if the type is unknown.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
         raise ValueError(f'a primitive must be {{"type": name, ...parameters}}, not {data!r:.200}')  # noqa: TRY004

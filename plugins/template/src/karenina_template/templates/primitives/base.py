@@ -100,11 +100,11 @@ class Primitive(BaseModel):
         """Raise `ValueError` if `expected` is not a valid ground truth. By default, any value is valid."""
 
     def check_files(self, expected: object) -> None:
-        """Raise `ValueError` if a file that the primitive reads is missing, or does not fit the ground truth.
+        """Raise `ValueError` if a file that the primitive reads is missing, or does not fit the ground truth. Does
+        nothing by default.
 
         Called by `karenina check` and before a run for each field, but not when a template is loaded, because then the
-        file may not be there, or the user may not trust its path. Use `find_file` for the path. Does nothing by
-        default.
+        file may not be there, or the user may not trust its path. Use `find_file` for the path.
         """
 
     def accept(self, expected: object) -> object:

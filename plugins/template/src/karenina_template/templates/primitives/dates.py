@@ -147,7 +147,9 @@ class DateTolerance(_DatePrimitive):
         return another_day(truth.at, self._allowed().days + 2)
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is within the tolerance, or `Undecided` if only one of its readings is."""
+        """Return whether the date is within the tolerance, or `Undecided` if only one of its two readings is. A value
+        that is not a date fails.
+        """
         truth, allowed = self._truth(expected), self._allowed()
         return _decide(
             extracted,
@@ -209,7 +211,9 @@ class DateRange(Primitive, defer_build=True):
         return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is in the range, or `Undecided` if only one of its readings is."""
+        """Return whether the date is in the range, or `Undecided` if only one of its two readings is. A value that is
+        not a date fails.
+        """
         low, high = read_date(self.min), read_date(self.max)
         return _decide(
             extracted,

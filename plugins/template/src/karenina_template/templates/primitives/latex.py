@@ -52,7 +52,7 @@ def _is_mathematics(inner: str) -> bool:
 
 
 def _as_quotient(match: re.Match[str]) -> str:
-    """Return a fraction with a slash, and with its denominator in brackets if that is a product."""
+    """Return a matched LaTeX fraction with a slash, and with its denominator in brackets if that is a product."""
     above, below = (match[1], match[2]) if match[1] is not None else (match[3], match[4])
     below = below.strip()
     is_product = re.search(r"[\s·]|cdot", below) is not None

@@ -204,7 +204,7 @@ class NumericRange(Primitive, defer_build=True):
         return above_by(self.min, Decimal(-1)) if self.max is None else above_by(self.max, Decimal(0))
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is in the range."""
+        """Return whether the extracted value is a number in the range. The ground truth is ignored."""
         number = number_of(extracted)
         if number is None:
             return False
@@ -315,7 +315,9 @@ class NumericGraded(NumericPrimitive):
         return number is not None and within(number, truth, limit, self.mode)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit from 0 to 1. Values that are not numbers earn 0."""
+        """Return the credit from 0 to 1, which falls with the number's distance from the ground truth. Other values
+        earn 0.
+        """
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0
@@ -356,14 +358,16 @@ class NumericRangeGraded(Primitive, defer_build=True):
         return above_by(self.max, width)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is in the range."""
+        """Return whether the extracted value is a number in the range. The ground truth is ignored."""
         number = number_of(extracted)
         if number is None:
             return False
         return above(number, self.min, self.exclusive_min) and below(number, self.max, self.exclusive_max)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit from 0 to 1. Values that are not numbers earn 0."""
+        """Return the credit from 0 to 1, which falls with the number's distance from the range. Values that are not
+        numbers earn 0.
+        """
         number = number_of(extracted)
         if number is None:
             return 0.0
@@ -407,14 +411,16 @@ class NumericThresholdGraded(NumericPrimitive):
         return above_by(expected, width if self.direction == "max" else width.copy_negate() - 1)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the number is on the correct side."""
+        """Return whether the extracted value is a number on the side of the ground truth set by `direction`."""
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return False
         return (above if self.direction == "min" else below)(number, truth, self.exclusive)
 
     def score(self, extracted: object, expected: object) -> float:
-        """Return the credit from 0 to 1. Values that are not numbers earn 0."""
+        """Return the credit from 0 to 1, which falls with the number's distance from the correct side. Other values
+        earn 0.
+        """
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return 0.0

@@ -177,7 +177,7 @@ class OptionReader:
         return _NONE
 
     def _whole(self, text: str) -> Named:
-        """Return the option whose label or text is the whole of `text`."""
+        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several."""
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
@@ -210,7 +210,9 @@ class OptionReader:
         return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
 
     def _without_words(self, text: str, levels: int) -> Named:
-        """Return the options after introductory words such as *The answer is*, or without a rejection (*B, not A*)."""
+        """Return the options in `text` without introductory words such as *The answer is*, or without a rejection (*B,
+        not A*).
+        """
         lead, instead, refused = _LEAD.match(text), _BUT.search(text), _REFUSED.search(text)
         rests = [self._after_lead(text, lead.end()) if lead is not None else ""]
         if (first := _REFUSED_FIRST.match(text)) is not None:
@@ -241,7 +243,9 @@ class OptionReader:
         return bool(self.by_label(subject) or self._mentions(subject))
 
     def _text_and_label(self, text: str) -> Named:
-        """Return the options for a text followed by a label, such as *Lima (B)*."""
+        """Return the options for a text followed by a label, such as *Lima (B)*, or none for other texts. The result is
+        `Undecided` if the text in front of the label is undecided.
+        """
         match = re.fullmatch(
             r"(?P<text>.+?)\s*(?:[(\[{<]\s*(?:(?:option|choice|letter|answer)\s)?(?P<inner>\w+)[.:]?\s*[)\]}>]"
             r"|\s*[,:=\u2013\u2014-]\s*(?P<outer>\w+))[.\s]*",
@@ -257,7 +261,9 @@ class OptionReader:
         return texts if isinstance(texts, Undecided) else label | texts if texts else _NONE
 
     def _several(self, text: str) -> Named:
-        """Return the options for several letters or texts, such as *A and B*, *B/D* and *AB*."""
+        """Return the options for several letters or texts, such as *A and B*, *B/D* and *AB*, or none for other texts.
+        The result is `Undecided` if they may be a number.
+        """
         parts = [part for part in _JOINED.split(text) if part.strip(_ENDS)]
         named = [self.by_label(part) or self.by_text(part) for part in parts]
         if len(parts) > 1 and all(named):
@@ -283,7 +289,9 @@ class OptionReader:
         return found
 
     def _label_and_words(self, text: str) -> Named:
-        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*."""
+        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*, `Undecided`
+        if the text matches no option, or none if `text` has no such form.
+        """
         label, separator, rest = self._split_label(text)
         if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
             return _NONE
@@ -297,7 +305,9 @@ class OptionReader:
         return Undecided(f"{text[:60]!r} combines the label of an option with text that matches no option")
 
     def _in_other_words(self, text: str) -> Named:
-        """Return the option that `text` presents, or those that it mentions in other words."""
+        """Return the option that `text` presents, or those that it mentions in other words. There are none if it
+        mentions none, and the result is `Undecided` if this is unclear.
+        """
         mentioned = self._mentions(text)
         if isinstance(mentioned, Undecided) or not mentioned:
             return mentioned
@@ -337,8 +347,8 @@ class OptionReader:
         return frozenset(label for label, _, _ in places)
 
     def _split_label(self, text: str) -> tuple[frozenset[str], str, str]:
-        """Split `text` into a set with the label at its start, the separator, and the rest. The set is empty if there
-        is no label.
+        """Return a set with the label at the start of `text`, the separator after it, and the rest. The set is empty if
+        there is no label.
         """
         match = re.match(r"[(\[{<]?\s*(\w+)\s*((?:[)\]}>.:,;=\u2013\u2014-]|\s)+)(?=\S)", text)
         if match is None:

@@ -142,7 +142,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
 
     def _find_doubt(self, text: str, quantities: Sequence[Quantity], truth: Quantity) -> str:
-        """Return the words beside a number equal to the ground truth that may change it, or an empty string."""
+        """Return, in quotes, the words beside a number equal to the ground truth that may change it, or an empty
+        string.
+        """
         is_amount = any(map(is_money, _parts_of(truth.unit)))
         word, count = find_count(text)
         joined = _JOINED.search(fold(text))

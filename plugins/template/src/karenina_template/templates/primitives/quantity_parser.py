@@ -303,7 +303,7 @@ def _opening(text: str) -> tuple[str, int]:
 
 
 def _number(text: str, at: int, decimal: DecimalMark) -> _Found | None:
-    """Read the number at `at`, with its currency and scale. Returns None if it is unclear."""
+    """Return the number at `at`, with its currency and scale, or None if there is none or it is unclear."""
     match = _NUMBER.match(text, at)
     if match is None or (at and text[at - 1].isalnum()):
         return None
@@ -371,7 +371,9 @@ def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
 
 
 def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
-    """Return the number times ten to the power of `exponent`, or None if the exponent is too large."""
+    """Return the number times ten to the power of `exponent`, or None if there is no number or the exponent is too
+    large.
+    """
     if number is None or abs(exponent) > _LARGEST:
         return None
     sign, digits, place = number.as_tuple()

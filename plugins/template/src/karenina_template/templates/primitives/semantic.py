@@ -64,8 +64,8 @@ def withdraw_similarity() -> None:
 
 
 def similarity(one: str, another: str, model: str | None = None) -> float:
-    """Return the similarity of two strings according to an embedding model. None means the default model. Raises
-    `SimilarityUnavailable` if no plugin can compare strings.
+    """Return the similarity of two strings according to an embedding model, where None means the default model. Higher
+    is more alike. Raises `SimilarityUnavailable` if no plugin can compare strings.
     """
     if not _providers:
         raise SimilarityUnavailable
@@ -110,8 +110,8 @@ class SemanticMatch(Primitive, defer_build=True):
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the strings are similar enough. Raises `SimilarityUnavailable` if no plugin can compare
-        strings.
+        """Return whether the similarity of the strings is at least `threshold`. Raises `SimilarityUnavailable` if no
+        plugin can compare strings.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():

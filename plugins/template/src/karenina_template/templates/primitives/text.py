@@ -171,7 +171,9 @@ class RegexMatch(Primitive, defer_build=True):
         return _other_words(self, expected)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the pattern is found. Raises `PatternTimeout` if the search takes too long."""
+        """Return whether the pattern is found in the extracted text. Raises `PatternTimeout` if the search takes too
+        long.
+        """
         text = text_of(extracted)
         if text is None:
             return False
@@ -214,7 +216,9 @@ class TraceRegex(TracePrimitive, defer_build=True):
         return self
 
     def check_trace(self, text: str) -> bool:
-        """Return whether the pattern is found often enough. Raises `PatternTimeout` if the search takes too long."""
+        """Return whether the pattern is found at least `count_min` times. Raises `PatternTimeout` if the search takes
+        too long.
+        """
         forms = dict.fromkeys((text, compose(text)))
         return any(
             len(find_all(self.pattern, form, self.flags, limit=self.count_min)) == self.count_min for form in forms

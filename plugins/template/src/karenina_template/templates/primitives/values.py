@@ -133,10 +133,10 @@ def another(value: object) -> object:
 
 
 def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
-    """Return a number that is more than `distance` above `value`, or below it if `distance` is negative.
+    """Return a number that is more than `distance` above `value`, or below it if `distance` is negative, or None if
+    `value` is not a number or the result is too large.
 
-    The result is an integer if `value` is one. Returns None if `value` is not a number, or if the result would have
-    more than 400 digits.
+    The result is an integer if `value` is one. It has at most 400 digits.
     """
     start = number_of(value)
     if start is None:

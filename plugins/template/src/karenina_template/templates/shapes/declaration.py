@@ -63,7 +63,7 @@ NONE: Final = Annotation("None")
 
 
 def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
-    """Read the annotation in a syntax node, which may also be a string. Raises `TemplateError` if the annotation is
+    """Return the annotation in a syntax node, which may also be a string. Raises `TemplateError` if the annotation is
     unknown or invalid, and `UntrustedTemplate` if it is code.
     """
     match node:
@@ -93,8 +93,8 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
 
 
 def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
-    """Read a type with brackets, such as `list[str]`, `Literal[...]` or `Optional[...]`. Raises `TemplateError` for an
-    unknown name or a wrong number of types, and `UntrustedTemplate` for all other types.
+    """Return the annotation for a type with brackets, such as `list[str]`, `Literal[...]` or `Optional[...]`. Raises
+    `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for all other types.
     """
     items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]
     meaning = scope.meaning(base)
@@ -128,7 +128,9 @@ def _union(parts: tuple[Annotation, ...]) -> Annotation:
 
 
 def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
-    """Return the type and value of a literal's option. Raises `TemplateError` if `Literal` does not allow the value."""
+    """Return the name of the type and the value of a literal's option. Raises `TemplateError` if `Literal` does not
+    allow it.
+    """
     value = read_value(node, scope)
     if value is not None and not isinstance(value, str | int | bool):
         raise TemplateError(
@@ -138,8 +140,8 @@ def _option(node: ast.expr, scope: Scope) -> tuple[str, object]:
 
 
 def _parse_string(text: str, node: ast.Constant) -> ast.expr:
-    """Parse an annotation written as a string, with the line number of `node`. Raises `TemplateError` if the string is
-    not an expression.
+    """Return the syntax tree of an annotation written as a string, with the line number of `node`. Raises
+    `TemplateError` if the string is not an expression.
     """
     try:
         with CLASS_BUILD_LOCK:
@@ -230,7 +232,7 @@ def _used_classes(model: ModelDeclaration) -> set[str]:
 
 
 def _shape_of(declared: ModelDeclaration | EnumDeclaration, *, is_root: bool) -> Hashable:
-    """Return a class's part of `Declaration.shape`. `is_root` is true for the answer."""
+    """Return a class's part of the key that `Declaration.shape` returns. `is_root` is true for the answer."""
     if isinstance(declared, EnumDeclaration):
         return declared.name, declared.base, repr(declared.members)
     return declared.name, tuple(

@@ -128,8 +128,8 @@ class Opener:
         shown: bool = False,
         is_option: bool = False,
     ) -> Any | None:
-        """Return `base` with those constraints in `metadata` that are shown to a judge, itself opened (see `open`), or
-        None if nothing changes.
+        """Return `base` without the constraints in `metadata` and inside `base` that are not shown to a judge, or None
+        if nothing changes.
 
         `extra` is the field's `json_schema_extra`, in which the author can choose to show the constraints. For `shown`
         and `is_option`, see `open`.
@@ -153,8 +153,9 @@ class Opener:
         return opened
 
     def _union(self, annotation: Any, *, shown: bool, is_option: bool) -> Any:
-        """Return a union with its types opened (see `open`). If all its literals together leave one option, the union
-        also accepts any other value of their types. Otherwise, if none of its types changes, it is returned unchanged.
+        """Return a union whose types lose the constraints that are not shown to a judge. If all its literals together
+        leave one option, the union also accepts any other value of their types. Otherwise, if none of its types
+        changes, it is returned unchanged.
         """
         parts = get_args(annotation)
         several = sum(part is not type(None) for part in parts) > 1
@@ -171,8 +172,8 @@ class Opener:
         return _or_any(Annotated[annotation, Field(union_mode="smart")]) if opens_all else annotation
 
     def _alias(self, alias: Any) -> Any:
-        """Return the type of an alias created by a `type` statement, opened (see `open`), or the alias itself if
-        nothing changes or it contains itself.
+        """Return the type of an alias created by a `type` statement, without the constraints that are not shown to a
+        judge, or the alias itself if nothing changes or it contains itself.
         """
         if alias in self._open_now:
             return alias
@@ -182,8 +183,8 @@ class Opener:
         return alias if opened is alias.__value__ else opened
 
     def _model(self, cls: type[BaseModel], tags: frozenset[str] = frozenset()) -> type[BaseModel]:
-        """Return a subclass of a model in which the types of the fields except `tags` are opened (see `open`), or the
-        model itself if none of them changes. Inside itself, a model is not opened.
+        """Return a subclass of a model in which the fields except `tags` lose the constraints that are not shown to a
+        judge, or the model itself if none of them changes. Inside itself, a model is returned unchanged.
         """
         if cls in self._open_now:
             return cls

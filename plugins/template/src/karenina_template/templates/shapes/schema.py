@@ -88,7 +88,7 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
 
 
 def judge_object(properties: Mapping[str, Json]) -> Json:
-    """Return the judge's schema for an object with the given properties. Fields for reasoning come first."""
+    """Return the judge's schema for an object with the given properties, all required. Reasoning comes first."""
     ordered = dict(sorted(properties.items(), key=lambda item: not is_reasoning(item[0])))
     return {
         "type": "object",
@@ -187,7 +187,7 @@ class _Cleaning:
         return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values listed in a part, including those in unions and in enums with several values."""
+        """Yield the values listed in a part of a schema, including those in unions and in enums with several values."""
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
@@ -227,7 +227,7 @@ class _Cleaning:
 
 
 def _of_kind(options: Iterable[object], keywords: Json) -> Json:
-    """Return a part that accepts all values of the same types as `options`, with the given `keywords`."""
+    """Return a part of a schema that accepts all values of the same types as `options`, with the given `keywords`."""
     kinds = list(dict.fromkeys(_KINDS.get(type(option), "string") for option in options))
     if len(kinds) > 1:
         rest = {key: value for key, value in keywords.items() if key != "type"}
@@ -266,7 +266,7 @@ def _tags(raw: Any, definitions: Json) -> Iterator[tuple[str, str]]:
 
 
 def _nullable(part: Json) -> Json:
-    """Return `part` with null as an additional option, unless it already allows null."""
+    """Return a part of a schema with null as an additional option, or unchanged if it already allows null."""
     if _allows_null(part):
         return part
     description = {"description": part["description"]} if "description" in part else {}
@@ -275,7 +275,7 @@ def _nullable(part: Json) -> Json:
 
 
 def _allows_null(part: Json) -> bool:
-    """Return whether a part allows null. A part without constraints does."""
+    """Return whether a part of a schema allows null. A part without constraints does."""
     kind = part.get("type")
     if not (part.keys() - {"description"}) or kind == "null" or (isinstance(kind, list) and "null" in kind):
         return True
@@ -283,7 +283,7 @@ def _allows_null(part: Json) -> bool:
 
 
 def _references(part: Any) -> Iterator[str]:
-    """Yield the names of the definitions that a part refers to, possibly several times."""
+    """Yield the names of the definitions that a part of a schema refers to, possibly several times."""
     if isinstance(part, dict):
         for key, value in part.items():
             if key == "$ref" and isinstance(value, str):
@@ -296,7 +296,7 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _reachable(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """Return the definitions that a part uses, directly or indirectly."""
+    """Return the definitions that a part of a schema uses, directly or indirectly."""
     used: Json = {}
     waiting = list(_references(part))
     while waiting:

@@ -126,7 +126,7 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 
 def _build(declaration: Declaration) -> Shape:
-    """Build the shape of a declared template: its answer class, the judge's schema, and what converts ground truths.
+    """Return the shape of a declared template: its answer class, the judge's schema, and what converts ground truths.
     Nothing is executed.
     """
     answer_class = _model(declaration.answer, declaration, {})
@@ -184,7 +184,7 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
-    """Build the class of a declared model, and add the classes of the source that it needs to `built`.
+    """Return the class of a declared model, and add the classes of the source that it needs to `built`.
 
     All fields of the answer may be None. If an `opener` is given, their types lose the constraints that are not shown
     to a judge.
@@ -221,7 +221,7 @@ def _class(name: str, declaration: Declaration, built: dict[str, Any]) -> Any:
 
 
 def _enum(declared: EnumDeclaration) -> Any:
-    """Build a declared enum. Raises `TemplateError` if Python rejects it."""
+    """Return the enum class of a declaration. Raises `TemplateError` if Python rejects it."""
     members = list(declared.members)
     try:
         match declared.base:

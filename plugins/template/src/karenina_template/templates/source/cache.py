@@ -134,7 +134,7 @@ class _Argument:
     last: tuple[Values, object] | None = None
 
     def value(self, values: Values) -> object:
-        """Return the argument's value for the given values of the literals."""
+        """Return the value of this argument in a source whose literals have the given `values`."""
         if not self.constants and self.last is not None:
             return self.last[1]
         current = [_join_constant(places, values) for places in self.constants]
@@ -210,16 +210,15 @@ class ParsedPattern:
     strategy: Tree | None
 
     def make_template(self, literals: Sequence[str], source: str) -> Template:
-        """Make a template for a source with the given literals. Raises `ValueError` if the pattern does not apply."""
+        """Return a template for a source with the given literals. Raises `ValueError` if the pattern does not apply."""
         values: list[Any] = list(literals)
         for place, prefix in self.free:
             values[place] = literal_value(literals[place], prefix)
         return self.fill(values, source)
 
     def fill(self, values: Values, source: str) -> Template:
-        """Make a template for a source whose literals have the given values, where they are `free`.
-
-        Raises `ValueError` if the pattern does not apply.
+        """Return a template for a source whose literals have the given values, where they are `free`. Raises
+        `ValueError` if the pattern does not apply.
         """
         rules: dict[str, FieldRule] = {}
         descriptions: dict[str, str] = {}

@@ -38,14 +38,12 @@ _MODULES: Final = (typing, datetime, enum, decimal, pydantic)
 
 
 def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template") -> Template:
-    """Load the template in `source`. Code in it is executed only if `trust` covers it; otherwise `UntrustedTemplate` is
-    raised before any of it runs.
+    """Return the template in `source`. Raises `TemplateError` if it is invalid, and `UntrustedTemplate`, before any of
+    it runs, if it contains code that `trust` does not cover.
 
     A source that contains only declarations (a docstring, imports of known names, classes with annotated fields) is
     never executed, because the template can be built from them. Anything else is code. Error messages use `name` for
-    the template.
-
-    Raises `TemplateError`, with the line if known, if the template is invalid.
+    the template, and state the line if it is known.
     """
     split = split_literals(source)
     template = find_template(split, source) if split is not None else None
@@ -55,8 +53,9 @@ def load_template(source: str, *, trust: Trust = NO_TRUST, name: str = "template
 def read_template(
     source: str, split: LiteralSplit | None = None, *, trust: Trust = NO_TRUST, name: str = "template"
 ) -> Template:
-    """Load a template like `load_template`, but without looking in the source cache. The template is added to the cache
-    only if the result of `split_literals` is passed as `split`, and never if it contains code.
+    """Return the template in `source`, without looking in the source cache. With `split`, the result of
+    `split_literals`, a template without code is added to it. Raises `TemplateError` if it is invalid, and
+    `UntrustedTemplate`, before any of it runs, if it contains code that `trust` does not cover.
     """
     try:
         tree = parse_source(source)
@@ -77,7 +76,7 @@ def read_template(
 
 
 def _rebuild(declaration: Declaration, source: str) -> Template:
-    """Build a template from declarations. Raises `TemplateError`, with the line, if this fails."""
+    """Return the template built from declarations. Raises `TemplateError`, with the line, if this fails."""
     answer = declaration.answer
     try:
         shape = shape_of_declaration(declaration)
@@ -123,11 +122,11 @@ def _make_namespace() -> dict[str, object]:
 
 
 def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
-    """Execute the trusted source `tree` in this process, and return its answer class and shape. It is executed only
-    once, unless its shape has been dropped from the cache.
+    """Execute the trusted source `tree` in this process, and return its answer class and shape. Raises `TemplateError`,
+    with the line, if the source raises an exception or has no class `Answer`.
 
-    It runs in its own module, which already contains `names`, so it needs no imports. Raises `TemplateError`, with the
-    line, if the source raises an exception or has no class `Answer`.
+    It is executed only once, unless its shape has been dropped from the cache. It runs in its own module, which already
+    contains `names`, so it needs no imports.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]

@@ -49,7 +49,7 @@ _ENUMS: Final = frozenset({"Enum", "IntEnum", "StrEnum"})
 
 
 def parse_source(source: str) -> ast.Module:
-    """Parse a source. Raises `TemplateError` if it is not valid Python."""
+    """Parse a source, and return its syntax tree. Raises `TemplateError` if it is not valid Python."""
     try:
         with CLASS_BUILD_LOCK:
             return ast.parse(source)
@@ -62,8 +62,8 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Read the declarations in a source without executing it. Raises `UntrustedTemplate` for code, and `TemplateError`
-    for invalid declarations.
+    """Return the declarations in a source, which is not executed. Raises `UntrustedTemplate` for code, and
+    `TemplateError` for invalid declarations.
 
     Code is anything except docstrings, imports of known names, and classes with annotated fields or enum members.
     `digest` is the SHA-256 hash of the source, which is used in trust errors.
@@ -186,7 +186,7 @@ def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDecla
 
 
 def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
-    """Read an enum. Raises `TemplateError` for invalid members, and `UntrustedTemplate` for code."""
+    """Return the declaration of an enum. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code."""
     members: dict[str, object] = {}
     for statement in node.body:
         match statement:
@@ -225,8 +225,8 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Read a class, including inherited fields and strategies. Raises `TemplateError` if the class is invalid, and
-    `UntrustedTemplate` for code.
+    """Return the declaration of a class, including inherited fields and strategies. Raises `TemplateError` if the class
+    is invalid, and `UntrustedTemplate` for code.
     """
     (base,) = bases
     if base in ("str", "int"):
@@ -274,7 +274,7 @@ class _Strategy:
 
 
 def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
-    """Read the strategy in a class `VerificationStrategy`. Raises `TemplateError` if there is none, and
+    """Return the strategy in a class `VerificationStrategy`. Raises `TemplateError` if there is none, and
     `UntrustedTemplate` if the class contains other statements.
     """
     strategy: _Strategy | None = None
@@ -297,7 +297,7 @@ def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
 
 
 def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaration:
-    """Read a field. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code."""
+    """Return the declaration of a field. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code."""
     if name.startswith("_"):
         raise scope.code(node, f"`{shorten_source(node)}` declares a private attribute")
     annotation = read_annotation(node.annotation, scope)
@@ -336,8 +336,8 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
 
 
 def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
-    """Split the arguments of a `VerifiedField` into its own, those of `Field`, and plugin options. Raises
-    `TemplateError` for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
+    """Return the arguments of a `VerifiedField`: its own, those of `Field`, and plugin options. Raises `TemplateError`
+    for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
     positional, named = read_arguments(node, scope)
     if len(positional) > len(VERIFIED):
@@ -354,11 +354,11 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
 def _options(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`. Parameters
-    that have no effect on a template, such as `alias`, are dropped.
+    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`. Raises
+    `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain code.
 
-    `verified` is true for a `VerifiedField`. Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate`
-    if a parameter may contain code.
+    Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for a
+    `VerifiedField`.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
@@ -385,8 +385,8 @@ def _options(
 
 
 def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: Scope) -> FieldDeclaration:
-    """Read a field declared with pydantic's `Field`. Raises `TemplateError` if its arguments are invalid, and
-    `UntrustedTemplate` if they are code.
+    """Return the declaration of a field that uses pydantic's `Field`. Raises `TemplateError` if its arguments are
+    invalid, and `UntrustedTemplate` if they are code.
     """
     positional, named = read_arguments(node, scope)
     if len(positional) > 1 or (positional and "default" in named):
@@ -412,10 +412,10 @@ def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
 def _check_reachable(
     answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
 ) -> None:
-    """Check the names and rules of the answer's fields and of the models nested in it.
-
-    Raises `TemplateError` for a reserved name, for a misplaced rule, or if nothing is verified. Raises
+    """Raise `TemplateError` for a field with a reserved name, for a misplaced rule, or if nothing is verified, and
     `UntrustedTemplate` for a model that contains itself.
+
+    The models nested in the answer's fields are checked too.
     """
     for name, item in answer.fields.items():
         if name in METHODS | OWN_FIELDS:

@@ -128,7 +128,9 @@ def _result_text(content: Any) -> str:
 
 
 def _call(block: Entry) -> ToolCall:
-    """Convert a block to a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Convert a `tool_use` block to a tool call. Raises `TraceFormatError` if it has no name or its input is not an
+    object.
+    """
     arguments = block.get("input") or {}
     if not isinstance(block.get("name"), str) or not isinstance(arguments, Mapping):
         raise TraceFormatError("a tool_use has no name, or its input is not an object")

@@ -62,7 +62,10 @@ class _Reader:
         self._users = {*_USERS, *(str(entry.get("source")).lower() for entry in asking)}
 
     def read(self) -> Iterator[Message]:
-        """Yield the messages. Each is held back until the next one is known, because the next entry may add notes."""
+        """Yield the messages. Raises `TraceFormatError`, with the number of the entry, if an entry is invalid.
+
+        Each message is held back until the next one is known, because the next entry may add notes.
+        """
         for number, entry in enumerate(self._entries, 1):
             with in_entry(number):
                 for message in self._read_entry(entry):

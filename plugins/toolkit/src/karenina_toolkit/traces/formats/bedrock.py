@@ -82,7 +82,9 @@ def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[st
 
 
 def _call(value: Any) -> ToolCall:
-    """Convert a block to a tool call. Raises `TraceFormatError` if it has no name or its input is not an object."""
+    """Convert a `toolUse` block to a tool call. Raises `TraceFormatError` if it has no name or its input is not an
+    object.
+    """
     arguments = (value.get("input") or {}) if isinstance(value, Mapping) else None
     if not isinstance(arguments, Mapping) or not isinstance(value.get("name"), str):
         raise TraceFormatError("a toolUse has no name, or its input is not an object")

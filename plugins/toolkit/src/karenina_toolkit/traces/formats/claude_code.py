@@ -15,7 +15,7 @@ _SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a line that contains a message or describes a session."""
+    """Return whether `entry` is a line of a Claude Code session that contains a message or describes the session."""
     kind = entry.get("type")
     if not isinstance(kind, str) or "role" in entry:
         return False
@@ -24,11 +24,11 @@ def claims(entry: Entry) -> bool:
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert the lines of a Claude Code session to messages. The lines of a reply become a single message, followed by
-    its tool results. Lines of subagents, without a message, or after a prompt that was taken back are omitted.
+    its tool results. Raises `TraceFormatError` if a line cannot be read.
 
-    Lines without a message are summaries, snapshots and progress. The results of subagents are kept. A failed request
-    looks like a reply, but becomes a system message. If there is no other text, the text of a `result` is the answer.
-    Raises `TraceFormatError` if a line cannot be read.
+    Lines of subagents, without a message, or after a prompt that was taken back are omitted. Lines without a message
+    are summaries, snapshots and progress. The results of subagents are kept. A failed request looks like a reply, but
+    becomes a system message. If there is no other text, the text of a `result` is the answer.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []

@@ -30,7 +30,9 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is a content object. Its parts must have no type, or its role must be `model`."""
+    """Return whether `entry` is one of Google's content objects. Its parts must have no type, or its role must be
+    `model`.
+    """
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
     if "content" in entry or any(isinstance(part, Mapping) and part.keys() & _KINDS_OF_OTHERS for part in listed):

@@ -81,7 +81,9 @@ def _unwrap(entry: Entry) -> tuple[str | None, Entry | None]:
 
 
 def _read_message(kind: str, data: Entry, names: Mapping[str, str]) -> Message:
-    """Convert a message of the given `kind`. `names` maps the ids of calls to tools."""
+    """Convert a message of the given `kind`. `names` maps the ids of calls to tools. Raises `TraceFormatError` if a
+    field has the wrong type.
+    """
     if kind == "chat":
         return read_message(data, names)
     role = _KINDS[kind]

@@ -53,24 +53,7 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     if role is None:
         raise TraceFormatError(f"unknown role {given_role!r:.80}")
     if role == "assistant":
-        content = data.get("content") or ""
-        thoughts: Sequence[str] = ()
-        notes: tuple[str, ...] = ()
-        if not isinstance(content, str):
-            parts = split_parts(content)
-            content, thoughts, notes = parts.text, parts.thoughts, parts.notes
-        calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")]
-        if isinstance(data.get("function_call"), Mapping):
-            calls.append(_call("", data["function_call"]))
-        audio = data.get("audio")
-        texts = (content, data.get("refusal"), audio.get("transcript") if isinstance(audio, Mapping) else None)
-        content = "\n".join(text for text in texts if isinstance(text, str) and text)
-        reasoning = read_reasoning(data)
-        if data.get("channel") in _THINKING_CHANNELS:
-            thoughts, content = (*thoughts, content), ""
-        if thoughts:
-            reasoning = "\n".join(filter(None, (reasoning, *thoughts))) or None
-        return Message("assistant", content, tuple(calls), reasoning=reasoning, notes=notes)
+        return _read_assistant_message(data)
     if role == "tool":
         call_id = get_name(data, "tool_call_id")
         name = get_name(data, "name") or get_name(data, "tool_name") or (names or {}).get(call_id or "")
@@ -78,6 +61,29 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
         content = read_result(data.get("content"))
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=failed)
     return Message(role, read_content(data.get("content")))
+
+
+def _read_assistant_message(data: Mapping[str, Any]) -> Message:
+    """Convert a message of a model, whatever its role is. Raises `TraceFormatError` as `read_message` does."""
+    content = data.get("content") or ""
+    thoughts: Sequence[str] = ()
+    notes: tuple[str, ...] = ()
+    if not isinstance(content, str):
+        parts = split_parts(content)
+        content, thoughts, notes = parts.text, parts.thoughts, parts.notes
+    calls = [read_tool_call(call) for call in get_entries(data, "tool_calls")] if data.get("tool_calls") else []
+    function_call, refusal, audio = data.get("function_call"), data.get("refusal"), data.get("audio")
+    if function_call is not None and isinstance(function_call, Mapping):
+        calls.append(_call("", function_call))
+    if refusal or audio:
+        texts = (content, refusal, audio.get("transcript") if isinstance(audio, Mapping) else None)
+        content = "\n".join(text for text in texts if isinstance(text, str) and text)
+    reasoning = read_reasoning(data)
+    if data.get("channel") in _THINKING_CHANNELS:
+        thoughts, content = (*thoughts, content), ""
+    if thoughts:
+        reasoning = "\n".join(filter(None, (reasoning, *thoughts))) or None
+    return Message("assistant", content, tuple(calls), reasoning=reasoning, notes=notes)
 
 
 def read_tool_call(data: Any) -> ToolCall:
@@ -145,8 +151,8 @@ class Parts:
 
 
 def split_parts(content: Any) -> Parts:
-    """Split the `content` of an assistant message: a string, null, a part, or a list of parts with any nesting. Raises
-    `TraceFormatError` for anything else.
+    """Return the parts of the `content` of an assistant message: a string, null, a part, or a list of parts with any
+    nesting. Raises `TraceFormatError` for anything else.
     """
     parts = Parts()
     if isinstance(content, str):
@@ -237,6 +243,8 @@ def read_reasoning(data: Mapping[str, Any]) -> str | None:
     """Return the reasoning that is not part of the answer, from the first nonempty one of `REASONING_FIELDS`, or
     None.
     """
+    if data.keys().isdisjoint(REASONING_FIELDS):
+        return None
     for key in REASONING_FIELDS:
         value = data.get(key)
         if value:
@@ -254,10 +262,10 @@ def _nested_reasoning(value: Any) -> str | None:
 
 
 def read_arguments(arguments: Any) -> dict[str, Any]:
-    """Parse the arguments of a call, which are an object or its JSON. Missing arguments result in an empty dict.
+    """Return the arguments of a call, given as an object or its JSON. Missing arguments result in an empty dict, and
+    anything else is stored under `UNREADABLE_ARGUMENTS`.
 
-    Anything else is stored under `UNREADABLE_ARGUMENTS`, including JSON that is nested too deeply. Unpaired surrogates
-    are replaced.
+    JSON that is nested too deeply is also unreadable. Unpaired surrogates are replaced.
     """
     if isinstance(arguments, Mapping):
         return dict(arguments)
@@ -300,12 +308,12 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
     """
     choice = _first_choice(data)
     message_data = choice.get("message")
-    if not isinstance(message_data, Mapping):
+    if not isinstance(message_data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         message_data = choice.get("delta") or None  # some servers send a stream chunk
-    if not isinstance(message_data, Mapping):
-        raise ValueError("the choice has no message")  # noqa: TRY004 - it is data from outside
+        if not isinstance(message_data, Mapping):
+            raise ValueError("the choice has no message")  # noqa: TRY004 - it is data from outside
     try:
-        message = read_message({**message_data, "role": "assistant"})
+        message = _read_assistant_message(message_data)
     except TraceFormatError as error:
         raise ValueError(f"the message cannot be read: {error}") from None
     model = data.get("model")
@@ -331,12 +339,12 @@ def error_of_choice(data: Mapping[str, Any]) -> object:
     """Return the error in the first choice, or None. Gateways put a provider's error there."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return (first.get("error") or None) if isinstance(first, Mapping) else None
+    return (first.get("error") or None) if isinstance(first, (dict, Mapping)) else None
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
     choices = data.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], (dict, Mapping)):
         raise ValueError("the completion has no choices")
     first: Mapping[str, Any] = choices[0]
     return first

@@ -32,7 +32,7 @@ _RUN_KINDS: Final = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is an item without a role, or a message whose parts are in this format."""
+    """Return whether `entry` is a Responses API item without a role, or a message whose parts are in that format."""
     if "role" not in entry:
         return _kind(entry).endswith(("_call", "_call_output")) or _kind(entry) in (*_ITEMS, *_ABOUT_SERVERS)
     content = entry.get("content")
@@ -108,10 +108,10 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
 
 
 def _call(kind: str, item: Entry) -> ToolCall:
-    """Convert an item to a call. If the server runs the tool, the call is named after the item's type.
-
-    The arguments are in `arguments` or `input`. Without these, all other fields are the arguments. Raises
+    """Convert an item to a call. If the server runs the tool, the call is named after the item's type. Raises
     `TraceFormatError` if a function call has no name.
+
+    The arguments are in `arguments` or `input`. Without these, all other fields are the arguments.
     """
     if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")
@@ -153,7 +153,7 @@ def _kind(item: Entry) -> str:
 
 
 def claims_run_item(entry: Entry) -> bool:
-    """Return whether `entry` is a run item that has a raw item, or a stream event that contains one."""
+    """Return whether `entry` is an Agents SDK run item with a raw item, or a stream event that contains one."""
     kind = entry.get("type")
     if kind == _RUN_EVENT:
         return isinstance(entry.get("item"), Mapping)

@@ -175,8 +175,8 @@ def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _read_arguments(text: str) -> dict[str, Any]:
-    """Parse arguments written as a JSON object or a Python dict. Empty text results in an empty dict, and anything else
-    is stored unparsed under `UNREADABLE_ARGUMENTS`.
+    """Return arguments written as a JSON object or a Python dict. Empty text results in an empty dict, and anything
+    else is stored unparsed under `UNREADABLE_ARGUMENTS`.
     """
     if not text.strip():
         return {}
