@@ -60,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
-    """Return an interpreter with pytest, but none of the plugins of pytest here, with which it starts ten times as slowly."""
+    """Return an interpreter with pytest, but none of its plugins, with which it starts ten times as slowly."""
     venv.create(tmp_path / "venv", symlinks=True)
     (packages,) = tmp_path.glob("venv/lib/python*/site-packages")
     for name in ("_pytest", "iniconfig", "packaging", "pluggy", "py.py", "pygments", "pytest"):
