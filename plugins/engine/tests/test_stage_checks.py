@@ -56,6 +56,7 @@ def run_with(
     look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
     wants: Callable[[Question], bool] = lambda _question: True,
     check: Callable[[VerificationConfig], None] = lambda _config: None,
+    includes: Callable[[Question], bool] = lambda question: question.id != "left",
 ) -> RunSession:
     class Outside(Stage):
         name = "Outside"
@@ -73,7 +74,7 @@ def run_with(
         name = "Looks"
 
         def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-            return question.id != "left"
+            return includes(question)
 
         def checks_question(self, config: VerificationConfig, question: Question) -> bool:
             return wants(question)
@@ -128,6 +129,38 @@ def test_a_stage_checks_only_the_questions_it_selects() -> None:
     run_with(look)
     run_with(look, lambda question: question.id == "2")
     assert seen == ["1", "2", "2"]
+
+
+def _is_left_unless_it_fails(question: Question) -> bool:
+    try:
+        return question.id != "left"
+    except Exception:
+        return True
+
+
+@pytest.mark.parametrize(
+    "includes",
+    [
+        _is_left_unless_it_fails,
+        lambda question: getattr(question, "id", None) != "left",
+        lambda question: question.model_copy().id != "left",
+        lambda question: isinstance(question, Question) and question.id != "left",
+        lambda question: len({question, *ENTRIES[:2]}) == 2,
+        lambda question: question != ENTRIES[2],
+        lambda question: "'left'" not in repr(question),
+        lambda question: "id='left'" not in str(question) and bool(question),
+    ],
+    ids=["caught", "by name", "copied", "by class", "in a set", "compared", "as text", "formatted"],
+)
+def test_a_stage_may_read_the_question_in_any_way(includes: Callable[[Question], bool]) -> None:
+    seen: list[str] = []
+
+    def look(_config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        seen.extend(question.id for question in questions)
+        return ()
+
+    run_with(look, includes=includes)
+    assert seen == ["1", "2"]
 
 
 def test_a_stage_checks_the_questions_of_its_plans_once() -> None:

@@ -13,7 +13,6 @@ from pydantic import (
     Field,
     JsonValue,
     ModelWrapValidatorHandler,
-    PrivateAttr,
     field_validator,
     model_validator,
 )
@@ -77,13 +76,10 @@ class Question(BaseModel, defer_build=True):
         default_factory=dict, description="Fields that this version does not know; they are saved unchanged."
     )
 
-    _answer_class: type[Any] | None = PrivateAttr(default=None)
-    _derived: object = PrivateAttr(default=None)
-
     @model_validator(mode="wrap")
     @classmethod
     def _keep_the_class(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Build the question, with a template class in `_answer_class` instead of `answer_template`, and with an id
+        """Build the question, with a template class in `answer_class` instead of `answer_template`, and with an id
         derived from its text and attachments if it has none.
         """
         answer_class: object = None
@@ -92,7 +88,7 @@ class Question(BaseModel, defer_build=True):
             data = {**data, "answer_template": None}
         question = handler(data)
         if isinstance(answer_class, type):
-            question._answer_class = answer_class
+            question._keep("answer_class", answer_class)
         if not question.id:
             object.__setattr__(question, "id", question_id(question.question, question.attachments))
         return question
@@ -118,7 +114,7 @@ class Question(BaseModel, defer_build=True):
     @property
     def answer_class(self) -> type[Any] | None:
         """The template class, or None if the template was not given as a class."""
-        return (self.__pydantic_private__ or {}).get("_answer_class")  # much faster than an attribute of pydantic's
+        return (self.__pydantic_private__ or {}).get("answer_class")
 
     @property
     def has_template(self) -> bool:
@@ -128,11 +124,15 @@ class Question(BaseModel, defer_build=True):
     @property
     def derived(self) -> object:
         """The value last stored with `keep_derived`, or None."""
-        return (self.__pydantic_private__ or {}).get("_derived")
+        return (self.__pydantic_private__ or {}).get("derived")
 
     def keep_derived(self, value: object) -> None:
         """Keep a value derived from the question, such as its loaded template. Comparisons ignore it."""
-        self._derived = value
+        self._keep("derived", value)
+
+    def _keep(self, name: str, value: object) -> None:
+        """Keep a value where pydantic keeps private attributes; declaring them doubles the time to build a question."""
+        object.__setattr__(self, "__pydantic_private__", {**(self.__pydantic_private__ or {}), name: value})
 
     def trait_names(self) -> tuple[str, ...]:
         """Return the names of the question's traits, with static traits before dynamic ones."""
@@ -143,15 +143,15 @@ class Question(BaseModel, defer_build=True):
         stored with `keep_derived` is not copied.
         """
         values: dict[str, Any] = {name: getattr(self, name) for name in type(self).model_fields}
-        if self._answer_class is not None:
-            values["answer_template"] = self._answer_class
+        if self.answer_class is not None:
+            values["answer_template"] = self.answer_class
         return type(self).model_validate({**values, **changes})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Question):
             return NotImplemented
         same_files = [file.source for file in self.attachments] == [file.source for file in other.attachments]
-        return same_files and self.__dict__ == other.__dict__ and self._answer_class is other._answer_class
+        return same_files and self.__dict__ == other.__dict__ and self.answer_class is other.answer_class
 
     def __hash__(self) -> int:
         return hash((self.id, self.question))

@@ -227,7 +227,7 @@ def _extracted_values(state: State) -> dict[str, Any]:
     filled: dict[str, list[str]] = {}
     for field, name in bound.sources.items():
         filled.setdefault(name, []).append(field)
-    known = {name: value for name, value in state.all_values().items() if name in filled}
+    known = {name: value for name, value in state.all_values().items() if name in filled} if filled else {}
     return {
         "known_values": {name: value.model_copy(update={"fields": filled[name]}) for name, value in known.items()}
         or None,
@@ -281,7 +281,7 @@ def _metadata(state: State) -> dict[str, Any]:
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     now = datetime.now(UTC).isoformat(timespec="microseconds")
     identity = "\x1f".join((question.id, item.answering_model.id, judge.id, now, str(item.replicate)))
-    answered = sum(record.seconds for record in state.parent.records) if state.parent is not None else 0.0
+    answered = sum([record.seconds for record in state.parent.records]) if state.parent is not None else 0.0
     answering, servers = item.answering_model, item.answering_model.mcp_urls_dict or {}
     return {
         "question_id": question.id,

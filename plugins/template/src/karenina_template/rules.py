@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _FASTEST: Final = 1
+_MOST_TEXTS: Final = 256
 _BLOCK: Final = 1 << 16
 """The maximum number of bytes of a block of lines."""
 
@@ -32,6 +33,7 @@ class RuleLines:
     def __init__(self) -> None:
         self._compressor = zlib.compressobj(_FASTEST)
         self._compressed = bytearray()
+        self._texts: dict[int, tuple[Primitive, str]] = {}  # by identity: templates of one form share primitives
 
     def add(self, question: Question) -> None:
         """Add the rules of a question's template. Nothing is executed: a template with code is left out."""
@@ -40,8 +42,18 @@ class RuleLines:
         except TemplateError:
             return
         if template is not None:
-            line = json.dumps([template.template_id, template_rules(template)])
+            rules = {name: self._text(rule.primitive) for name, rule in template.key.rules.items()}
+            line = json.dumps([template.template_id, rules])
             self._compressed += self._compressor.compress(line.encode() + b"\n")
+
+    def _text(self, primitive: Primitive) -> str:
+        """Return the rule of a primitive. That of the same object is only made once."""
+        known = self._texts.get(id(primitive))
+        if known is None:
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            known = self._texts[id(primitive)] = primitive, _rule_text(primitive)
+        return known[1]
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the lines added so far as bytes, in blocks that may end within a line."""

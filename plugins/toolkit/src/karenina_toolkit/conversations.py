@@ -262,7 +262,7 @@ def entries_with_files(question: Question) -> list[Any]:
 
 def has_files(question: Question) -> bool:
     """Return whether the question or one of its turns has attachments."""
-    return bool(question.attachments or entries_with_files(question))
+    return bool(question.attachments or (question.extra and entries_with_files(question)))
 
 
 def files_by_message(question: Question) -> Iterator[tuple[Attachment, ...]]:

@@ -135,9 +135,11 @@ class AttachmentCheck:
         """
         if self.offline:
             return
-        rubrics = filter(None, (question.rubric, question.dynamic_rubric))
-        if self.config.core.evaluation_mode != "template_only" and any(
-            trait.extra.get("attachments") for rubric in rubrics for trait in rubric.traits
+        rubrics = [rubric for rubric in (question.rubric, question.dynamic_rubric) if rubric]
+        if (
+            rubrics
+            and self.config.core.evaluation_mode != "template_only"
+            and any(trait.extra.get("attachments") for rubric in rubrics for trait in rubric.traits)
         ):
             self._check_judges(question)
         if not has_files(question):

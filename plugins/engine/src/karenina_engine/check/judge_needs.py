@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from karenina_core.errors import ConfigError
-from karenina_core.stages.stage import registered_stages
+from karenina_core.stages.stage import Stage, registered_stages
 from karenina_toolkit.plugin_lookup import find_adapter, registered_adapters
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.pipeline import Pipeline
     from karenina_core.plugins import Plugins
-    from karenina_core.stages.stage import Stage
 
 
 class JudgeNeeds:
@@ -47,7 +46,10 @@ class JudgeNeeds:
             return
         stages = self._stages.get(pipeline)
         if stages is None:
-            stages = self._stages[pipeline] = [planned.stage for planned in pipeline.plan.of_scope("item")]
+            planned = [one.stage for one in pipeline.plan.of_scope("item")]
+            stages = self._stages[pipeline] = [
+                stage for stage in planned if stage.prompts or type(stage).needs_judge is not Stage.needs_judge
+            ]
         for stage in stages:
             if stage.needs_judge(self._config, question, self._trust):
                 self._needing.setdefault(stage.name, (stage, question.id))

@@ -78,7 +78,7 @@ class QuestionPipelines(Sequence[Pipeline]):
     def without_observers(self) -> QuestionPipelines:
         """Return a copy in which the pipelines have no observers."""
         quiet = QuestionPipelines()
-        quiet._distinct = [Pipeline(pipeline.plan, NO_OBSERVERS, pipeline.item_timeout) for pipeline in self._distinct]
+        quiet._distinct = [Pipeline(pipeline.plan, None, pipeline.item_timeout) for pipeline in self._distinct]
         quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
         quiet._by_question = self._by_question
         return quiet
@@ -86,6 +86,10 @@ class QuestionPipelines(Sequence[Pipeline]):
     def __len__(self) -> int:
         """Return the number of questions."""
         return len(self._by_question)
+
+    def __iter__(self) -> Iterator[Pipeline]:
+        """Return an iterator over the pipelines of all questions."""
+        return map(self._distinct.__getitem__, self._by_question)
 
     @overload
     def __getitem__(self, place: int) -> Pipeline: ...
@@ -157,7 +161,7 @@ class Planner:
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
         pipelines = QuestionPipelines()
-        checking: dict[Pipeline, list[tuple[Stage, array[int]]]] = {}
+        checking: dict[Pipeline, list[tuple[Stage | None, array[int]]]] = {}  # None if every question is checked
         for place, question in enumerate(questions):
             if question_check is not None:
                 question_check.check(question)
@@ -174,12 +178,15 @@ class Planner:
             if pipeline not in checking:
                 stages = [planned.stage for planned in pipeline.plan.stages]
                 checking[pipeline] = [
-                    by_stage.setdefault(stage.name, (stage, array("L")))
+                    (
+                        None if type(stage).checks_question is Stage.checks_question else stage,
+                        by_stage.setdefault(stage.name, (stage, array("L")))[1],
+                    )
                     for stage in stages
                     if type(stage).before_run is not Stage.before_run
                 ]
-            for stage, places in checking[pipeline]:
-                if stage.checks_question(self._config, question):
+            for choosing, places in checking[pipeline]:
+                if choosing is None or choosing.checks_question(self._config, question):
                     places.append(place)
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         if problems:
@@ -220,7 +227,8 @@ class Planner:
             raise PlanError(blocked)
         if id(plan) not in self._pipelines:
             limit = self._config.section(EngineSettings).item_timeout
-            self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
+            listener = self._observers if self._observers.observes_stages else None
+            self._pipelines[id(plan)] = Pipeline(plan, listener, limit)
         return self._pipelines[id(plan)]
 
 

@@ -277,7 +277,8 @@ class OwnedFields:
         cover its code.
         """
         yield from self.problems_in(given_fields(question, trust))
-        yield from self.misplaced(question.rubric, question.dynamic_rubric)
+        if question.rubric is not None or question.dynamic_rubric is not None:
+            yield from self.misplaced(question.rubric, question.dynamic_rubric)
 
     def misplaced(self, *rubrics: Rubric | None) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yield a message for each plugin field that is set on the wrong kind of trait, with the field's path."""
@@ -324,7 +325,8 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
     """
     if question.extra:
         yield "question_fields", "", question.extra
-    yield from trait_fields(question.rubric, question.dynamic_rubric)
+    if question.rubric is not None or question.dynamic_rubric is not None:
+        yield from trait_fields(question.rubric, question.dynamic_rubric)
     if _may_have_options(question):
         for name, options in field_options_of(question, trust).items():
             yield "template_fields", name, options

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from karenina_core.config import all_settings
 from karenina_core.errors import ConfigError
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_engine.question_source import QuestionSource
 
-MAX_IN_MEMORY = 500
+MAX_IN_MEMORY = 5_000
 """The maximum number of questions from a streamed file to keep in memory.
 
 If a run has more, its questions are read again each time they are used.
 """
+_LARGE_FILE: Final = 8_000_000
+"""The size in bytes of a file of which at most `_MAX_OF_LARGE_FILE` questions are kept in memory."""
+_MAX_OF_LARGE_FILE: Final = 500
 
 
 def with_workspace_root(
@@ -82,8 +85,8 @@ def select_questions(
     Raises `ConfigError` if an id in `question_ids` or a name in `rubric_trait_names` is unknown.
 
     Use `question_ids` to select questions, including drafts, in a given order. Files are looked up in `files`, if
-    given. If more than `MAX_IN_MEMORY` questions of a streamed benchmark are selected, they are read again each time
-    they are accessed.
+    given. If more than `MAX_IN_MEMORY` questions of a streamed benchmark are selected, or more than a few of a large
+    file, they are read again each time they are accessed.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]
@@ -104,7 +107,13 @@ def select_questions(
     ids = named if named is not None else default_ids(benchmark)
     files = files if files is not None else files_of(benchmark)
     selected = _EffectiveQuestions(benchmark, ids, config.core.rubric_trait_names, files)
-    return selected if benchmark.streamed and len(selected) > MAX_IN_MEMORY else list(selected)
+    return selected if benchmark.streamed and len(selected) > _max_in_memory(benchmark.path) else list(selected)
+
+
+def _max_in_memory(file: Path | None) -> int:
+    """Return how many questions from a streamed file are kept in memory."""
+    size = file.stat().st_size if file is not None else 0
+    return MAX_IN_MEMORY if size < _LARGE_FILE else min(_MAX_OF_LARGE_FILE, MAX_IN_MEMORY)
 
 
 def files_of(benchmark: QuestionSource, journal: Path | None = None) -> QuestionFiles:

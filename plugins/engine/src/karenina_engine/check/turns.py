@@ -65,7 +65,7 @@ def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mappi
             if not trait.extra.keys().isdisjoint(_NAMES):
                 yield f"trait {trait.name!r}", "", trait.extra
     source = question.answer_template
-    if source is None or any(name in source for name in _NAMES):
+    if source is None or _NAMES[0] in source:  # which is part of the other name
         for name, options in field_options_of(question, trust).items():
             if not options.keys().isdisjoint(_NAMES):
                 yield f"field {name!r}", name, options

@@ -77,15 +77,16 @@ class JournalWriter:
         """
         if self.broken is not None:
             raise self.broken
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._add_row(_Row(statement, values, stored))
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[None] = loop.create_future()
+        self._add_row(_Row(statement, values, stored), loop)
         return stored
 
     def add(self, statement: str, values: tuple[Any, ...]) -> None:
         """Add a row to the next commit. If it cannot be stored, a warning is logged. This must be called in an event
         loop.
         """
-        self._add_row(_Row(statement, values))
+        self._add_row(_Row(statement, values), asyncio.get_running_loop())
 
     def flush(self) -> None:
         """Commit the collected rows and the changed ledger lines now. Rows that cannot be stored are skipped, and their
@@ -178,12 +179,11 @@ class JournalWriter:
             self.database.executemany(STORE_SPENT, spent)
         return refused
 
-    def _add_row(self, row: _Row) -> None:
+    def _add_row(self, row: _Row, loop: asyncio.AbstractEventLoop) -> None:
         """Add a row to the next commit, and schedule that commit. It takes place `GATHERING` seconds after the previous
         commit. If no calls are in flight, it takes place at once.
         """
         self._rows.append(row)
-        loop = asyncio.get_running_loop()
         due = self._last + GATHERING if self._limits is None or self._limits.answering else 0.0
         if self._timer is None or due < self._due:
             if self._timer is not None:

@@ -154,6 +154,7 @@ def prepare_run(
             question_check=question_check,
             files=files if files is not None else _file_store(request.journal, request.output, config),
             attached=attached,
+            rules=RuleLines() if request.journal is not None and not offline else None,
         )
     except KareninaError:
         if question_check is not None:
@@ -174,6 +175,7 @@ def make_session(
     question_check: QuestionCheck | None = None,
     files: FileStore | None = None,
     attached: QuestionFiles | None = None,
+    rules: RuleLines | None = None,
 ) -> RunSession:
     """Check a run over the given questions, and return its session, without a journal. Raises the error of
     `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for any other problem.
@@ -181,8 +183,8 @@ def make_session(
     `policy` replaces the retry settings. If `offline` is set, no calls will be made: keys may be missing, the budget is
     ignored, and the items run in this process. If `judged` is set, the judges that stages call must be configured.
     `observers` are called in addition to those from plugins, and `question_check` is called for each question. `files`
-    stores the files of items; by default, no files are stored. `attached` are the files that the questions attach. Logs
-    warnings about unusable plugins and settings that have no effect.
+    stores the files of items; by default, no files are stored. `attached` are the files that the questions attach. The
+    rules of templates are added to `rules`. Logs warnings about unusable plugins and settings that have no effect.
     """
     settings = config.section(EngineSettings)
     check_request(plugins, config, questions)
@@ -192,7 +194,6 @@ def make_session(
     planner = Planner(config, plugins, all_observers)
     judging = JudgeNeeds(plugins, config, trust)
     attachments = AttachmentCheck(plugins, config, attached or QuestionFiles(None), offline=offline)
-    rules = RuleLines() if not offline else None
     pipelines, named = check_questions(
         plugins,
         config,
