@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin
@@ -200,16 +199,10 @@ def all_settings() -> dict[str, Setting]:
     Third-party settings start with the name of their package, as in `my_package.words`. Raises `ConfigError` if two
     settings models own the same name, or if a third-party model uses a name that belongs to this project.
     """
-    return dict(_settings_of(*settings_models(active_plugins())))
-
-
-@lru_cache(maxsize=8)  # a run asks twenty times
-def _settings_of(*models: tuple[type[BaseModel], str]) -> dict[str, Setting]:
-    """Return all settings of the core and of these models of distributions."""
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
     shipped = read_catalog()["settings"]
-    for model, distribution in models:
+    for model, distribution in settings_models(active_plugins()):
         for field, info in model.model_fields.items():
             name = namespace_of(model) + field
             other = settings.get(name)
