@@ -8,12 +8,11 @@ import struct
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from anthropic.types import MessageParam
-from openai.types.chat import ChatCompletionMessageParam
 from pydantic import TypeAdapter
 
 from karenina_core import ModelConfig
@@ -31,8 +30,22 @@ CONTENTS = {
     "said.mp3": b"ID3\4\0\0\0\0\0\0",
 }
 CALL = ToolCall("c1", "camera", {"of": "door"})
-OPENAI = TypeAdapter(list[ChatCompletionMessageParam])
-ANTHROPIC = TypeAdapter(list[MessageParam])
+
+
+@cache
+def openai_messages() -> TypeAdapter[Any]:
+    """Return the type of messages of OpenAI's SDK, whose import takes a second."""
+    from openai.types.chat import ChatCompletionMessageParam
+
+    return TypeAdapter(list[ChatCompletionMessageParam])
+
+
+@cache
+def anthropic_messages() -> TypeAdapter[Any]:
+    """Return the type of messages of Anthropic's SDK."""
+    from anthropic.types import MessageParam
+
+    return TypeAdapter(list[MessageParam])
 
 
 def encoded(name: str) -> str:
@@ -92,7 +105,7 @@ def test_chat_completions_carry_images_pdfs_and_sound(files: dict[str, Attachmen
             ],
         }
     ]
-    OPENAI.validate_python(sent, strict=True)
+    openai_messages().validate_python(sent, strict=True)
 
 
 @pytest.mark.parametrize(("interface", "provider"), [("claude_tool", None), ("langchain", "anthropic")])
@@ -111,7 +124,7 @@ def test_the_messages_api_carries_images_and_pdfs(
     assert document["source"] == {"type": "base64", "media_type": "application/pdf", "data": encoded("scan.pdf")}
     assert "scan" not in json.dumps(sent)
     assert text["text"] == "What is it?"
-    ANTHROPIC.validate_python(sent, strict=True)
+    anthropic_messages().validate_python(sent, strict=True)
 
 
 def test_the_claude_cli_changes_neither_images_nor_pdfs(files: dict[str, Attachment]) -> None:
@@ -122,7 +135,7 @@ def test_the_claude_cli_changes_neither_images_nor_pdfs(files: dict[str, Attachm
     assert [block["type"] for block in sent[0]["content"]] == ["image", "document", "text"]
     assert [block["source"]["data"] for block in sent[0]["content"][:2]] == [encoded("plot.png"), encoded("scan.pdf")]
     assert sent[0]["content"][1]["title"] == "attachment-2.pdf"
-    ANTHROPIC.validate_python(sent, strict=True)
+    anthropic_messages().validate_python(sent, strict=True)
 
 
 @pytest.mark.parametrize("interface", ["openai", "openai_endpoint", "claude_tool"])
@@ -138,11 +151,11 @@ def test_attachments_of_tool_results_are_sent(files: dict[str, Attachment], inte
     if interface == "claude_tool":
         (result,) = sent[-1]["content"]
         assert [block["type"] for block in result["content"]] == ["text", "image"]
-        ANTHROPIC.validate_python(sent, strict=True)
+        anthropic_messages().validate_python(sent, strict=True)
     else:
         assert sent[-2]["content"] == "a photo"
         assert [part["type"] for part in sent[-1]["content"]] == ["text", "image_url"]
-        OPENAI.validate_python(sent, strict=True)
+        openai_messages().validate_python(sent, strict=True)
 
 
 @pytest.mark.parametrize("interface", ["openai", "openai_endpoint", "claude_tool"])

@@ -280,9 +280,11 @@ def test_a_run_ends_with_one_result_for_each_item(plugins: Plugins, script: Mapp
 
 @pytest.mark.parametrize("value", AWKWARD.values(), ids=AWKWARD)
 def test_a_value_that_json_cannot_hold_costs_no_result(plugins: Plugins, value: Any) -> None:
-    for act in ("set", "offer", "extend", "veto", "error"):
+    for act in ("set", "offer", "extend"):
         for name in ("own", "evaluation_input", "trait_errors", "trait_metadata", "llm_trait_scores"):
             check_run(plugins, {"acts": [(act, name, value)]})
+    for act in ("veto", "error"):
+        check_run(plugins, {"acts": [(act, "for a reason", value)]})
     check_run(plugins, {"scores": [TraitScore("clear", "llm_trait_scores", value), TraitScore("named", "own", value)]})
     check_run(plugins, {"revision": (True, value), "verified": {Keys.VERIFY_GRANULAR_RESULT: value}})
     check_run(plugins, {"detection": Detection(True, True, value), "skip": Skip(value)})

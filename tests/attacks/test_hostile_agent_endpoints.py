@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from claude_agent_sdk import CLIConnectionError
 from folders import write_files
 from servers import recording_server
 
-from karenina_claude_agent_sdk.cli_process import CLIProcess
 from karenina_core.models.ports import AgentOptions, Message, PortError, Tool, ToolCall, Turn
 from karenina_testing.contracts import MessagesAPI, Reply, ScriptedServer
 from karenina_toolkit.agents.tool_loop import MOST_OF_A_TRACE, run_tool_loop
@@ -202,6 +200,10 @@ def test_a_cli_that_hangs_or_floods_costs_the_item(site: Environment, root: Path
 
 def test_a_line_without_end_of_a_cli_is_cut_off(tmp_path: Path) -> None:
     """Attack: a CLI that writes 300 MB without a line break, and then waits."""
+    from claude_agent_sdk import CLIConnectionError  # its import takes a second
+
+    from karenina_claude_agent_sdk.cli_process import CLIProcess
+
     process = CLIProcess(("sh", "-c", "head -c 300000000 /dev/zero; exec sleep 600"), os.environ, tmp_path, "mark-4711")
 
     async def read() -> list[dict[str, Any]]:
