@@ -56,6 +56,8 @@ def run_with(
     look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
     wants: Callable[[Question], bool] = lambda _question: True,
     check: Callable[[VerificationConfig], None] = lambda _config: None,
+    leave_out: Callable[[], None] = lambda: None,
+    questions: Sequence[Question] = ENTRIES,
 ) -> RunSession:
     class Outside(Stage):
         name = "Outside"
@@ -64,6 +66,7 @@ def run_with(
             raise AssertionError("it is in no plan")
 
         def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
+            leave_out()
             return Skip("it is in no plan")
 
         def before_any_run(self, config: VerificationConfig) -> None:
@@ -99,7 +102,20 @@ def run_with(
         config = VerificationConfig(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
-        return make_session(ENTRIES, config, plugins, trust=Trust())
+        return make_session(questions, config, plugins, trust=Trust())
+
+
+def test_a_stage_that_reads_no_question_decides_for_all() -> None:
+    decisions: list[None] = []
+    many = [Question(question=f"Number {number}?", id=str(number)) for number in range(50)]
+
+    run = run_with(
+        lambda _config, _questions: (), leave_out=lambda: decisions.append(None), questions=[*many, *ENTRIES[2:]]
+    )
+
+    plans = run.matrix.pipelines.plans
+    assert [[left.name for left in plan.left_out] for plan in plans] == [["Outside"], ["Looks", "Outside"]]
+    assert len(decisions) < 5
 
 
 def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:
