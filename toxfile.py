@@ -29,7 +29,7 @@ NAMES = {"karenina_core": "core", "karenina": "api"}
 ADAPTERS = ("claude_agent_sdk", "claude_tool", "langchain", "manual", "mcp", "openai", "sandbox", "testing")
 FILES = ("benchmark", "calibration", "drafting", "importing", "jury", "report", "scaffold")
 PARTS = {
-    "members-adapters": ADAPTERS,
+    "members-adapters": (*ADAPTERS, "template"),
     "members-files": (*FILES, "cli", "pytest", "selftest", "terminal"),
     "members-stages": (),
 }
@@ -40,6 +40,22 @@ OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
 QUICK = {"3.12": ("core", "generation", "rubric"), "3.13": ("core", "engine", "rubric", "template")}
 """The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
+DIFFERING = {
+    "engine": (
+        *("attachment_memory", "concurrency_limits", "event_loops", "executors", "garbage_collection"),
+        *("journal_compression", "journal_file", "journal_laws", "journal_writer", "precompute", "process_pool"),
+        *("progress_display", "run_engine", "services", "source_folders", "tool_sessions", "worker_pool"),
+    ),
+    "template": (
+        *("compose", "fields_with_sources", "ground_truth", "primitives_dates", "primitives_laws", "shown_constraints"),
+        *("template_binding", "template_laws", "template_loading", "template_source_cache", "template_stages"),
+        *("normalize", "template_trust", "template_verification", "templates_comparison", "values_that_look_alike"),
+    ),
+}
+"""The test files of these members that CI runs with other versions: event loops, forks, SQLite, classes, Unicode.
+
+The others compute with plain values, which no version of Python reads differently.
+"""
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
@@ -94,24 +110,32 @@ def together(
     `version` is a Python version if it differs from tox's own; property tests then have few examples, because they
     have many with the usual version. With `release`, tests marked `release` and more examples are run too.
     """
-    folders = [f"{member}/tests" for member in members]
-    files = [file for folder in folders for file in sorted(ROOT.glob(f"{folder}/test_*.py"))]
+    chosen = DIFFERING if version and not release else {}
+    paths = [path for member in members for path in _paths(member, chosen.get(environment(member), ()))]
+    files = [
+        file for path in paths for file in sorted(ROOT.glob(path if path.endswith(".py") else f"{path}/test_*.py"))
+    ]
     forking = [file.relative_to(ROOT).as_posix() for file in files if "mark.forks" in file.read_text("utf-8")]
     profile, without = ("thorough", "") if release else ("few" if version else "", " and not release")
     options = [f"--hypothesis-profile={profile}"] if profile else []
-    beside = ["-m", f"not forks{without}", *folders]
+    beside = ["-m", f"not forks{without}", *paths]
     apart = ["-m", f"forks{without}", *forking]  # libraries that other tests import start threads
     commands = [["pytest", *options, *some] for some in ([beside, apart] if forking else [beside])]
     settings: dict[str, Any] = {
         "description": description,
         "deps": "\n".join([*editable(*members), *TOOLS]),
-        "commands": [Command(line) for line in ([["pytest", *given, *folders]] if given else commands)],
+        "commands": [Command(line) for line in ([["pytest", *given, *paths]] if given else commands)],
     }
     if version:
         # The shims of pyenv fail for versions that are not its global one, and uv then looks no further.
         pyenv = [str(folder) for folder in Path.home().glob(f".pyenv/versions/{version}.*/bin")]
         settings["set_env"] = f"PATH={os.pathsep.join([*pyenv, os.environ['PATH']])}"
     return MemoryLoader(**settings)
+
+
+def _paths(member: str, chosen: Sequence[str]) -> list[str]:
+    """Return the paths of a member's tests: the chosen files, or the folder with all."""
+    return [f"{member}/tests/test_{name}.py" for name in chosen] or [f"{member}/tests"]
 
 
 @impl

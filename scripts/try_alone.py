@@ -3,7 +3,8 @@
 The wheels of this repository are installed one after another, each with its requirements and nothing else in the
 environment. All modules of a wheel must be importable, except those that need one of its extras, and its plugins must
 load. Then the test tools and its extra `tests` are installed, and its tests marked `alone` are run; they show how it
-behaves without the other members. Packages are installed with uv, because it takes one second where pip takes twenty.
+behaves without the other members. CI runs the tests of few members (`--quick`), a release those of all. Packages are
+installed with uv, because it takes one second where pip takes twenty.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from release import ROOT, current_version, member_folders
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout")
 OWN = {"karenina-embedding", "karenina-local", "karenina-ray"}
 """Members with many requirements, which CI already tests alone."""
+QUICK = {"karenina-api", "karenina-cli", "karenina-core", "karenina-engine"}
+"""Members whose tests are run with `--quick`: they say what is missing. That the others declare what they import is
+shown by the import of their modules and, for imports in functions, by `tests/test_packaging_imports.py`."""
 GROUPS = ("karenina.plugins", "karenina.stages", "karenina.adapters")
 """The entry-point groups of plugins."""
 LIBRARIES = {"yaml": "pyyaml", "opentelemetry": "opentelemetry_exporter_otlp_proto_http"}
@@ -80,8 +84,8 @@ class Environment:
         return done.stdout
 
 
-def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
-    """Install the wheel of a member alone and test it. Raises `Failed` if it does not work."""
+def try_alone(environment: Environment, folder: Path, wheel: Path, *, tests: bool) -> None:
+    """Install the wheel of a member and test it, and run its tests if `tests`. Raises `Failed` if it does not work."""
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project.get("optional-dependencies", {})
     (package,) = (path.name for path in (folder / "src").iterdir() if (path / "__init__.py").is_file())
@@ -97,11 +101,13 @@ def try_alone(environment: Environment, folder: Path, wheel: Path) -> None:
         raise Failed(f"the loaded plugins of {package} differ from the plugins that the package declares: {states}")
     if broken := [one for one in plugins if one[2] in ("failed", "conflict")]:
         raise Failed(f"plugins cannot be loaded together with {package}: {broken}")
-    wanted = f"{project['name']}[tests] @ {wheel.as_uri()}" if "tests" in extras else str(wheel)
-    environment.install(wanted, *TOOLS)
     files = [file for file in sorted(folder.glob("tests/test_*.py")) if "mark.alone" in file.read_text("utf-8")]
     if not files:
         raise Failed(f"no test of {project['name']} is marked `alone`")
+    if not tests:
+        return
+    wanted = f"{project['name']}[tests] @ {wheel.as_uri()}" if "tests" in extras else str(wheel)
+    environment.install(wanted, *TOOLS)
     chosen = ["-q", "-m", "alone", "-p", "no:cacheprovider", *(file.relative_to(ROOT).as_posix() for file in files)]
     environment.python("-m", "pytest", *chosen, folder=ROOT)
 
@@ -113,6 +119,7 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="*", help="distributions to test; by default, all that CI does not already test alone"
     )
+    parser.add_argument("--quick", action="store_true", help=f"run only the tests of {', '.join(sorted(QUICK))}")
     given = parser.parse_args()
     wheels = given.folder.absolute()
     failures = 0
@@ -124,7 +131,7 @@ def main() -> int:
                 continue
             wheel = wheels / f"{name.replace('-', '_')}-{current_version(ROOT)}-py3-none-any.whl"
             try:
-                try_alone(environment, folder, wheel)
+                try_alone(environment, folder, wheel, tests=not given.quick or name in QUICK)
             except Failed as error:
                 print(f"{name}: {error}", file=sys.stderr)
                 failures += 1

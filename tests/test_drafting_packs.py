@@ -34,11 +34,21 @@ def write_draft(body: dict[str, Any]) -> str:
     return json.dumps({"fields": [field | {key: row[key] for key in row if key not in ("question", "answer")}]})
 
 
-def test_drafts_with_the_primitives_of_packs_pass_their_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def first_of_each(most: int) -> list[dict[str, str]]:
+    """Return the first questions of each primitive."""
+    primitives = sorted({row["primitive"] for row in QUESTIONS})
+    return [row for name in primitives for row in [one for one in QUESTIONS if one["primitive"] == name][:most]]
+
+
+@pytest.mark.parametrize("most", [2, pytest.param(len(QUESTIONS), marks=pytest.mark.release)])
+def test_drafts_with_the_primitives_of_packs_pass_their_checks(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = first_of_each(most)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     with Path("table.csv").open("w", encoding="utf-8", newline="") as opened:
-        csv.writer(opened).writerows([["question", "answer"], *([row["question"], row["answer"]] for row in QUESTIONS)])
+        csv.writer(opened).writerows([["question", "answer"], *([row["question"], row["answer"]] for row in rows)])
     asked: list[str] = []
 
     def reply(body: dict[str, Any]) -> str:
@@ -53,4 +63,4 @@ def test_drafts_with_the_primitives_of_packs_pass_their_checks(tmp_path: Path, m
     assert [one["reason"] for one in done.json["drafts"] if not one["passed"]] == []
     assert [name for name in OFFERED if f"- {name}: " not in asked[0]] == []
     report = Benchmark.check_file("table.draft.yaml")
-    assert (report.questions, report.findings) == (len(QUESTIONS), ())
+    assert (report.questions, report.findings) == (len(rows), ())

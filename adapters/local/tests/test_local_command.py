@@ -54,8 +54,8 @@ def test_pull_from_a_file_then_remove(karenina: typer.Typer, smollm2: Path, empt
     assert run(karenina, "remove", "smollm2-135m")[:2] == (0, "smollm2-135m is not installed\n")
 
 
-def test_bench_tells_tokens_a_second_of_any_gguf_file(karenina: typer.Typer, smollm2: Path) -> None:
-    words = ("bench", str(smollm2), "--calls", "2", "--tokens", "8")
+def test_bench_tells_tokens_a_second_of_any_gguf_file(karenina: typer.Typer, two_layers: Path) -> None:
+    words = ("bench", str(two_layers), "--calls", "2", "--tokens", "8")
     code, said, _ = run(karenina, *words, "--json")
     found = json.loads(said)
     assert (code, found["calls"], found["written_tokens"]) == (0, 2, 16)

@@ -1,4 +1,4 @@
-"""Conversations with both small models, which read only what is new in each turn."""
+"""Conversations with small models, which read only what is new in each turn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Local(ScriptedModels):
         )
 
 
-@pytest.mark.parametrize("name", ["smollm2", pytest.param("qwen", marks=pytest.mark.release)])  # a larger one
+@pytest.mark.parametrize(
+    "name", ["two_layers", *(pytest.param(name, marks=pytest.mark.release) for name in ("smollm2", "qwen"))]
+)
 def test_a_small_model_holds_a_conversation_of_four_turns(name: str, request: pytest.FixtureRequest) -> None:
     found = asyncio.run(
         run_stage(

@@ -110,13 +110,13 @@ def test_slots_answer_side_by_side_and_alike(served: Path) -> None:
     assert all("Paris" in text for text in using(LocalLLM, model(served), three))
 
 
-def test_replicates_are_sampled_apart_and_each_can_be_repeated(smollm2: Path) -> None:
+def test_replicates_are_sampled_apart_and_each_can_be_repeated(two_layers: Path) -> None:
     async def sample(port: LocalLLM) -> list[str]:
         asked = [Message.user("Tell me a story.")]
         return [(await port.invoke(asked, info=CallInfo(replicate=number))).text for number in (1, 2, 1)]
 
     first, second, again = using(
-        LocalLLM, model(smollm2, temperature=1.0, max_tokens=20, extra={"slots": 1, "context": 512}), sample
+        LocalLLM, model(two_layers, temperature=1.0, max_tokens=20, extra={"slots": 1, "context": 512}), sample
     )
     assert first != second
     assert first == again

@@ -41,16 +41,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def model(smollm2: Path) -> Callable[..., ModelConfig]:
+def model(two_layers: Path) -> Callable[..., ModelConfig]:
+    """Return a function that makes the configuration of a model with few layers with the given `extra`."""
+    return lambda **extra: configured(two_layers, **extra)
+
+
+@pytest.fixture
+def whole_model(smollm2: Path) -> Callable[..., ModelConfig]:
     """Return a function that makes the small model's configuration with the given `extra`."""
+    return lambda **extra: configured(smollm2, **extra)
 
-    def make(**extra: Any) -> ModelConfig:
-        served = {"context": 1024, "threads": 1, **extra}
-        return ModelConfig(
-            id="small", interface="local", model_name=str(smollm2), temperature=0.0, max_tokens=30, extra=served
-        )
 
-    return make
+def configured(file: Path, **extra: Any) -> ModelConfig:
+    served = {"context": 1024, "threads": 1, **extra}
+    return ModelConfig(
+        id="small", interface="local", model_name=str(file), temperature=0.0, max_tokens=30, extra=served
+    )
 
 
 def prompt(text: str, rules: str = RULES) -> list[Message]:
@@ -100,12 +106,14 @@ def test_instructions_are_evaluated_once_for_all_runs(folder: Path, model: Calla
     assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_replies_are_the_same_whatever_was_evaluated_before(folder: Path, model: Callable[..., ModelConfig]) -> None:
+def test_replies_are_the_same_whatever_was_evaluated_before(
+    folder: Path, whole_model: Callable[..., ModelConfig]
+) -> None:
     texts = ["I live in Rome.", "I live in Lyon, not in Paris."]
 
-    empty = parse_all(model(), texts)
-    full = parse_all(model(), texts[::-1])
-    off = parse_all(model(prompt_cache=0), texts)
+    empty = parse_all(whole_model(), texts)
+    full = parse_all(whole_model(), texts[::-1])
+    off = parse_all(whole_model(prompt_cache=0), texts)
 
     assert empty == full == off
     assert any(reply.option_logprobs for reply in empty.values())
@@ -166,7 +174,7 @@ def test_a_full_disk_costs_time_only(
 ) -> None:
     before = parse_all(model(prompt_cache=0), ["I live in Rome."])
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, hard))  # for the server too
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # for the server too
     try:
         after = parse_all(model(), [*before])
     finally:
@@ -189,8 +197,8 @@ def test_two_servers_can_save_the_same_prompt_at_once(folder: Path, model: Calla
     assert [file.suffix for file in folder.iterdir()] == [prompt_cache.SUFFIX]
 
 
-def test_files_used_least_recently_are_deleted(folder: Path, model: Callable[..., ModelConfig]) -> None:
-    tight = model(prompt_cache=3)  # one file has 2 MB
+def test_files_used_least_recently_are_deleted(folder: Path, whole_model: Callable[..., ModelConfig]) -> None:
+    tight = whole_model(prompt_cache=3)  # one file has 2 MB
     abandoned = folder / f"x{prompt_cache.UNFINISHED}"
     read_tokens(tight, prompt("Rome."))
     abandoned.write_text("of a process that was killed long ago")
@@ -219,13 +227,13 @@ def test_a_call_does_not_time_out_while_it_waits_for_its_turn(folder: Path, mode
 
 
 def test_a_cancelled_call_gives_its_slot_back_after_its_file_is_saved(
-    folder: Path, model: Callable[..., ModelConfig]
+    folder: Path, whole_model: Callable[..., ModelConfig]
 ) -> None:
     def unfinished() -> list[Path]:
         return [file for file in folder.glob("*") if file.suffix == prompt_cache.UNFINISHED]
 
     async def run() -> int:
-        port, caught = LocalLLM(model().model_copy(update={"max_tokens": 1})), 0
+        port, caught = LocalLLM(whole_model().model_copy(update={"max_tokens": 1})), 0
         try:
             for number in range(8):
                 if caught == 2:

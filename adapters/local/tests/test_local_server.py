@@ -82,8 +82,8 @@ def test_it_serves_requests_with_the_key_until_closed(smollm2: Path, capfd: pyte
     assert capfd.readouterr() == ("", "")
 
 
-def test_callers_that_come_at_once_wait_for_one_start(smollm2: Path) -> None:
-    server = LlamaServer(small(smollm2))
+def test_callers_that_come_at_once_wait_for_one_start(two_layers: Path) -> None:
+    server = LlamaServer(small(two_layers))
     try:
         with ThreadPoolExecutor(4) as callers:
             addresses = set(callers.map(lambda _: server.address(), range(4)))
@@ -92,8 +92,8 @@ def test_callers_that_come_at_once_wait_for_one_start(smollm2: Path) -> None:
         server.close()
 
 
-def test_one_that_died_is_started_again_at_the_next_call(smollm2: Path) -> None:
-    server = LlamaServer(small(smollm2))
+def test_one_that_died_is_started_again_at_the_next_call(two_layers: Path) -> None:
+    server = LlamaServer(small(two_layers))
     try:
         first = server.address()
         kill(server)
@@ -105,8 +105,8 @@ def test_one_that_died_is_started_again_at_the_next_call(smollm2: Path) -> None:
         server.close()
 
 
-def test_one_that_always_dies_is_given_up(smollm2: Path) -> None:
-    server = LlamaServer(small(smollm2))
+def test_one_that_always_dies_is_given_up(two_layers: Path) -> None:
+    server = LlamaServer(small(two_layers))
     try:
         for _ in range(4):
             server.address()
@@ -119,8 +119,8 @@ def test_one_that_always_dies_is_given_up(smollm2: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_it_ends_with_a_parent_that_is_killed(smollm2: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", PARENT, str(smollm2)], capture_output=True, text=True, timeout=200)
+def test_it_ends_with_a_parent_that_is_killed(two_layers: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", PARENT, str(two_layers)], capture_output=True, text=True, timeout=200)
     assert done.returncode == -signal.SIGKILL
     assert ends(done.stdout.strip())
 
@@ -162,15 +162,15 @@ def test_loading_that_takes_too_long_is_given_up(smollm2: Path) -> None:
     server.close()
 
 
-def test_users_of_one_model_share_its_server(smollm2: Path) -> None:
+def test_users_of_one_model_share_its_server(two_layers: Path) -> None:
     pool = ServerPool()
-    answering, judging = pool.acquire(small(smollm2)), pool.acquire(small(smollm2))
+    answering, judging = pool.acquire(small(two_layers)), pool.acquire(small(two_layers))
     assert answering is judging
-    other = pool.acquire(ServerSettings(smollm2, slots=1, context=512))
+    other = pool.acquire(ServerSettings(two_layers, slots=1, context=512))
     assert other is not judging
     address = answering.address()
     pool.release(answering)
     assert status(f"{address.url}/health") == 200
     pool.release(judging)
     assert not listens(address.url)
-    assert pool.acquire(small(smollm2)) is not answering
+    assert pool.acquire(small(two_layers)) is not answering

@@ -11,7 +11,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from traceback import walk_tb
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -50,10 +50,10 @@ class StageListener(Protocol):
 class Pipeline:
     """The runner of a plan, for many items concurrently.
 
-    Each item may take up to `item_timeout` seconds. None means no limit.
+    Each item may take up to `item_timeout` seconds. None means no limit. Without a `listener`, nothing is observed.
     """
 
-    def __init__(self, plan: Plan, listener: StageListener, item_timeout: float | None = None) -> None:
+    def __init__(self, plan: Plan, listener: StageListener | None, item_timeout: float | None = None) -> None:
         self.plan = plan
         self.item_timeout = item_timeout
         self._answer_stages = plan.of_scope("answer")
@@ -128,7 +128,7 @@ class Pipeline:
         terminated, so that an answer's tools cannot affect judges.
         """
         task = asyncio.current_task()
-        logs = logger.isEnabledFor(logging.INFO)
+        listener, logs = self._listener, logger.isEnabledFor(logging.INFO)
         values: list[dict[str, Any]] = []
         try:
             for planned in stages:
@@ -137,20 +137,19 @@ class Pipeline:
                 if skip is not None:
                     if logs:
                         logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
-                    skipped = {"status": "skipped", "reason": skip.why}
-                    values.append({**self._constant_values[planned.name], **skipped})
+                    values.append({**self._constant_values[planned.name], "status": "skipped", "reason": skip.why})
                     continue
-                finished = self._listener.stage_started(planned.name, state.item)
+                finished = listener.stage_started(planned.name, state.item) if listener is not None else None
                 began = time.monotonic()
                 error = await self._execute(planned, state, context, task)
                 elapsed = time.monotonic() - began
                 if error is None and logs:
                     logger.info("[%s] %s done", state.item.question.id, planned.name)
-                executed = _executed_values(context.own_calls, error, elapsed)
+                executed = _executed_values(self._constant_values[planned.name], context.own_calls, error, elapsed)
                 state.started += elapsed - executed["seconds"]
-                values.append({**self._constant_values[planned.name], **executed})
+                values.append(executed)
                 if finished is not None:
-                    finished(StageRecord(**values[-1]))
+                    finished(StageRecord(**executed))
         finally:
             for folder in list(state.workspaces):
                 await state.leave_workspace(folder)
@@ -260,25 +259,23 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
         raise
 
 
-def _executed_values(calls: StageCalls | None, error: str | None, elapsed: float) -> dict[str, Any]:
-    """Return the record values of a stage that was executed. They only describe model calls if there were any."""
-    values: dict[str, Any] = {"status": "failed" if error is not None else "ran", "error": error}
+def _executed_values(
+    constant: Mapping[str, Any], calls: StageCalls | None, error: str | None, elapsed: float
+) -> dict[str, Any]:
+    """Return the record values of a stage that was executed. They only describe model calls if there were any.
+    `constant` contains the values that are the same for every item.
+    """
+    values = {**constant, "status": "failed" if error is not None else "ran", "error": error}
     if calls is None:
-        return {**values, "seconds": round(elapsed, SECONDS_DIGITS)}
+        values["seconds"] = round(elapsed, SECONDS_DIGITS)
+        return values
     usage, notes = calls.usage, calls.notes or CallNotes()
     values["seconds"] = round(notes.work_seconds(elapsed), SECONDS_DIGITS)
-    if usage is NO_USAGE and not (calls.failed or notes.retries or notes.keys):
-        return values
-    return {
-        **values,
-        "calls": usage.calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "retries": notes.retries,
-        "waited": round(notes.waited + notes.queued, SECONDS_DIGITS),
-        "failed_calls": calls.failed,
-        "call_keys": notes.keys,
-    }
+    if usage is not NO_USAGE or calls.failed or notes.retries or notes.keys:
+        values["calls"], values["failed_calls"], values["retries"] = usage.calls, calls.failed, notes.retries
+        values["input_tokens"], values["output_tokens"] = usage.input_tokens, usage.output_tokens
+        values["waited"], values["call_keys"] = round(notes.waited + notes.queued, SECONDS_DIGITS), notes.keys
+    return values
 
 
 def _constant_values(planned: PlannedStage) -> dict[str, Any]:

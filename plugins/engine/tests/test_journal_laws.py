@@ -65,7 +65,7 @@ async def stopped_at(world: ScriptedRuns, call: int, turns: int, **more: Any) ->
         stopping.cancel()
 
 
-@settings(max_examples=12)
+@settings(max_examples=settings().max_examples // 4)  # each is several runs
 @given(st.lists(st.tuples(st.integers(1, CALLS + 4), st.integers(0, 30)), min_size=1, max_size=4))
 def test_run_stopped_anywhere_resumes_to_the_same_results(stops: list[tuple[int, int]]) -> None:
     once: Counter[str] = Counter()

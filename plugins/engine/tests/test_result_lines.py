@@ -197,8 +197,9 @@ def test_the_lines_of_a_file_as_one_document_are_read(tmp_path: Path) -> None:
     assert count_results(tmp_path / "r.json") == 2
 
 
-def test_reasons_that_differ_for_each_item_stay_small(tmp_path: Path) -> None:
-    results = [item(str(number), reason=f"the answer has {number} words") for number in range(11_000)]
+def test_reasons_that_differ_for_each_item_stay_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karenina_engine.results.result_lines.MOST_ROWS", 1_000)
+    results = [item(str(number), reason=f"the answer has {number} words") for number in range(1_100)]
     path = tmp_path / "r.jsonl"
     VerificationResultSet(results).save(path)
     assert path.stat().st_size < 600 * len(results)

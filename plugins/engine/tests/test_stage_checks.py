@@ -56,8 +56,7 @@ def run_with(
     look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
     wants: Callable[[Question], bool] = lambda _question: True,
     check: Callable[[VerificationConfig], None] = lambda _config: None,
-    leave_out: Callable[[], None] = lambda: None,
-    questions: Sequence[Question] = ENTRIES,
+    includes: Callable[[Question], bool] = lambda question: question.id != "left",
 ) -> RunSession:
     class Outside(Stage):
         name = "Outside"
@@ -66,7 +65,6 @@ def run_with(
             raise AssertionError("it is in no plan")
 
         def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-            leave_out()
             return Skip("it is in no plan")
 
         def before_any_run(self, config: VerificationConfig) -> None:
@@ -76,7 +74,7 @@ def run_with(
         name = "Looks"
 
         def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-            return question.id != "left"
+            return includes(question)
 
         def checks_question(self, config: VerificationConfig, question: Question) -> bool:
             return wants(question)
@@ -102,20 +100,7 @@ def run_with(
         config = VerificationConfig(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
-        return make_session(questions, config, plugins, trust=Trust())
-
-
-def test_a_stage_that_reads_no_question_decides_for_all() -> None:
-    decisions: list[None] = []
-    many = [Question(question=f"Number {number}?", id=str(number)) for number in range(50)]
-
-    run = run_with(
-        lambda _config, _questions: (), leave_out=lambda: decisions.append(None), questions=[*many, *ENTRIES[2:]]
-    )
-
-    plans = run.matrix.pipelines.plans
-    assert [[left.name for left in plan.left_out] for plan in plans] == [["Outside"], ["Looks", "Outside"]]
-    assert len(decisions) < 5
+        return make_session(ENTRIES, config, plugins, trust=Trust())
 
 
 def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:
@@ -144,6 +129,38 @@ def test_a_stage_checks_only_the_questions_it_selects() -> None:
     run_with(look)
     run_with(look, lambda question: question.id == "2")
     assert seen == ["1", "2", "2"]
+
+
+def _is_left_unless_it_fails(question: Question) -> bool:
+    try:
+        return question.id != "left"
+    except Exception:
+        return True
+
+
+@pytest.mark.parametrize(
+    "includes",
+    [
+        _is_left_unless_it_fails,
+        lambda question: getattr(question, "id", None) != "left",
+        lambda question: question.model_copy().id != "left",
+        lambda question: isinstance(question, Question) and question.id != "left",
+        lambda question: len({question, *ENTRIES[:2]}) == 2,
+        lambda question: question != ENTRIES[2],
+        lambda question: "'left'" not in repr(question),
+        lambda question: "id='left'" not in str(question) and bool(question),
+    ],
+    ids=["caught", "by name", "copied", "by class", "in a set", "compared", "as text", "formatted"],
+)
+def test_a_stage_may_read_the_question_in_any_way(includes: Callable[[Question], bool]) -> None:
+    seen: list[str] = []
+
+    def look(_config: VerificationConfig, questions: Sequence[Question]) -> Iterable[ModelNeed]:
+        seen.extend(question.id for question in questions)
+        return ()
+
+    run_with(look, includes=includes)
+    assert seen == ["1", "2"]
 
 
 def test_a_stage_checks_the_questions_of_its_plans_once() -> None:

@@ -17,9 +17,9 @@ FILE = "karenina: 1\nname: Genes\nquestions:" + QUESTION.format(id="right") + QU
 
 
 @pytest.fixture(autouse=True)
-def _without_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_langsmith(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Importing LangSmith's plugin, which an adapter brings with it, takes each pytest half a second."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:langsmith_plugin")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:langsmith_plugin")  # after `pytester`, which removes it
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from karenina_template.templates import BaseAnswer, VerifiedField
+from karenina_template.templates.bound_template import BoundTemplate
 from karenina_template.templates.primitives import (
     BooleanMatch,
     DateMatch,
@@ -19,13 +20,18 @@ from karenina_template.templates.primitives import (
 from karenina_template.templates.primitives.date_parser import read_dates
 from karenina_template.templates.source.loading import template_of_class
 
+TEMPLATES: dict[str, BoundTemplate] = {}
+
 
 def bound(annotation: Any, rule: Any, truth: object, value: object) -> BaseAnswer:
     """Return the answer in which a judge filled a field of this type with `value`."""
-    field = VerifiedField(description="What is said", ground_truth=truth, verify_with=rule)
-    declared = {"__annotations__": {"field": annotation}, "field": field, "__module__": __name__}
-    answer = type(BaseAnswer)("Answer", (BaseAnswer,), declared)
-    return template_of_class(answer).for_question("q").bind({"field": value})
+    key = repr((annotation, rule, truth))
+    if key not in TEMPLATES:
+        field = VerifiedField(description="What is said", ground_truth=truth, verify_with=rule)
+        declared = {"__annotations__": {"field": annotation}, "field": field, "__module__": __name__}
+        answer = type(BaseAnswer)("Answer", (BaseAnswer,), declared)
+        TEMPLATES[key] = template_of_class(answer).for_question("q")
+    return TEMPLATES[key].bind({"field": value})
 
 
 @pytest.mark.parametrize("annotation", [bool, bool | None, Literal[True, False]])

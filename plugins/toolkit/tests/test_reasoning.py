@@ -149,8 +149,8 @@ def test_thoughts_that_were_cut_off_leave_no_answer(text: str, reasoning: str) -
 def test_a_text_of_many_marks_is_split_in_time(unit: str) -> None:
     for begin in ("", "<think>"):
         started = time.process_time()  # other processes do not count
-        split_reasoning(begin + unit * (500_000 // len(unit)))
-        assert time.process_time() - started < 2
+        split_reasoning(begin + unit * (200_000 // len(unit)))
+        assert time.process_time() - started < 1
 
 
 @given(st.text())

@@ -49,7 +49,8 @@ def assemble(
     unchanged, so fence any untrusted text in it. The last message has the `attachments`. All others are constant.
     """
     own = user_instructions or {}
-    of_user = [own[key] for key in dict.fromkeys((task.family, task.name)) if key in own] if own else ()
+    names = dict.fromkeys(name for name in (task.family, task.name) if name is not None) if own else ()
+    of_user = [own[name] for name in names if name in own]
     constant = _constant_messages(task.examples, system_prompt or "", task.instructions, *added, *of_user)
     return [*constant, Message("user", user, attachments=attachments)]
 

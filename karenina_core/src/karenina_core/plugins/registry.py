@@ -256,6 +256,9 @@ class Plugins:
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
         """Call `hook` on the given plugin only. Returns None if the plugin does not implement the hook."""
+        caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook, None)
+        if caller is not None and all(one.plugin is not plugin for one in caller.get_hookimpls()):
+            return None  # making a caller for one plugin takes longer than looking
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 

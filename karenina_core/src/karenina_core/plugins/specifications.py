@@ -100,6 +100,8 @@ class PluginManager(pluggy.PluginManager):
 
         Hooks specified by packages of this project that are not installed are treated as optional.
         """
+        if name.startswith("__") and name.endswith("__"):
+            return None  # no hook is named like a special method, and pluggy looks at each for long
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
         specified = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -424,9 +424,7 @@ class _Check:
             for problem in find_errors(question.answer_template or "", error):
                 self._add_in_template("error", question, problem.reason, "", problem.line)
             return
-        rules = bound.template.key.rules.values()
-        needs_files = any(type(rule.primitive).check_files is not Primitive.check_files for rule in rules)
-        with self._template_files(config) if needs_files else nullcontext():
+        with self._template_files(bound, config):
             self._check_truths(question, bound)
 
     def check_equal_truths(self) -> None:
@@ -477,10 +475,14 @@ class _Check:
             self._add(flaw.level, place, flaw.what, flaw.cure, *path, question=question.id)
 
     @contextmanager
-    def _template_files(self, config: VerificationConfig) -> Iterator[None]:
-        """Resolve a template's files in the benchmark's folder inside the block, opening files elsewhere only if they
+    def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> Iterator[None]:
+        """Resolve the template's files in the benchmark's folder inside the block, opening files elsewhere only if they
         are trusted.
         """
+        kinds = {type(rule.primitive) for rule in bound.template.key.rules.values()}
+        if all(kind.check_files is Primitive.check_files for kind in kinds):
+            yield
+            return
         own = config.setting("template_files") if config.has("template_files") else None
         folder = own or (self._benchmark.path.absolute().parent if self._benchmark.path is not None else None)
         with files_in(folder), open_only_below(None if self._trusts_values() else folder):

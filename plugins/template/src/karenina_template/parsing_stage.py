@@ -157,11 +157,13 @@ class ParsingStage(Stage):
                 context.mark_error(f"{error}{cure}", Outcome.PARSE_ERROR)
                 return
             answers.append(answer)
-            values |= {name: getattr(answer, name) for name in bound.judge_fields}
+            if by_turn:
+                values |= {name: getattr(answer, name) for name in bound.judge_fields}
         if not parts:
             self.without_judge(context)
-        response = context.get_artifact(Keys.RAW_LLM_RESPONSE)
-        context.set_artifact(PARSED_ANSWER, whole.bind_again(values, response) if by_turn else answers[0])
+        if by_turn:
+            answers = [whole.bind_again(values, context.get_artifact(Keys.RAW_LLM_RESPONSE))]
+        context.set_artifact(PARSED_ANSWER, answers[0])
 
 
 def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:

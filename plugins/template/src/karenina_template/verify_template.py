@@ -19,7 +19,7 @@ from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.stage_support import skip_if_failed
 
 if TYPE_CHECKING:
-    from karenina_template.templates import BaseAnswer, RegexReport
+    from karenina_template.templates import BaseAnswer, BoundTemplate, RegexReport
 
 _OTHER_IMPORT = re.compile(
     r"[\n\r;:]\s*(?:from|import)\s+(?!karenina|__future__|typing|datetime|enum|decimal|pydantic)"
@@ -126,16 +126,16 @@ class VerifyTemplate(Stage):
         """Verify the fields, search for the patterns, and set the artifacts. If the template has slow primitives, this
         is done in a thread, and an awaitable is returned.
         """
-        if context.get_artifact(ANSWER_CLASS).is_slow:
-            return context.in_thread(self._compare, context)
-        self._compare(context)
+        bound = context.get_artifact(ANSWER_CLASS)
+        if bound.is_slow:
+            return context.in_thread(self._compare, context, bound)
+        self._compare(context, bound)
         return None
 
-    def _compare(self, context: VerificationContext) -> None:
+    def _compare(self, context: VerificationContext, bound: BoundTemplate) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
         from karenina_template.templates.primitives.named_files import files_of
 
-        bound = context.get_artifact(ANSWER_CLASS)
         answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
         text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         conversation = context.find_artifact(CONVERSATION)
@@ -146,7 +146,7 @@ class VerifyTemplate(Stage):
                 context.set_result_field("left_out", left_out)
         patterns = answer.verify_regex(text)
         with files_of(context.config):
-            self._verify_fields(context, answer, patterns)
+            self._verify_fields(context, bound, answer, patterns)
         context.set_artifact(Keys.COMPOSITION_STRATEGY, bound.composition)
         context.set_artifact(Keys.REGEX_VALIDATIONS_PERFORMED, patterns.performed)
         context.set_artifact(Keys.REGEX_VALIDATION_RESULTS, patterns.results or None)
@@ -155,7 +155,9 @@ class VerifyTemplate(Stage):
         context.set_artifact(Keys.REGEX_EXTRACTION_RESULTS, patterns.extraction_results or None)
 
     @staticmethod
-    def _verify_fields(context: VerificationContext, answer: BaseAnswer, patterns: RegexReport) -> None:
+    def _verify_fields(
+        context: VerificationContext, bound: BoundTemplate, answer: BaseAnswer, patterns: RegexReport
+    ) -> None:
         """Verify the fields and set their artifacts. If `verify()` raises an exception other than `InvalidAnswer`, a
         warning is logged and the fields fail.
 
@@ -180,7 +182,7 @@ class VerifyTemplate(Stage):
         decided = passed is not None or patterns.overall_success is False
         granular, failure = None, None if decided else comparison.why_undecided()
         try:
-            if decided and context.get_artifact(ANSWER_CLASS).is_graded:
+            if decided and bound.is_graded:
                 granular = comparison.granular()
         except Exception as error:
             failure = f"verify_granular() raised {type(error).__name__}: {error}"

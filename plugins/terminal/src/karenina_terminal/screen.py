@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -184,6 +184,11 @@ def _console_class() -> type[Console]:
     from karenina_terminal.styled_text import WholeText
 
     class PipeSafeConsole(Console):
+        @cached_property
+        def is_terminal(self) -> bool:
+            """Whether the console writes to a terminal. rich would look at the environment each time."""
+            return super().is_terminal
+
         def on_broken_pipe(self) -> None:
             """Raise `BrokenPipeError`. By default, rich would exit with code 1, which has another meaning here."""
             raise BrokenPipeError
@@ -194,12 +199,12 @@ def _console_class() -> type[Console]:
                 super().print(*objects, **options)
                 return
             if len(objects) == 1 and isinstance(objects[0], WholeText):  # rich would take as long as its layout
-                text = objects[0].text
+                lines = objects[0].lines
             else:
                 with self.capture() as captured:
                     super().print(*objects, **options)
-                text = captured.get()
-            self.file.write("\n".join([line.rstrip(" ") for line in text.split("\n")]))
+                lines = captured.get().split("\n")
+            self.file.write("\n".join([line.rstrip(" ") for line in lines]))
             self.file.flush()
 
     return PipeSafeConsole

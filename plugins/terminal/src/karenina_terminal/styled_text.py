@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, chop_cells, set_cell_size
@@ -25,9 +26,12 @@ Line = Sequence[Part]
 _INDENT: Final = 2
 _GAP: Final = 2
 _TAB: Final = 8
+_WIDEST: Final = 2
+"""The number of columns of the widest characters."""
 _NARROWEST: Final = 28
 """The minimum width. Lines are never made narrower than this."""
 _WORD: Final = re.compile(r"\s*\S+\s*")
+_text_of: Final = itemgetter(0)
 
 
 class StyledText:
@@ -40,7 +44,7 @@ class StyledText:
         self._style = style
         plain = parts[0][0] if len(parts) == 1 else "".join([text for text, _ in parts])
         self._whole = "\n" not in plain and "\t" not in plain
-        self.width = cell_len(plain) if self._whole else max(map(cell_len, plain.split("\n")))
+        self.width = _width(plain) if self._whole else max(map(cell_len, plain.split("\n")))
         """The width of the widest line."""
 
     def lines(self, width: int) -> list[Line]:
@@ -131,7 +135,7 @@ def wrap_parts(parts: Line, width: int) -> list[Line]:
     become spaces.
     """
     plain = "".join(text for text, _ in parts)
-    if "\n" not in plain and "\t" not in plain and cell_len(plain) <= width:
+    if "\n" not in plain and "\t" not in plain and (_WIDEST * len(plain) <= width or cell_len(plain) <= width):
         return [parts]
     wrapped: list[Line] = []
     for line in _split_lines(parts):
@@ -220,6 +224,11 @@ def _crop(parts: Line, plain: str, width: int) -> Line:
     return kept
 
 
+def _width(text: str) -> int:
+    """Return the number of columns that a text on one line occupies. Printable ASCII is not measured by rich."""
+    return len(text) if text.isascii() and text.isprintable() else cell_len(text)
+
+
 def _pad(line: Line, width: int, style: str) -> Line:
     """Return a line padded to `width` with spaces in the given style. A longer line is returned unchanged."""
     missing = width - sum(cell_len(text) for text, _ in line)
@@ -232,12 +241,12 @@ def _pad(line: Line, width: int, style: str) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class WholeText:
-    """A string that rich prints unchanged."""
+    """Lines that rich prints unchanged."""
 
-    text: str
+    lines: Sequence[str]
 
     def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> Iterator[Segment]:
-        yield Segment(self.text)
+        yield Segment("\n".join(self.lines))
 
 
 class LineWriter:
@@ -252,8 +261,8 @@ class LineWriter:
         if self._console.is_terminal:
             texts = ["".join([self._paint(part) for part in line if part[0]]) for line in lines]
         else:
-            texts = ["".join([text for text, _ in line]) for line in lines]
-        self._console.print(WholeText("\n".join([*texts, ""])), crop=False)
+            texts = ["".join(map(_text_of, line)) for line in lines]
+        self._console.print(WholeText([*texts, ""]), crop=False)
 
     def _paint(self, part: Part) -> str:
         """Return a part's text between the terminal's codes for its style."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -190,7 +190,7 @@ async def run_stage(
         sources=source_folders(plan, config, asked),
     )
     state = State(item, artifacts={key.name: value for key, value in (artifacts or {}).items()})
-    pipeline = Pipeline(plan, _Silent())
+    pipeline = Pipeline(plan, None)
     files = _FilesInMemory()
     try:
         with keeping_files(files):
@@ -215,14 +215,6 @@ def configure(
     model, judge = models.model("answering", **(answering or {})), models.model("judge")
     with plugin_room.use_plugins(room):
         return room, VerificationConfig(answering_models=[model], parsing_models=[judge], **(settings or {}))
-
-
-class _Silent:
-    """A listener that reports nothing."""
-
-    def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
-        """Return None, so that the end of the stage is not reported."""
-        return None
 
 
 class _Offer:

@@ -106,13 +106,15 @@ def show(
                 loaded, (result for at, (_, result) in enumerate(read) if is_selected(at, result))
             ):
                 screen.note(f"Warning: {text}.")
-        everything, selected = Totals(), Totals()
+        everything = Totals()
+        selected = Totals() if question or outcome else everything
         printer = _Printer(screen, files, count, loaded, full=full, all_failures=full or bool(question))
         results = []
         for at, (file, result) in enumerate(read):
             everything.add(result)
             if is_selected(at, result):
-                selected.add(result)
+                if selected is not everything:
+                    selected.add(result)
                 if as_json:
                     results.append(result_json(result))
                 elif not quiet:

@@ -85,11 +85,14 @@ class CallRunner:
         """Make a call, or reuse the reply to an identical call, stored or in flight. Raises `PortError` if the call
         fails or its reply cannot be stored, and `OverBudget` if the budget does not cover the call.
 
-        Without a reply store, replies are never reused. To make the call, `send` is called, more than once if there are
-        retries.
+        Without a reply store, replies are never reused, and the files that the call keeps are not collected for it. To
+        make the call, `send` is called, more than once if there are retries. The notes also get the time during which
+        at least one call was open.
         """
         notes = call.info.notes if call.info.notes is not None else CallNotes()
-        _note_open_calls(notes, 1)
+        if notes.open_calls == 0:
+            notes.open_seconds -= time.monotonic()
+        notes.open_calls += 1
         try:
             store = self.reply_store
             if store is not None:
@@ -100,11 +103,13 @@ class CallRunner:
             outcome: CallOutcome | None = None
             began = time.monotonic()
             try:
-                with collect_call_files() as collected:
+                if store is None:
                     reply = await self._dispatch(call, send)
-                self._count_reply(call, reply)
-                if store is not None:
+                else:
+                    with collect_call_files() as collected:
+                        reply = await self._dispatch(call, send)
                     outcome = CallOutcome(reply, None, call.notes, collected.files if collected is not None else ())
+                self._count_reply(call, reply)
             except PortError as error:
                 self.tally.failed += not call.composite
                 outcome = CallOutcome(None, error, call.notes)
@@ -118,7 +123,9 @@ class CallRunner:
                     await self._store(call, outcome, store)
             return reply
         finally:
-            _note_open_calls(notes, -1)
+            notes.open_calls -= 1
+            if notes.open_calls == 0:
+                notes.open_seconds += time.monotonic()
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
         """Return the outcome of an identical call. If one is in flight, wait for it. If there is no identical call,
@@ -327,15 +334,6 @@ class CallRunner:
             if self.ledger is not None:
                 self.ledger.record_cached(call, cached.reply.usage)
         return cached.reply
-
-
-def _note_open_calls(notes: CallNotes, change: int) -> None:
-    """Add to the notes the time during which at least one call was open. Call this with a `change` of 1 when a call
-    starts and -1 when it ends.
-    """
-    if notes.open_calls == max(0, -change):
-        notes.open_seconds -= change * time.monotonic()
-    notes.open_calls += change
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, NoReturn, cast, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from karenina_core.errors import ConfigError
 from karenina_core.pipeline import Pipeline
@@ -78,7 +78,7 @@ class QuestionPipelines(Sequence[Pipeline]):
     def without_observers(self) -> QuestionPipelines:
         """Return a copy in which the pipelines have no observers."""
         quiet = QuestionPipelines()
-        quiet._distinct = [Pipeline(pipeline.plan, NO_OBSERVERS, pipeline.item_timeout) for pipeline in self._distinct]
+        quiet._distinct = [Pipeline(pipeline.plan, None, pipeline.item_timeout) for pipeline in self._distinct]
         quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
         quiet._by_question = self._by_question
         return quiet
@@ -102,19 +102,6 @@ class QuestionPipelines(Sequence[Pipeline]):
         return self._distinct[self._by_question[place]]
 
 
-class _QuestionRead(BaseException):
-    """Raised if a stage reads anything of `_AnyQuestion`."""
-
-
-class _AnyQuestion:
-    """Stands for every question. A stage that decides without reading anything of it decides the same for all."""
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise _QuestionRead
-
-    __getattribute__ = __eq__ = __hash__ = __bool__ = __repr__ = _refuse  # type: ignore[assignment]
-
-
 class Planner:
     """Computes and caches the plan of each question for one configuration."""
 
@@ -128,7 +115,7 @@ class Planner:
         self._by_selection_key: dict[Hashable, Pipeline] = {}
         stages = [(offer.stage(), offer.slot) for offer in self._offered]
         self._blocked = blocked_stages(plugins)
-        self._choosers = [stage for stage, _ in [*stages, *self._blocked] if self._reads_question(stage)]
+        self._choosers = [stage for stage, _ in [*stages, *self._blocked] if type(stage).included is not Stage.included]
         self._comparing = [stage for stage, _ in stages if type(stage).known_values is not Stage.known_values]
         self._scorers = [stage for stage, slot in stages if slot is not None and SLOT_RULES[slot].scores_rubric]
         bad = [info for info in plugins.describe() if info.failure is not None]
@@ -206,16 +193,6 @@ class Planner:
             raise ConfigError([*problems])
         return Survey(by_stage, with_traits, pipelines)
 
-    def _reads_question(self, stage: Stage) -> bool:
-        """Return whether the question may decide if a stage is included. Otherwise, the configuration decides."""
-        if type(stage).included is Stage.included:
-            return False
-        try:
-            stage.included(self._config, cast("Question", _AnyQuestion()))
-        except (_QuestionRead, Exception):  # an error is reported with the plan of each question
-            return True
-        return False
-
     def _selection_key(self, question: Question) -> Hashable:
         """Return a cache key for the stages that apply to a question. Returns None if a stage raises an error."""
         traits = [trait for rubric in (question.rubric, question.dynamic_rubric) if rubric for trait in rubric.traits]
@@ -250,7 +227,8 @@ class Planner:
             raise PlanError(blocked)
         if id(plan) not in self._pipelines:
             limit = self._config.section(EngineSettings).item_timeout
-            self._pipelines[id(plan)] = Pipeline(plan, self._observers, limit)
+            listener = self._observers if self._observers.observes_stages else None
+            self._pipelines[id(plan)] = Pipeline(plan, listener, limit)
         return self._pipelines[id(plan)]
 
 

@@ -156,6 +156,8 @@ class Clusters:
 
     def effective_size(self) -> float:
         """Return the effective size of the sample. The sample must not be empty."""
+        if self.questions == self.items:
+            return self.items
         still = self._open.values()
         return effective_size(
             self.questions,

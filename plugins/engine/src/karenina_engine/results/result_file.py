@@ -90,12 +90,25 @@ def read_header(path: Path) -> Mapping[str, Any]:
         with path.open("rb") as file:
             line = file.readline(_LONGEST)
             facts = json.loads(line)["run"] if is_header(line) else {}
-            others = (other for other in iter(partial(file.readline, _LONGEST), b"") if other.startswith(_BEGINNING))
-            if facts and any(other.strip() != line.strip() for other in others):
-                return {}
+            after = file.tell()
+            if facts and _has_header(file):
+                file.seek(after)
+                others = (it for it in iter(partial(file.readline, _LONGEST), b"") if it.startswith(_BEGINNING))
+                if any(other.strip() != line.strip() for other in others):
+                    return {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return facts if isinstance(facts, dict) else {}
+
+
+def _has_header(file: BinaryIO) -> bool:
+    """Return whether one of the lines that follow is a header. Reading blocks is faster than reading lines."""
+    end = b"\n"
+    while block := file.read(_LONGEST):
+        if b"\n" + _BEGINNING in (text := end + block):
+            return True
+        end = text[-len(_BEGINNING) :]
+    return False
 
 
 def why_not_recorded(result: Mapping[str, Any]) -> str | None:

@@ -36,7 +36,7 @@ _SHARED: Final = {
 }
 """The fields in a row in addition to `stages`, by section. The ids of both models are kept in each line."""
 _SHARED_BY_STAGES: Final = ("name", "slot", "distribution", "version")
-_MOST_ROWS: Final = 10_000
+MOST_ROWS: Final = 10_000
 """The maximum number of rows in a table. Later results do not use the table."""
 _ID_LENGTH: Final = 12
 UNKNOWN: Final = "unknown"
@@ -109,7 +109,7 @@ class LineWriter:
         """Return the id of a row. If the row is new, its line is added to `rows`. Returns None if the table is full."""
         text = to_json(row)
         id = self._ids.get(text)
-        if id is None and len(self._ids) < _MOST_ROWS:
+        if id is None and len(self._ids) < MOST_ROWS:
             id = self._ids[text] = _digest(text)
             rows.append(f'{{"table":{{"{id}":{text.decode()}}}}}')
         return id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.catalog import install_command
@@ -121,8 +122,14 @@ def result_table(results: Iterable[VerificationResult], name: str = "results", o
         raise ConfigError([unknown_table(name, _TABLES)])
     of_table, rows_of = table
     if only:
-        of_table = tuple(column for column in of_table if column.name in only)
+        of_table = _choose_columns(name, frozenset(only))
     return Table(name, of_table, lambda: (make_row(of_table, row) for result in results for row in rows_of(result)))
+
+
+@lru_cache
+def _choose_columns(table: str, names: frozenset[str]) -> columns.Columns[Any]:
+    """Return the columns of a table of results that have one of the given names."""
+    return tuple(column for column in _TABLES[table][0] if column.name in names)
 
 
 def unknown_table(name: str, known: Iterable[str]) -> str:

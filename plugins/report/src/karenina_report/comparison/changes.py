@@ -119,29 +119,24 @@ def _passed(results: Iterable[VerificationResult]) -> dict[str, list[bool]]:
 
 def _values(ours: Results, theirs: Results, differing: Container[str], rules: Rules) -> Iterator[FieldValues]:
     """Yield the fields whose extracted values differ, and the fields named in `differing`."""
-    sides = [_extracted(ours), _extracted(theirs)]
+    sides: list[dict[str, Counter[str]]] = []
     truths: dict[str, dict[str, None]] = {}
     texts: dict[str, str] = {}
-    for result in (*ours, *theirs):
-        texts.update(rules.get(result.metadata.template_id, {}))
-        for name, _, truth, _ in field_rows(result):
-            if truth:
-                truths.setdefault(name, {})[truth] = None
+    for results in (ours, theirs):
+        counts: dict[str, Counter[str]] = {}
+        for result in results:
+            texts.update(rules.get(result.metadata.template_id, {}))
+            for name, text, truth, _ in field_rows(result):
+                values = counts.setdefault(name, Counter())
+                if result.template.parsed_llm_response is not None:
+                    values[text] += 1
+                if truth:
+                    truths.setdefault(name, {})[truth] = None
+        sides.append(counts)
     for name in dict.fromkeys([*sides[0], *sides[1]]):
         a, b = (side.get(name, Counter()) for side in sides)
         if name in differing or _shares(a) != _shares(b):
             yield FieldValues(name=name, a=dict(a), b=dict(b), truths=list(truths.get(name, ())), rule=texts.get(name))
-
-
-def _extracted(results: Results) -> dict[str, Counter[str]]:
-    """Count the extracted values of each field, as strings. A field without values has an empty counter."""
-    counts: dict[str, Counter[str]] = {}
-    for result in results:
-        for name, text, _, _ in field_rows(result):
-            values = counts.setdefault(name, Counter())
-            if result.template.parsed_llm_response is not None:
-                values[text] += 1
-    return counts
 
 
 def _shares(counts: Counter[str]) -> dict[str, float]:

@@ -260,9 +260,9 @@ def _differing(ours: Results, theirs: Results) -> list[str]:
     """
     differing = []
     for name, fact in _FACTS.items():
-        sides = [{value for result in group if (value := fact(result)) is not None} for group in (ours, theirs)]
-        if sides[0] and sides[1] and sides[0] != sides[1]:
-            differing.append(name)
+        recorded = {value for result in ours if (value := fact(result)) is not None}
+        if recorded and (others := {value for result in theirs if (value := fact(result)) is not None}):
+            differing += [name] if recorded != others else []
     seen = [{tuple(sorted(files_in_result(result).items())) for result in group} for group in (ours, theirs)]
     if any(differ(dict(our), dict(their)) for our in seen[0] for their in seen[1]):
         differing.append("attachments")

@@ -205,10 +205,10 @@ def _record_trace(context: VerificationContext, turns: Sequence[ModelTurn], trac
     context.set_artifact(Keys.RAW_LLM_RESPONSE, trace[0].content if is_plain else traces.render_trace(trace))
     context.set_artifact(Keys.TRACE_MESSAGES, [] if is_plain else trace)
     context.set_artifact(Keys.FINAL_AI_MESSAGE, last.final)
-    context.set_artifact(Keys.RECURSION_LIMIT_REACHED, any(turn.limit_reached for turn in turns))
-    context.set_artifact(Keys.RESPONSE_TRUNCATED, any(turn.finish_reason == "length" for turn in turns))
+    context.set_artifact(Keys.RECURSION_LIMIT_REACHED, True in [turn.limit_reached for turn in turns])
+    context.set_artifact(Keys.RESPONSE_TRUNCATED, "length" in [turn.finish_reason for turn in turns])
     context.set_artifact(Keys.RESPONSE_REFUSED, last.finish_reason == "content_filter")
-    plain = all(turn.is_plain for turn in turns)
+    plain = is_plain or all(turn.is_plain for turn in turns)
     context.set_artifact(Keys.AGENT_METRICS, None if plain else dict(traces.measure_trace(trace)))
 
 

@@ -149,8 +149,7 @@ def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None
     if end[0] not in ("stop", "other"):
         return end
     native = choice.get("native_finish_reason")
-    beside = choice.get("provider_specific_fields")
-    if native is None and beside and isinstance(beside, Mapping):
+    if native is None and (beside := choice.get("provider_specific_fields")) and isinstance(beside, Mapping):
         native = beside.get("native_finish_reason")
     if native:
         theirs = read_end(native)

@@ -59,7 +59,8 @@ def schema_name(schema: Mapping[str, Any]) -> str:
     """Return a name for the schema that servers accept: its title, cut to 64 characters, or `answer`. Anything but
     ASCII letters, digits, `_` and `-` is replaced with `_`.
     """
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(schema.get("title") or "")).strip("_")[:64] or "answer"
+    title = schema.get("title")
+    return (title and re.sub(r"[^A-Za-z0-9_-]+", "_", str(title)).strip("_")[:64]) or "answer"
 
 
 def _can_be_strict(schema: Any) -> bool:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeVar
@@ -46,10 +45,6 @@ _OF_THE_SCHEMA: Final = re.compile(
 _OF_THE_LENGTH: Final = re.compile(
     r"context[_ ](?:length|window|size)|too (?:long|large)|maximum .{0,40}tokens|token limit", re.IGNORECASE
 )
-
-
-_NO_TEST: Final = nullcontext()
-"""The turn of a call in a mode that need not be tested."""
 
 
 class Refusal(Enum):
@@ -117,7 +112,8 @@ async def with_best_mode(
     while True:
         mode = next((candidate for candidate in modes if not memory.refuses(candidate, shape)), modes[-1])
         last = mode == modes[-1]
-        async with _NO_TEST if last or mode in memory.accepted else memory.turn(mode, shape):
+        test = None if last or mode in memory.accepted else await memory.start_test(mode, shape)
+        try:
             if memory.refuses(mode, shape) and not last:
                 continue
             try:
@@ -133,6 +129,9 @@ async def with_best_mode(
             else:
                 memory.accepted.add(mode)
                 return result, mode
+        finally:
+            if test is not None:
+                memory.end_test(mode, test)
 
 
 def append_schema(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
@@ -206,25 +205,23 @@ class _ServerModes:
         marks.add(shape.mark)
         return lambda: marks.discard(shape.mark)
 
-    @asynccontextmanager
-    async def turn(self, mode: StructuredMode, shape: _SchemaKey) -> AsyncIterator[None]:
-        """In the `with` block, test a mode, one call at a time. The others wait until the result is known or they run
-        out of time.
+    async def start_test(self, mode: StructuredMode, shape: _SchemaKey) -> _ModeTest | None:
+        """Return the test of a mode, to pass to `end_test`, if this call has to make it, or None. One call at a time
+        tests a mode. The others wait here until the result is known or they run out of time.
         """
-        own: _ModeTest | None = None
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):
             if mode not in self.tests:
-                own = self.tests[mode] = _ModeTest(asyncio.get_running_loop().time() + PATIENCE)
-                break
+                test = self.tests[mode] = _ModeTest(asyncio.get_running_loop().time() + PATIENCE)
+                return test
             if not await self.tests[mode].wait(patience):
                 break
-        try:
-            yield
-        finally:
-            if own is not None:
-                del self.tests[mode]
-                own.ended.set()
+        return None
+
+    def end_test(self, mode: StructuredMode, test: _ModeTest) -> None:
+        """End the test of a mode, and wake the calls that wait for its result."""
+        del self.tests[mode]
+        test.ended.set()
 
 
 _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _ServerModes]] = WeakKeyDictionary()

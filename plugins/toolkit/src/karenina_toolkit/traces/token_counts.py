@@ -43,8 +43,16 @@ def read_usage(data: Any) -> Usage:
     """
     if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)
-    counts: dict[str, int] = {}
-    _count(data, counts)
+    counts: dict[str, int] = {}  # the largest count of each kind
+    parts: list[Mapping[str, Any]] = [data]
+    for part in parts:
+        for name, value in part.items():
+            if (kind := _KINDS.get(name)) is not None:
+                number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
+                if value is not None and number >= counts.get(kind, 0):
+                    counts[kind] = number
+            elif name in _DETAILS and isinstance(value, (dict, Mapping)):
+                parts.append(value)  # the loop over the parts reaches it later
     prompt, output, total = counts.get("input"), counts.get("output", 0), counts.get("total", 0)
     cached, reasoning = counts.get("cached", 0), counts.get("reasoning", 0)
     written = max(counts.get("written", 0), counts.get("5m", 0) + counts.get("1h", 0))
@@ -57,17 +65,6 @@ def read_usage(data: Any) -> Usage:
         output += reasoning
     usage = Usage(prompt, output, cached, reasoning, 1, written)
     return usage if max(prompt, output) <= MOST_TOKENS else sanitize_usage(usage)
-
-
-def _count(data: Mapping[str, Any], counts: dict[str, int]) -> None:
-    """Add the counts in an object and its details to `counts`. The largest count of each kind is kept."""
-    for name, value in data.items():
-        if (kind := _KINDS.get(name)) is not None:
-            number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
-            if value is not None and number >= counts.get(kind, 0):
-                counts[kind] = number
-        elif name in _DETAILS and isinstance(value, (dict, Mapping)):
-            _count(value, counts)
 
 
 def larger_usage(before: Any, after: Any) -> Any:
