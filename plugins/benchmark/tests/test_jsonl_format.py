@@ -181,6 +181,16 @@ def test_streamed_questions_of_a_run_have_the_shared_traits(tmp_path: Path, monk
         select_questions(benchmark, VerificationConfig(), ["yeer"])
 
 
+def test_many_questions_are_kept_in_memory_only_of_small_files(tmp_path: Path) -> None:
+    lines = [{"id": f"q{number}", "question": "Which gene?"} for number in range(501)]
+    small = select_questions(Benchmark.load(written(tmp_path, *lines)), VerificationConfig())
+    large = [{**line, "raw_answer": "x" * 16_000} for line in lines]
+    streamed = select_questions(Benchmark.load(written(tmp_path, *large, name="large.jsonl")), VerificationConfig())
+
+    assert small[0] is small[0]
+    assert streamed[0] is not streamed[0]
+
+
 def test_words_are_found_in_every_part_of_a_large_file(tmp_path: Path) -> None:
     long = "x" * 20_000
     lines = [{"id": f"q{number}", "question": f"Which gene? {long}"} for number in range(30)]

@@ -136,7 +136,8 @@ class Fingerprints:
         entry = self._questions.get(at)
         if entry is not None:
             return entry[1]
-        return self._note(question, plan, digest_folders(source_folders(plan, self._settings_of, question)))
+        folders = source_folders(plan, self._settings_of, question)
+        return self._note(question, plan, digest_folders(folders) if folders else "")
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
         """Compute, cache and return the digests of a question. If the cache is full, the oldest entry is dropped."""

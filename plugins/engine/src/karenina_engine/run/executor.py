@@ -197,7 +197,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         """
         session = self._session
         for task in tasks:
-            if session.result_store is not None:
+            if session.result_store is not None and task.pipeline.plan.naming_folders:
                 await session.result_store.read_folders(task)
             judges, stored = session.pending_judges(task)
             for placed in stored:

@@ -46,7 +46,7 @@ METHODS: Final = frozenset({"verify", "verify_granular", "verify_regex", "field_
 NO_RESPONSES: Final[Mapping[str, str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AnswerKey:
     """The rules of the verified fields, keyed by name, and the strategy that combines them.
 

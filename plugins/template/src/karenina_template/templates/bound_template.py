@@ -39,7 +39,7 @@ _TOLD: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern")
 """Constraints whose value appears in pydantic's errors. Errors about literals and enums list the values."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Template:
     """An answer template, made of a shared `shape` and its own `key` (ground truths and strategy).
 
@@ -116,7 +116,7 @@ class Template:
         return BoundTemplate(question_id, self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BoundTemplate:
     """A template bound to a question. If a judge fills only some of the fields, `part` lists them (see `only`).
 

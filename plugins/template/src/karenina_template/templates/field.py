@@ -74,7 +74,7 @@ UNSET: Final = _Unset()
 NO_OPTIONS: Final[Mapping[str, object]] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FieldRule:
     """The rule for verifying a field.
 

@@ -155,10 +155,11 @@ def parse_json(
     integers with thousands of digits, and unpaired surrogates unless `surrogates` is set, are rejected.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
-    limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
-    if len(text) > limit and _count_values(text, limit) > limit:
-        cure = bounded_files.size_limit_cure(bounded_files.max_file_bytes())
-        raise FileError(path, where, f"the JSON has more than {limit:,} values", cure)
+    if len(text) > _MIN_VALUE_LIMIT:
+        limit = max(_MIN_VALUE_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_VALUE)
+        if len(text) > limit and _count_values(text, limit) > limit:
+            cure = bounded_files.size_limit_cure(bounded_files.max_file_bytes())
+            raise FileError(path, where, f"the JSON has more than {limit:,} values", cure)
     try:
         value = _DECODER.decode(text)
     except json.JSONDecodeError as error:
