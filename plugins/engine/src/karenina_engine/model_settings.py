@@ -18,14 +18,18 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
 
 from karenina_core.config import all_settings
+from karenina_core.config.setting_owners import settings_models
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.settings_models import AllowedInFiles, declared, mark_of
+from karenina_core.plugins import active_plugins
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from karenina_core.config import Setting, VerificationConfig
 
 logger = logging.getLogger("karenina")
@@ -58,6 +62,12 @@ def model_settings() -> dict[str, ModelSetting]:
     """Return all settings that contain models, by name, the core's first. Logs a warning if another setting declares an
     option of its own but takes no text. Raises `ConfigError` if two settings models own the same name.
     """
+    return dict(_model_settings(*settings_models(active_plugins())))
+
+
+@lru_cache(maxsize=8)  # a run asks twelve times
+def _model_settings(*_models: tuple[type[BaseModel], str]) -> dict[str, ModelSetting]:
+    """Return the settings that contain models while the active plugins have these settings models."""
     held: dict[str, ModelSetting] = {}
     for name, setting in all_settings().items():
         if holds_models(setting.info.annotation):
