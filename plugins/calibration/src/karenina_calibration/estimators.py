@@ -189,9 +189,8 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 
 
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
-    """Return the number of answers to draw from each stratum. At least `least` answers are drawn from each, or all of
-    them if it has fewer, so the total may be larger than `labels`. The other labels are distributed in proportion to
-    the sizes of the strata.
+    """Return the number of answers to draw from each stratum: all `labels` in proportion to the sizes of the strata,
+    but at least `least` from each, or all of them if it has fewer. So the total may be larger than `labels`.
     """
     drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())

@@ -245,7 +245,7 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
 
 
 def _cure_of_rows(done: Imported) -> str:
-    """Return a hint for the user if no row could be converted."""
+    """Return a hint for the user on how to mend an import of which no row could be converted."""
     if all(problem.what.endswith(_MEDIA) for problem in done.problems):
         return _CURE_OF_MEDIA
     if "question" not in done.found:

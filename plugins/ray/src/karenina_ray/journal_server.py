@@ -66,7 +66,9 @@ class JournalServer:
         pending.waiting.append((worker, message["number"]))
 
     async def _find(self, key: str, pending: _PendingCall, call: CallRecord) -> None:
-        """Send the stored outcome of a call to all who wait for it, or let the first of them make the call."""
+        """Send the stored outcome of a call to everyone waiting for it. If there is none, the first of them makes the
+        call.
+        """
         stored = await self._journal.find(call)
         if stored is None:
             self._assign_maker(key, pending)

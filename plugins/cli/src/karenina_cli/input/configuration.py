@@ -72,7 +72,8 @@ def read_configuration(
 
 
 def _check_command_line_only(layers: ConfigLayers, of_benchmark: str) -> None:
-    """Raise `ConfigError` if a file or the environment sets a value that is only allowed on the command line.
+    """Raise `ConfigError` if a file or the environment sets a value that is only allowed on the command line. Values of
+    the benchmark, whose origin is `of_benchmark`, are not checked here.
 
     A setting declares such values with `json_schema_extra={"command_line_only": [...]}`. What a benchmark may set is
     checked before its run.

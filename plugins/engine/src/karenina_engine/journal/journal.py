@@ -231,7 +231,7 @@ class Journal:
             user_state.store_command(id, self.path, command)
 
     def store_rules(self, rules: Iterable[bytes]) -> None:
-        """Store the field rules of the run's templates in the user's state folder, like its command."""
+        """Store the field rules of the run's templates in the user's state folder, where `show` finds them."""
         row, run = self._row("SELECT value FROM meta WHERE name = 'id'"), self.run_digest()
         if row is not None and run is not None:
             user_state.store_rules(str(row[0]), run, rules)

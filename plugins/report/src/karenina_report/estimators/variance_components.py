@@ -16,10 +16,10 @@ from karenina_engine.results.rates import effective_size, wilson
 
 
 def mean_interval(values: Iterable[tuple[Hashable, Fraction]]) -> tuple[float, float, float]:
-    """Return the mean of the values and the bounds of its 95% interval. Raises `ValueError` if there are no values.
+    """Return the mean of the values and the bounds of its 95% interval. `values` are pairs of a statistical unit and a
+    value from 0 to 1. Raises `ValueError` if there are none.
 
-    `values` are pairs of a statistical unit and a value. The interval is Wilson's at the effective sample size, as for
-    a rate.
+    The interval is Wilson's at the effective sample size, as for a rate. It is wider if values of a unit are alike.
     """
     sums: dict[Hashable, Fraction] = {}
     sizes: dict[Hashable, int] = {}

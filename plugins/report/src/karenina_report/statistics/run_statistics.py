@@ -168,7 +168,7 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the mean of partial credit and of each trait's metrics, with an interval, except those without values."""
+    """Yield the mean and interval of partial credit, and of each metric of a trait, if there are any values."""
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [

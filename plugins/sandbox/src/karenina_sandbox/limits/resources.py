@@ -24,8 +24,9 @@ def largest_file(limits: Limits) -> int:
 
 
 def limiting_command(limits: Limits, *, own_user: bool) -> list[str]:
-    """Return the words of `prlimit` to put before a command to limit it, or an empty list if it is not installed.
-    `own_user` states whether the command has a user id of its own. Otherwise, its processes may not be limited.
+    """Return the `prlimit` command line to put before a command that is to be limited, or an empty list if `prlimit` is
+    not installed. `own_user` states whether the command has a user id of its own. Otherwise, its processes may not be
+    limited.
     """
     prlimit = shutil.which("prlimit", path="/usr/bin:/bin")
     if prlimit is None:

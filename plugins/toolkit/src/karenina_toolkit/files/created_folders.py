@@ -232,7 +232,7 @@ class CleanupList:
                 )
 
     def _open(self) -> None:
-        """Create the file of the list, and lock it before other processes can read it. Raises `OSError` or
+        """Create the file that contains the list, and lock it before other processes can read it. Raises `OSError` or
         `UserStateError` if this fails.
         """
         folder = state_folder() / self.kind

@@ -74,7 +74,7 @@ def _literal(character: str, *, any_case: bool) -> str:
 
 
 def _is_paired(letter: str) -> bool:
-    """Return whether a letter is Latin or Cyrillic, so that no third letter has the same capital."""
+    """Return whether a letter is Latin or Cyrillic. In these scripts, a capital belongs to only one small letter."""
     return "\xc0" <= letter <= "\u024f" or "\u0400" <= letter <= "\u04ff"
 
 
