@@ -191,6 +191,14 @@ def test_many_questions_are_kept_in_memory_only_of_small_files(tmp_path: Path) -
     assert streamed[0] is not streamed[0]
 
 
+def test_questions_of_a_deleted_file_are_still_selected(tmp_path: Path) -> None:
+    file = written(tmp_path, GENE, YEAR)
+    benchmark = Benchmark.load(file)
+    file.unlink()
+
+    assert [question.id for question in select_questions(benchmark, VerificationConfig())] == ["gene", "year"]
+
+
 def test_words_are_found_in_every_part_of_a_large_file(tmp_path: Path) -> None:
     long = "x" * 20_000
     lines = [{"id": f"q{number}", "question": f"Which gene? {long}"} for number in range(30)]

@@ -112,7 +112,10 @@ def select_questions(
 
 def _max_in_memory(file: Path | None) -> int:
     """Return how many questions from a streamed file are kept in memory."""
-    size = file.stat().st_size if file is not None else 0
+    try:
+        size = file.stat().st_size if file is not None else 0
+    except OSError:  # it was deleted, but it is open and can still be read
+        size = _LARGE_FILE
     return MAX_IN_MEMORY if size < _LARGE_FILE else min(_MAX_OF_LARGE_FILE, MAX_IN_MEMORY)
 
 
