@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 import pytest
 
-from karenina_core.models.ports import Message
+from karenina_core.models.model import ModelConfig
+from karenina_core.models.ports import NO_INFO, NO_USAGE, LLMReply, Message, ModelRequest, Turn
 from karenina_core.models.prompts import PromptTask, assemble
 
+MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
 OWN = {"judging": "Judge in German.", "judging_tone": "Tone matters.", "other": "Not for you."}
 
 
@@ -55,3 +59,19 @@ def test_only_the_items_part_of_a_prompt_is_not_constant() -> None:
     assert [message.is_constant for message in (*constant, item)] == [True, True, True, False]
     assert constant[0] == Message.system("You judge.")
     assert Message.from_dict(constant[0].to_dict()) == constant[0]
+
+
+@pytest.mark.parametrize(
+    ("shared", "name"),
+    [
+        (NO_USAGE, "calls"),
+        (LLMReply("Oslo.").usage, "input_tokens"),
+        (assemble(PromptTask("judging", "You judge."), "the item")[0], "content"),
+        (Turn(Message("assistant", "Oslo.")), "message"),
+        (ModelRequest(MODEL, [Message.user("Which?")], NO_INFO), "messages"),
+    ],
+    ids=["no usage", "the usage of a call", "a constant message", "a turn", "a request"],
+)
+def test_what_items_share_cannot_be_changed(shared: object, name: str) -> None:
+    with pytest.raises(FrozenInstanceError):
+        setattr(shared, name, None)

@@ -34,9 +34,9 @@ class ToolCall:
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True, unsafe_hash=True)  # not frozen, because creating a frozen object takes five times as long
+@dataclass(frozen=True, slots=True)
 class Message:
-    """A message in a conversation. Do not change it, because conversations share messages.
+    """A message in a conversation.
 
     `content` is plain text. Only assistant messages have `tool_calls`, `reasoning` (the model's thinking, which is not
     part of the answer) and `notes` (about parts of unknown types that are not in `content`). Only tool messages have
@@ -112,9 +112,9 @@ class Message:
 _STORED = tuple(item.name for item in fields(Message) if item.compare)
 
 
-@dataclass(slots=True, unsafe_hash=True)  # not frozen, for the same reason as `Message`
+@dataclass(frozen=True, slots=True)
 class Usage:
-    """The token counts that the provider reported for a number of `calls`. A missing count is 0. Do not change them.
+    """The token counts that the provider reported for a number of `calls`. A missing count is 0.
 
     `cached_tokens` were read from the provider's cache, and `cache_write_tokens` were written to it at a different
     price. Both are part of `input_tokens`. `reasoning_tokens` are part of `output_tokens`.
@@ -140,7 +140,6 @@ class Usage:
 
 _counts = attrgetter(*(count.name for count in fields(Usage)))
 NO_USAGE = Usage()
-_ONE_CALL = Usage(calls=1)
 
 
 @dataclass(slots=True)
@@ -247,7 +246,7 @@ class LLMReply:
     """
 
     text: str
-    usage: Usage = _ONE_CALL
+    usage: Usage = Usage(calls=1)
     finish_reason: FinishReason = "stop"
     model: str | None = None
     reasoning: str | None = None
@@ -268,7 +267,7 @@ class ParserReply:
 
     text: str
     mode: StructuredMode
-    usage: Usage = _ONE_CALL
+    usage: Usage = Usage(calls=1)
     finish_reason: FinishReason = "stop"
     model: str | None = None
     option_logprobs: Mapping[str, float] | None = None
@@ -276,7 +275,7 @@ class ParserReply:
     server_reason: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Turn:
     """A reply from a model that works with tools.
 
@@ -286,7 +285,7 @@ class Turn:
     """
 
     message: Message
-    usage: Usage = _ONE_CALL
+    usage: Usage = Usage(calls=1)
     finish_reason: FinishReason = "stop"
     model: str | None = None
     unfinished: bool = False
@@ -398,7 +397,7 @@ class AgentReply:
     """
 
     trace: tuple[Message, ...]
-    usage: Usage = _ONE_CALL
+    usage: Usage = Usage(calls=1)
     limit_reached: bool = False
     finish_reason: FinishReason = "stop"
     model: str | None = None
@@ -447,7 +446,7 @@ class AgentPort(Port, Protocol):
         """
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ModelRequest:
     """A request to a model. It is sent to an agent if `options` is set, asks for JSON if `schema` is set, and otherwise
     asks for text.
