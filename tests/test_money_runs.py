@@ -159,7 +159,9 @@ def test_a_dry_run_calls_nothing_and_writes_nothing(tmp_path: Path, monkeypatch:
     assert [path.name for path in tmp_path.iterdir()] == ["genes.jsonld"]
 
 
-@pytest.mark.parametrize("url", ["http://", "https:///v1", "http://:8000/v1", "http://[::1/v1", "http://h:99999/v1"])
+@pytest.mark.parametrize(
+    "url", ["http://", "https:///v1", "http://:8000/v1", "http://[::1/v1", "http://h:99999/v1", "HTTP://[::1/v1"]
+)
 def test_dry_runs_and_doctor_refuse_a_url_to_which_nothing_can_be_sent(tmp_path: Path, url: str) -> None:
     plugins = Plugins.discover()
     dry = run_karenina("run", genes(tmp_path), "-a", f"openai:m@{url}", "--dry-run", plugins=plugins)
@@ -168,6 +170,22 @@ def test_dry_runs_and_doctor_refuse_a_url_to_which_nothing_can_be_sent(tmp_path:
     assert (dry.code, doctor.code) == (2, 2)
     assert "answering model 'm': endpoint_base_url: the URL" in dry.err
     assert "answering model 'm': endpoint_base_url: the URL" in doctor.out
+
+
+def test_the_price_at_an_unusual_url_is_unknown(tmp_path: Path) -> None:
+    model = json.dumps({"id": "m", "interface": "openai", "model_name": "m", "endpoint_base_url": "unix://[::1"})
+    done = run_karenina("run", genes(tmp_path), "-a", model, "-j", model, "--dry-run", plugins=Plugins.discover())
+
+    assert done.code == 0, done.err
+    assert "Price of m (openai:m): unknown because" in done.out
+
+
+def test_a_dry_run_without_a_judge_says_what_the_run_would_say(tmp_path: Path) -> None:
+    model = "openai:m@http://localhost:1/v1"
+    done = run_karenina("run", genes(tmp_path), "-a", model, "--dry-run", plugins=Plugins.discover())
+
+    assert done.code == 2
+    assert f"no judge is configured, but ParseTemplate needs one for {QUESTIONS} of {QUESTIONS} questions" in done.err
 
 
 def test_an_answer_that_is_kept_is_not_estimated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

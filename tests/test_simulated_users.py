@@ -18,7 +18,7 @@ import preloaded
 import pytest
 from command_runs import CommandResult, run_karenina
 
-from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.models.ports import ErrorCategory, FinishReason, LLMReply, PortError, Usage
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
 from karenina_testing.server import Reply, Request, ScriptedServer
@@ -157,6 +157,26 @@ def test_a_conversation_at_its_limit_is_judged_unless_it_should_fail(
 
     assert result["outcome"] == outcome
     assert result["extensions"]["karenina-conversation"]["conversation"]["ended"] == "limit"
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "why"),
+    [
+        ("content_filter", False, "the conversation broke off"),
+        ("stop", True, "the simulated user gave no usable reply"),
+        ("stop", False, None),
+    ],
+)
+def test_a_user_is_not_blamed_for_a_conversation_that_broke_off(
+    shop: Shop, tmp_path: Path, end: FinishReason, error: bool, why: str | None
+) -> None:
+    shop.models.say = lambda _messages, _info: LLMReply("It takes 4711 days.", Usage(calls=1), finish_reason=end)
+    file = write(tmp_path / "shop.yaml", "error" if error else "ok")
+    known = "{reached: {from: conversation.reached, ground_truth: true}}"
+    file.write_text(re.sub(r"answer: .*", f"answer: {known}", file.read_text("utf-8")), "utf-8")
+    (result,) = shop.run(file).json["results"]
+
+    assert result["template"]["known_values"]["conversation.reached"].get("why") == why
 
 
 def test_no_prompt_contains_a_truth(shop: Shop, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
@@ -36,7 +35,7 @@ from karenina_toolkit.http.http_errors import (
     status_error,
 )
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import find_secrets, is_loopback, redact_url
+from karenina_toolkit.http.urls import find_secrets, is_local, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
 
 if TYPE_CHECKING:
@@ -209,7 +208,7 @@ class Client:
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
         if self._sdk is None:
-            here = is_loopback(urlsplit(self._base_url).hostname or "")
+            here = is_local(self._base_url)
             # Redirects are not followed: they would send the key elsewhere. Localhost needs no proxy.
             try:
                 http = DefaultAsyncHttpxClient(

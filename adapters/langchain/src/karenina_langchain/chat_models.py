@@ -6,13 +6,12 @@ import os
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import is_loopback, redact_url
+from karenina_toolkit.http.urls import is_local, redact_url
 from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 if TYPE_CHECKING:
@@ -164,7 +163,7 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
     bound = make_bounding_hook(
         httpx2.AsyncByteStream, describe_server(model), ReplyBounds.of(model), keep=lambda: BODY.get(None)
     )
-    loopback = is_loopback(urlsplit(base_url_of(model) or "").hostname or "")
+    loopback = is_local(base_url_of(model) or "")
     return {
         "verify": _tls(),
         "timeout": _timeout(model),

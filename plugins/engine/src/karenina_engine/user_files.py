@@ -146,8 +146,8 @@ def read_private(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Lock a private file inside the `with` block, so that nobody else replaces it. Raises `TimeoutError` if another
-    process holds the lock for longer than `LOCK_SECONDS`, and `OSError` if other users can write to the folder.
+    """Lock a private file inside the `with` block, so that no other process replaces it. Raises `TimeoutError` if
+    another process holds the lock for longer than `LOCK_SECONDS`, and `OSError` if other users can write to the folder.
 
     The file does not change between being read and being replaced. Its folder is created if necessary.
     """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError, PluginError
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
+
+
+_HTTP: Final = re.compile(r"https?:", re.IGNORECASE)
+"""Matches the start of a URL for HTTP. Adapters of other packages may have servers of other kinds."""
 
 
 def check_configuration(plugins: Plugins, config: VerificationConfig) -> None:
@@ -136,10 +141,10 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
             if not offline:
                 if spec.check is not None:
                     spec.check(model)
-            elif (model.endpoint_base_url or "").startswith(("http:", "https:")):
+            elif model.endpoint_base_url is not None and _HTTP.match(model.endpoint_base_url):
                 from karenina_toolkit.http.endpoints import check_address
 
-                check_address(model, model.endpoint_base_url or "")
+                check_address(model, model.endpoint_base_url)
         except ValidationError as error:
             problems += [
                 f"{where}: extra.{'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}"

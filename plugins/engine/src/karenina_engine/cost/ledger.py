@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.price_source import FREE, OwnPrice, Tariff, format_cost, to_dollars
-from karenina_toolkit.http.urls import is_loopback, redact_url
+from karenina_toolkit.http.urls import is_local, redact_url
 from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ class PriceTable:
                 edition = self._editions[source.name] = source.edition
                 return Price(listed[0], f"{source.name} {edition}: {listed[1]}")
         own = f"prices.{model.id} = {{input = ..., output = ...}}"
-        if server and not self.own and is_loopback(urlsplit(server).hostname or ""):
+        if server and not self.own and is_local(server):
             why = "assumed to be free because its server is on localhost; if the server forwards to a paid provider, "
             why += f"set {own}"
             return Price(FREE, why, assumed=True)

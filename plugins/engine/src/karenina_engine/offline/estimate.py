@@ -210,8 +210,8 @@ def estimate(
 
     `sample` is the maximum number of questions whose prompts are previewed if all of these need the same calls. Logs
     warnings about unusable plugins, and about fields and traits without effect. Raises `PlanError` if a question has no
-    valid plan, `ConfigError` if a required plugin is missing or a stage rejects a question, and `JournalError` if the
-    journal cannot be read.
+    valid plan, `ConfigError` if a required plugin or judge is missing or a stage rejects a question, and `JournalError`
+    if the journal cannot be read.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -221,6 +221,7 @@ def estimate(
     planner, judging = Planner(config, plugins), JudgeNeeds(plugins, config, trust)
     attachments = AttachmentCheck(plugins, config, QuestionFiles(None), offline=True)
     pipelines, _ = check_questions(plugins, config, questions, trust, planner, judging, attachments, offline=True)
+    judging.check()
     work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
         work.count({})

@@ -136,7 +136,7 @@ class ResumeState:
             text = dump_result(result)
         except ValueError as error:
             raise UnstorableRow(f"the result cannot be converted to JSON: {describe_error(error)}") from error
-        await self.journal.finish(task.index(judge), item, fingerprint, result.outcome._value_, text, again=again)
+        await self.journal.finish(task.index(judge), item, fingerprint, result.outcome.value, text, again=again)
         return result, text
 
     def _with_stored_times(self, result: VerificationResult, item: ItemId, fingerprint: bytes) -> VerificationResult:
@@ -174,7 +174,6 @@ def runs_again(result: VerificationResult) -> bool:
     It does if a call failed in every attempt, or if the item was not judged for a reason that the user can fix. Replies
     that were received are not requested again, even if they are unreadable or leave the item undecided.
     """
-    for record in result.stages:
-        if record.failed_calls:
-            return True
+    if any(record.failed_calls for record in result.stages):
+        return True
     return result.outcome.group == "not_judged" and result.outcome is not Outcome.PARSE_ERROR

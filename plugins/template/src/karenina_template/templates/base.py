@@ -58,8 +58,7 @@ class AnswerKey:
     _sources: Mapping[str, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        sources = {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
-        object.__setattr__(self, "_sources", sources)
+        self._sources = {name: rule.source for name, rule in self.rules.items() if rule.source is not None}
 
     @property
     def composition(self) -> str | None:
@@ -147,7 +146,7 @@ def check_strategy(strategy: object, fields: Mapping[str, FieldRule]) -> Tree:
 
 @dataclass(slots=True)
 class Binding:
-    """What an answer is verified with, and texts and results that are already fixed for some of its fields.
+    """The key and the texts with which an answer is verified, and the results that do not depend on its values.
 
     `key` is None if the ground truths are those of the answer's class. `response` is the raw response. `responses` are
     the texts that fields read instead of it. `results` are the results of fields whatever their values are. `assumed`

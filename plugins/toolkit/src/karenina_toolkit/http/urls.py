@@ -49,6 +49,14 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_local(url: str) -> bool:
+    """Return whether the server of a URL runs on the local machine. An invalid URL has no server."""
+    try:
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
+
+
 def find_proxy(url: SplitResult) -> str | None:
     """Return the proxy that the environment sets for `url`, or None. Localhost and the hosts in `no_proxy` have no
     proxy.

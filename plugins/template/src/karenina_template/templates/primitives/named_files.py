@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,21 +14,16 @@ if TYPE_CHECKING:
 _folder: Final[ContextVar[Path | None]] = ContextVar("karenina_template_files", default=None)
 
 
-class files_in(AbstractContextManager[None]):  # noqa: N801 - used like a function
-    """A context manager that resolves the relative paths in primitives against `folder` inside the `with` block, or
-    against the working directory if it is None. Nested blocks restore the outer folder.
+@contextmanager
+def files_in(folder: Path | None) -> Iterator[None]:
+    """Resolve the relative paths in primitives against `folder` inside the `with` block, or against the working
+    directory if it is None. Nested blocks restore the outer folder.
     """
-
-    __slots__ = ("_before", "_inside")
-
-    def __init__(self, folder: Path | None) -> None:
-        self._inside = folder
-
-    def __enter__(self) -> None:
-        self._before = _folder.set(self._inside)
-
-    def __exit__(self, *_error: object) -> None:
-        _folder.reset(self._before)
+    before = _folder.set(folder)
+    try:
+        yield
+    finally:
+        _folder.reset(before)
 
 
 def files_of(config: VerificationConfig) -> AbstractContextManager[None]:
