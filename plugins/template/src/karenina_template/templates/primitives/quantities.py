@@ -320,12 +320,11 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     if value.high and truth.high:
         if (number, value.high[0]) == (right, truth.high[0]):
             return True
-        same = set(value.numbers) & set(truth.numbers) and set(value.high) & set(truth.high)
-        return bool(same) and Undecided(_TWO_WAYS)
+        return not _ranges(value).isdisjoint(_ranges(truth)) and Undecided(_TWO_WAYS)
     if value.high or truth.high:
-        bounds, single = (value, truth) if value.high else (truth, value)
-        readings = product(bounds.numbers, single.numbers, bounds.high)
-        return any(low <= tested <= high for low, tested, high in readings) and Undecided(
+        between, single = (value, truth) if value.high else (truth, value)
+        fits = any(low <= number <= high for low, high in _ranges(between) for number in single.numbers)
+        return fits and Undecided(
             "either the value or the ground truth is a range, and the other is a number within that range"
         )
     if value.sign != truth.sign:
@@ -340,6 +339,13 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     if other and any(-number in (*value.numbers, *truth.numbers) for number in value.numbers):
         return Undecided("a number in brackets may be negative")
     return other and Undecided(_TWO_WAYS)
+
+
+def _ranges(quantity: Quantity) -> set[tuple[Decimal, Decimal]]:
+    """Return the readings of a range. A mark that both bounds have is read in the same way."""
+    if len(quantity.numbers) == len(quantity.high):
+        return set(zip(quantity.numbers, quantity.high, strict=True))
+    return set(product(quantity.numbers, quantity.high))
 
 
 def _is_within(sign: str, limit: Decimal, number: Decimal) -> bool:
