@@ -100,8 +100,8 @@ def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[Bas
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Create an instance of `model` from its own fields in `values`. All other fields are ignored. Raises pydantic's
-    `ValidationError` if the values are invalid.
+    """Create an instance of `model` from those of `values` that are its fields, named with the prefix of its plugin.
+    All others are ignored. Raises pydantic's `ValidationError` if the values are invalid.
     """
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})

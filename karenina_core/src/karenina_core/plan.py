@@ -205,11 +205,12 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan for the selected stages: their order and the reasons for it.
+    """Return the plan for the selected stages: their order and the reasons for it. `left_out` contains pairs of a
+    stage's name and why it is not in the plan. Raises `PlanError` if there is a cycle, or if an answer-scope stage
+    waits for an item-scope stage.
 
-    `left_out` contains stages that are not in the plan, with the reasons. `ranks` maps stage names to ranks that
-    replace those of the slots. Tests permute them to prove that ranks only break ties. Raises `PlanError` if there is a
-    cycle, or if an answer-scope stage waits for an item-scope stage.
+    `ranks` maps stage names to ranks that replace those of the slots. Tests permute them to prove that ranks only break
+    ties.
     """
     nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)

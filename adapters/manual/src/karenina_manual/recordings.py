@@ -149,7 +149,8 @@ def recordings_of(model: ModelConfig) -> Recordings:
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Return the recordings in a file. They are cached until the file changes.
+    """Return an index of the recordings in the file `path`, whose columns and rows are selected by `extra`. It is
+    cached until the file changes.
 
     With `folder`, links to files outside it are not followed. Raises `AdapterConfigError` if the file cannot be read or
     a recording is invalid.

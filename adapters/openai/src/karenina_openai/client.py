@@ -326,7 +326,9 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered or a choice contains an error, with or without text."""
+        """Raise `PortError` if the prompt was filtered or a choice in the reply `data` contains an error, with or
+        without text. `messages` are masked in the error.
+        """
         refused = find_prompt_filter(data)
         if refused is not None:
             problem = redact_text(

@@ -349,11 +349,12 @@ class ProgramSandbox(Protocol):
         servers: Mapping[int, Path] | None = None,
         network: bool = False,
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield the command that runs `command` isolated in `folder`, and its whole environment, for a `with` block.
+        """Yield the command that runs `command` isolated in `folder`, by default an empty one, and its whole
+        environment, for a `with` block. `servers` maps ports of its own 127.0.0.1 to unix sockets; it reaches nothing
+        else unless `network` is true.
 
-        Without a folder, the program works in an empty one. `environment` is added to the sandbox's own, `readable` to
-        what can be read there. `servers` are unix sockets that the program reaches on ports of its own 127.0.0.1. It
-        reaches nothing else unless `network` is true. Raises `KareninaError` if the sandbox cannot be used.
+        `environment` is added to the sandbox's own, and `readable` to what can be read there. Raises `KareninaError` if
+        the sandbox cannot be used.
         """
 
 

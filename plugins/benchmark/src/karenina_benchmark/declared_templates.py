@@ -62,8 +62,8 @@ def declare_template(fields: Mapping[str, Any], strategy: Any = None) -> tuple[s
 
 
 def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tuple[object, ...] | None:
-    """Return what a declaration consists of apart from its free values, which are added to `values`, or None if it has
-    values that cannot be exchanged in its source.
+    """Return the declared `fields` and the `strategy` without their exchangeable values, as a tuple that equal
+    declarations share. The values are appended to `values`. Returns None if a value cannot be exchanged in the source.
     """
     rest: list[object] = []
     for name, declared in fields.items():

@@ -105,10 +105,9 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numbers that are compared as text replaced by their spelling in the file: YAML reads
-    01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0.
-
-    `written` returns the source text of the scalar at a path in `fields`.
+    """Return the fields, with ground truths that are numbers but compared as text replaced by their spelling in the
+    file, which `written` returns for a path in `fields`. YAML reads 01234, 1.10 and 2E1 as numbers, which Python would
+    write as 1234, 1.1 and 20.0.
     """
     spelled = dict(fields)
     for name, declared in fields.items():
@@ -242,7 +241,9 @@ def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[s
 
 
 def _primitive_name(verify_with: Any, name: str) -> str | None:
-    """Return the name of the declared primitive, or None. Raises `DeclarationError` for other values."""
+    """Return the name of the primitive in `verify_with`, or None if that is None. Raises `DeclarationError` for other
+    values.
+    """
     if isinstance(verify_with, Mapping):
         verify_with = verify_with.get("type")
         if verify_with is None:

@@ -226,7 +226,9 @@ def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: S
 
 
 def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
-    """Return the numbers of items and hits in each unit."""
+    """Return the numbers of items and hits in each unit. `units` contains the unit of each item, and `hits` whether it
+    is a hit.
+    """
     counted = Clusters()
     for unit, hit in zip(units, hits, strict=True):
         counted.add(unit, hit=hit)

@@ -157,12 +157,11 @@ class Labelling:
         )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Read the labels in a sheet or another label file, without adding them. Also returns the number of labels for
-        unknown answers, which are left out.
+        """Read the labels in a sheet or another label file, without adding them. In a sheet, rows without a name belong
+        to `labeller`. Also returns the number of labels for unknown answers, which are left out.
 
-        The file extension determines whether it is a sheet. In a sheet, rows without a name belong to `labeller`, and
-        empty cells are filled from that labeller's earlier label. Raises `ConfigError` if the file cannot be read or if
-        a label is malformed.
+        The file extension determines whether it is a sheet. Empty cells of a sheet are filled from the labeller's
+        earlier label. Raises `ConfigError` if the file cannot be read or if a label is malformed.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)

@@ -96,7 +96,9 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         ) from error
 
     def write(file: BinaryIO) -> None:
-        """Write the rows to a binary file as a workbook. All cells are text, so none is a formula."""
+        """Write the rows and a header to a binary file as a workbook. All cells are text, so none is a formula. Control
+        characters are replaced, and long texts are cut.
+        """
         book = Workbook(write_only=True)
         sheet = book.create_sheet("labels")
         sheet.freeze_panes = "A2"

@@ -385,8 +385,9 @@ def _without_quotes(excerpt: str) -> str:
 
 
 def _normalize_spaces(text: str) -> str:
-    """Return the text with all whitespace between words replaced by a single space. It is not split, because thousands
-    of small strings would cost more than the search.
+    """Return the text with a single space for any whitespace between words, and none at its ends.
+
+    It is not split, because thousands of small strings would cost more than the search.
     """
     for blank in _BLANKS:
         if blank in text:

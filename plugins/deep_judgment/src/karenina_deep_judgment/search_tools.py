@@ -66,8 +66,8 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool in the given setting is not available. No request is made. If no plugin provides
-    the tool at all, the list is empty.
+    """Return a list with one need if the search tool that `setting` names is not available, and otherwise an empty
+    list, also if no plugin provides the tool. No request is made.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -211,8 +211,8 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return the results of each query and None, or an empty string and the error if its search failed, which is also
-    logged as a warning. Equal queries are only sent once.
+    """Return a pair for each query: its results and None, or an empty string and the error if the search failed, which
+    is also logged as a warning. Equal queries are only sent once.
     """
 
     def search(query: str) -> Awaitable[str]:

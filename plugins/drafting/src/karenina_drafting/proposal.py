@@ -69,8 +69,8 @@ class Proposal(BaseModel):
 
 
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
-    """Declare the proposed template, as under `answer` in a YAML file. Nothing in the proposal is executed. Raises
-    `ProposalError` with all problems, one per line, or if the number of fields is not between one and eight.
+    """Return the declarations of the proposed fields by name, as under `answer` in a YAML file. Nothing in the proposal
+    is executed. Raises `ProposalError` with all problems, one per line, or if there are not one to eight fields.
     """
     fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []

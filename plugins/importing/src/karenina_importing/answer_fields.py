@@ -227,8 +227,9 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a correct answer to the type `kind`: `boolean`, `date`, `number` or `integer`. Dates stay strings and are
-    not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the answer cannot be converted.
+    """Convert a correct answer to the type `kind`: `boolean`, `number` or `integer`. Dates and other kinds stay strings
+    and are not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the answer cannot be
+    converted.
     """
     text = truth.strip()
     if kind == "boolean":

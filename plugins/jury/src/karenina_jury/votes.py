@@ -137,8 +137,8 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. At least `quorum` judges must agree. Failed and undecided judges do not vote, but
-    count in the denominator.
+    """Return the count of the votes on the verdict, with the reason why it is undecided if fewer than `quorum` judges
+    agree. Failed and undecided judges do not vote, but count in the denominator.
     """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)

@@ -83,7 +83,9 @@ class Operands(Cursor, ABC):
         return inner
 
     def _primary(self) -> Tree:
-        """Read a number, symbol, function, bracket or matrix. Raises `NotReadable` at the end of the text."""
+        """Read the next number, symbol, function, bracket or matrix, and return its tree. Raises `NotReadable` at the
+        end of the text.
+        """
         if self.place >= len(self.tokens):
             raise NotReadable("the expression is incomplete")
         token = self.tokens[self.place]

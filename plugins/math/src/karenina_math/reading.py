@@ -100,7 +100,9 @@ class _Reader(Operands):
         return left
 
     def _sum(self) -> Tree:
-        """Read a sum of products, or a single product. A minus between sets is their difference."""
+        """Read a sum of products, or a single product, and return its tree. A minus between sets gives their
+        difference.
+        """
         terms: list[Tree] = []
         while True:
             sign = self._next()

@@ -235,8 +235,9 @@ def has_indices(tree: object) -> bool:
 
 
 def other_names(truth: Tree, value: Tree) -> dict[str, str]:
-    """Return {ours: theirs} if two expressions differ in one symbol each and these may mean the same, otherwise {}.
-    These are the constants of an integration, such as *C* and *c*, and the argument of a function that is not written.
+    """Return a dict with the symbol of `truth` and that of `value` if these differ in one symbol each, and both may
+    mean the same, otherwise an empty dict. They may if both are constants of an integration, such as *C* and *c*, or if
+    one is an unnamed argument of a function.
     """
     truth, value = unnamed(truth), unnamed(value)
     ours, theirs = (symbols_of(one) - symbols_of(other) for one, other in ((truth, value), (value, truth)))

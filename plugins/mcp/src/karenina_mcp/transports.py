@@ -74,8 +74,8 @@ async def _isolated(
 
 @asynccontextmanager
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
-    """Connect to a server by URL for the duration of the `with` block. If a reply is invalid or exceeds `bounds`, the
-    connection is closed and the reason is stored in `output.stopped`.
+    """Connect to a server by URL for the duration of the `with` block, and yield its streams. If a reply is invalid or
+    exceeds `bounds`, the connection is closed and the reason is stored in `output.stopped`.
     """
 
     def note(error: BrokenReply | ReplyTooLarge) -> None:

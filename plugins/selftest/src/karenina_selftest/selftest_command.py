@@ -105,7 +105,9 @@ class Limits:
     sensitivity: float | None
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raise `ConfigError` if there are too few cases to show the limits."""
+        """Raise `ConfigError` if there are too few right or wrong cases to show that the required sensitivity and
+        specificity are reached.
+        """
         from karenina_selftest.scores import require_enough_cases
 
         if self.specificity is not None:
@@ -203,8 +205,8 @@ def selftest(
 
 
 def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
-    """Load the benchmark in `file`, or return None if there is no file. Raises `ConfigError` for table options without
-    a file, and `BenchmarkErrors` if the file cannot be loaded.
+    """Load the benchmark in `file`, or return None if there is no file. Raises `ConfigError` if `reading` contains
+    table options without a file, and `BenchmarkErrors` if the file cannot be loaded.
     """
     from karenina_cli.input.named_files import load_checked
 

@@ -288,8 +288,8 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the names of the values in `data` that a trait of the given kind does not use: score bounds without a
-    scale, and `tn_instructions` in `tp_only` mode.
+    """Return the names of the values in `data` that a trait of the given kind does not use: `tn_instructions` in
+    `tp_only` mode, and score bounds of a trait without a scale, unless they count its classes.
     """
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"

@@ -378,8 +378,8 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
-    """Explain that some answers are sentences and cannot be compared. `prose` contains their positions, and `count` is
-    the total number of answers.
+    """Return the reason why answers cannot be compared: those at the positions in `prose` are sentences. `count` is the
+    total number of answers.
     """
     what = "is the sentence" if len(prose) == 1 else "are sentences such as"
     return (

@@ -54,7 +54,9 @@ def find_used_sandbox(plugins: Plugins, config: VerificationConfig, models: Iter
 
 
 def _list_programs(plugins: Plugins, model: ModelConfig) -> list[Sequence[str]]:
-    """Return the commands that start a model's agent and its tools, as lists of words. Recorded models have none."""
+    """Return the commands that start a model's agent and its tools, as lists of words. Recorded models and adapters
+    without an agent have none.
+    """
     spec = find_adapter(plugins, model.interface).spec
     if spec.recorded or spec.agent is None:
         return []

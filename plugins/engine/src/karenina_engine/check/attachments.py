@@ -77,8 +77,9 @@ class QuestionFiles:
         return {**entry, "attachments": files}
 
     def _resolve(self, attachment: Attachment) -> Attachment:
-        """Return an attachment with the media type, digest and size of its file. If it cannot be sent, this is noted in
-        `problems`, and the attachment is returned unchanged or, if the file is missing, with what the journal states.
+        """Return an attachment with the media type, digest and size of its file, or unchanged if it has them. If it
+        cannot be sent, this is noted in `problems`, and it is returned unchanged or, if the file is missing, with what
+        the journal states.
         """
         from karenina_toolkit.attachments.files import AttachmentProblem, MissingAttachment, examine
 

@@ -268,7 +268,9 @@ def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[
 
 
 def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """If a model is not an agent, yield its agent fields with the reason why they are not used."""
+    """If a model never answers as an agent, or its answers are recorded, yield each agent field that it sets, with the
+    reason why the field is not used.
+    """
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
         for name in _given_agent_fields(model):

@@ -41,8 +41,8 @@ def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None
 
 
 def said_texts(question: Question) -> dict[str, str]:
-    """Return the texts that the user may send to a model after the question, by the name of their place. These are the
-    messages of a script, and all texts of a simulated user.
+    """Return the texts that the user may send to a model after the question, keyed by place, such as `turn 2` or
+    `user.goal`. These are the messages of a script, and all texts of a simulated user.
     """
     script = script_entries(question.extra.get("turns"))
     says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]

@@ -363,7 +363,9 @@ def _share(value: float | None) -> str:
 
 
 def _outcomes(counts: object) -> str:
-    """Return the outcomes as text, such as `wrong` or `2 correct + 1 wrong`, or `no result` if there are none."""
+    """Return the counts of outcomes as text, such as `wrong` or `2 correct + 1 wrong`, or `no result` if there are
+    none.
+    """
     assert isinstance(counts, dict)
     if not counts:
         return "no result"

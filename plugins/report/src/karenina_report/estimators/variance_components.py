@@ -54,8 +54,8 @@ def pass_at_k(right: int, judged: int, k: int) -> float:
 
 
 def pass_hat_k(right: int, judged: int, k: int) -> float:
-    """Return pass^k: the probability that all of `k` judged replicates are right. Raises `ValueError` if fewer than `k`
-    replicates were judged.
+    """Return pass^k: the probability that `k` replicates, drawn from the `judged` ones, of which `right` are right, are
+    all right. Raises `ValueError` if fewer than `k` replicates were judged.
 
     Source: S. Yao et al., tau-bench, 2024.
     """
@@ -152,8 +152,8 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
 def _interaction(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
-    """Return the mean square for the question-by-judge interaction. There must be at least two questions and two
-    judges.
+    """Return the mean square for the question-by-judge interaction, from the values in `cells[question][judge]` and
+    their means. There must be at least two questions and two judges.
     """
     total = sum(
         (fmean(values) - question_mean - judge_mean + mean) ** 2

@@ -148,7 +148,9 @@ def _describe_run(
 
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
-    """Return each judge's verdict on each answer, given as question and replicate. Results without one are skipped."""
+    """Return the verdicts by answer, a pair of question and replicate, and then by judge. Results without a verdict are
+    skipped.
+    """
     verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)

@@ -174,7 +174,9 @@ def _with_lf(line: bytes) -> bytes:
 
 
 def _as_in_file(body: list[tuple[bytes, bytes]], old: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the lines of a hunk with the line ends (CRLF or LF) of the file, in which it replaces the lines `old`."""
+    """Return the marked lines of a hunk with added lines ending like the lines of the file (CRLF or LF), and all others
+    as in `old`, the lines that the hunk replaces.
+    """
     end = b"\r\n" if sum(line.endswith(b"\r\n") for line in old) * 2 > len(old) else b"\n"
     rest = iter(old)
     return [

@@ -262,7 +262,7 @@ def explain_missing(name: str) -> str:
 async def _end(
     process: asyncio.subprocess.Process, first: FirstProcess | None, writing: asyncio.Future[None] | None
 ) -> None:
-    """Kill all processes of a command, and wait until they have ended."""
+    """Kill all processes of a command, wait until they have ended, and cancel the writing of its input."""
     if writing is not None:
         writing.cancel()
     if first is None:

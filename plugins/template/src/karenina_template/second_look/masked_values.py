@@ -160,8 +160,8 @@ class MaskedText:
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values, with two of them joined if they only occur together, separated by a comma. For example, *Season
-        3, Episode 22* is one value.
+        """Return the values in the order of the response. Two that only occur together there, separated by a comma, are
+        joined to one, such as *Season 3, Episode 22*.
         """
         values = list(self.values)
         for first, second in permutations(self.values, 2):

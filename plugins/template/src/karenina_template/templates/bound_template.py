@@ -67,7 +67,7 @@ class Template:
 
     @property
     def source(self) -> str:
-        """The source text. Raises `TemplateError` if it is unavailable."""
+        """Return the source text. Raises `TemplateError` if it is unavailable."""
         if self.own_source is None:
             raise TemplateError(
                 f"the source of {self.answer_class.__name__} is not available because the class was not "

@@ -47,7 +47,9 @@ def _has_latitude(exif: bytes) -> bool:
 
 
 def _entries(exif: bytes, order: str, at: int) -> dict[int, int]:
-    """Return the values, or the places of the values, in a directory of Exif data, by tag."""
+    """Return the four-byte field of each tag in the Exif directory at byte `at`: its value, or the place of a longer
+    value. `order` is the byte order as in `struct`.
+    """
     (count,) = struct.unpack_from(f"{order}H", exif, at)
     places = range(at + 2, at + 2 + 12 * min(count, _MOST_ENTRIES), 12)
     fields = (struct.unpack_from(f"{order}HHII", exif, place) for place in places)

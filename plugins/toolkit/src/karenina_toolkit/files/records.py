@@ -298,8 +298,8 @@ def _decode_line(line: str | bytes, path: Path, where: str) -> str:
 
 
 def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata with the encoding note of a JSON document as one item, then its records. `rows`
-    is the path to the records.
+    """Yield a tuple of no columns, no metadata and the encoding note of a JSON document, then each of its records.
+    `rows` is the path to the records within the document.
     """
     data = bounded_files.read_bytes(path)
     encoding, note = _recognize(io.BytesIO(data), path, encoding)

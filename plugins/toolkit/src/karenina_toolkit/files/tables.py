@@ -70,7 +70,7 @@ class Record:
 
     @property
     def outer(self) -> Mapping[str, Any]:
-        """The scalars of the objects that enclose the row, keyed by path without `*`, such as `data.title`."""
+        """Return the scalars of the objects that enclose the row, keyed by path without `*`, such as `data.title`."""
         return {
             f"{path}.{name}" if path else name: value
             for path, enclosing in self.around

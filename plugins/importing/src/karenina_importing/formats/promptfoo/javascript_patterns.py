@@ -96,7 +96,7 @@ class _Pattern:
     """Whether the parts from `start` on may be repeated."""
 
     def translate(self) -> str:
-        """Return the translated pattern. Raises `NotTranslated` for unsupported elements."""
+        """Return the translated pattern. Raises `NotTranslated` if elements are unsupported or incomplete."""
         while self.at < len(self.source):
             self._read_part()
         if self.groups:

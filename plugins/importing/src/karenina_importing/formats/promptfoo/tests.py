@@ -166,7 +166,8 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_assertion(text: str) -> dict[str, Any]:
-    """Parse the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`. Any other text means `equals`.
+    """Return the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`, as a dict with `type`,
+    `value` and `threshold`. Any other text means `equals`.
 
     This includes a single word that is the name of a type, such as `cost`. The `file://` name of a program gives a
     `python` or `javascript` assertion.

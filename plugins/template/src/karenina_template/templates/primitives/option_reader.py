@@ -305,8 +305,8 @@ class OptionReader:
         return Undecided(f"{text[:60]!r} combines the label of an option with text that matches no option")
 
     def _in_other_words(self, text: str) -> Named:
-        """Return the option that `text` presents, or those that it mentions in other words. There are none if it
-        mentions none, and the result is `Undecided` if this is unclear.
+        """Return the option that `text` consists of apart from framing words, or as `Mentioned` those that it contains
+        among other words. There are none if it mentions none, and the result is `Undecided` if this is unclear.
         """
         mentioned = self._mentions(text)
         if isinstance(mentioned, Undecided) or not mentioned:

@@ -51,7 +51,9 @@ class _PatternMismatchError(ValueError):
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template for `source`, which has the given `split`, or None if no pattern applies."""
+    """Return the template for `source`, made from an earlier template that differs only in the literals of `split`, or
+    None if there is none, or if the literals are invalid.
+    """
     pattern = find_pattern(split)
     if pattern is None:
         return None

@@ -22,8 +22,8 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Convert entries in the format of Anthropic's Messages API to messages, one for each assistant turn. Raises
-    `TraceFormatError` if an entry is not in this format.
+    """Yield the messages in entries in the format of Anthropic's Messages API, with one message for each assistant
+    turn. Raises `TraceFormatError`, with the entry's number, if one is not in this format.
 
     Consecutive assistant entries are merged, because some agents write an entry for each block. Tool results become
     tool messages. If the server itself ran tools within a turn, their results split the turn. Pictures and documents

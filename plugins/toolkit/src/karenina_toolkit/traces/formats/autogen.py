@@ -184,8 +184,8 @@ class _Reader:
 
 
 def _read_text(content: Any) -> str:
-    """Return the text of a message, which may be a string, None, or a list of strings and images. Raises
-    `TraceFormatError` for anything else.
+    """Return the text of a message, which may be a string, None, or a list of strings and images; images are described.
+    Raises `TraceFormatError` for anything else.
     """
     if content is None or isinstance(content, str):
         return content or ""

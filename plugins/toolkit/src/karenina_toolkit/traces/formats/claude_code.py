@@ -53,7 +53,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the text of each `result` line. If it is an error, it becomes a system message."""
+    """Yield the text of each `result` line as an assistant message or, if it is an error, as a system message."""
     for entry in entries:
         if entry.get("type") == "result" and isinstance(entry.get("result"), str):
             text = entry["result"]

@@ -103,8 +103,9 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add the parts of a model's content to the turn, and yield the messages that are complete: a result of code ends
-    the turn. Text only continues on the same line after text from the same content.
+    """Add the parts of a model's content, each a kind, a value and whether it is a thought, to the turn, and yield the
+    messages that are complete: a result of code ends the turn. Text only continues on the same line after text from the
+    same content.
     """
     if not parts:
         turn.begin()

@@ -226,7 +226,9 @@ def read_content(content: Any) -> str:
 
 
 def read_result(content: Any) -> str:
-    """Return a tool's result as text. Parts are joined with line breaks, and anything else is converted to JSON."""
+    """Return a tool's result as text. Parts are joined with line breaks, None becomes an empty string, and anything
+    else is converted to JSON.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):
