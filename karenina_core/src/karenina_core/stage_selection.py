@@ -385,8 +385,8 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
 
 
 def describe_missing_value(name: str, offered: Collection[str]) -> str:
-    """Explain why a known value is not offered: name the plugin to install, or suggest a similar name. `offered`
-    contains the names of the known values that are offered.
+    """Return a clause such as "which no plugin offers", with the plugin to install or a similar name, for the error
+    about a known value that is not offered. `offered` contains the names of those that are.
     """
     known = read_catalog()["known_values"]
     for pattern, (owner, _) in known.items():

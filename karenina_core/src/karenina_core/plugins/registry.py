@@ -155,8 +155,8 @@ class Plugins:
                 yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
-        """Return the objects that plugins offer through `hook`, which takes no arguments. The result is cached until
-        another plugin is registered. Do not modify the list.
+        """Return an `Offer` for each object that plugins offer through `hook`, which takes no arguments. The result is
+        cached until another plugin is registered. Do not modify the list.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)

@@ -370,8 +370,8 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        """Let the judge score the trait based on the report. Raises `StructuredError` or `PortError` if the judge
-        fails.
+        """Return the judge's verdict on the trait, based on the report. With `dynamic`, it states whether the trait
+        applies, too. Raises `StructuredError` or `PortError` if the judge fails.
         """
         verdict = await ask(
             context,

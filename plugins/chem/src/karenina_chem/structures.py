@@ -165,10 +165,10 @@ def through_inchi(mol: Mol) -> Mol:
 
 
 def parent(mol: Mol) -> Mol:
-    """Return the largest organic part of a salt, neutralized, or the structure itself if it has no organic part.
+    """Return the largest organic part of a salt, neutralized, or the structure itself if that part contains no carbon
+    or a charged carbon atom.
 
-    A part with a charged carbon atom also leaves the structure as it is: it is no salt of an acid, so the metal beside
-    it counts.
+    A charged carbon atom means that it is no salt of an acid, so the metal beside it counts.
     """
     largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
     if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()) or largest.HasSubstructMatch(_carbon_ion()):

@@ -129,8 +129,8 @@ def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Seq
 
 
 def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]] | None:
-    """Return an expression's values with constants of 0 and the factors of each constant, or None if it is not linear.
-    The values are those at some trial points.
+    """Return an expression's values with constants of 0 and, for each constant, by how much a constant of 1 changes
+    them, or None if it is not linear. The values are those at some trial points.
     """
     trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]
 

@@ -67,7 +67,9 @@ def transport(server: Server, place: Place, output: Output, bounds: ReplyBounds)
 async def _isolated(
     isolated: AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]], output: Output, bounds: ReplyBounds
 ) -> AsyncIterator[Any]:
-    """Connect to a server that runs in a sandbox for the duration of the `with` block."""
+    """Connect to a server that runs in a sandbox for the duration of the `with` block, and yield its streams.
+    `isolated` yields its command and environment.
+    """
     async with isolated as (command, environment), connect_stdio(command, environment, None, output, bounds) as streams:
         yield streams
 

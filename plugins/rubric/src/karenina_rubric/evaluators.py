@@ -91,8 +91,8 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Return the scores of all traits, in their order, from concurrent calls of `score`. A trait for which it raises
-    gets the error as its score.
+    """Return the scores of all traits, in their order, from concurrent calls of `score`. If it raises for a trait, the
+    score has the error, and belongs to `result_field`.
     """
 
     async def one(trait: TraitT) -> TraitScore:

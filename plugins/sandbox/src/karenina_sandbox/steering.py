@@ -232,7 +232,8 @@ def shadowing(
 
 
 def _top_level(source: Path, patch: Patch, run: Sequence[str]) -> set[str]:
-    """Return the names of top-level folders of the workspace, and of modules where its programs import from.
+    """Return the names of the top-level folders of the workspace `source` and of `patch`, and of the modules in the
+    places where the command `run` imports from.
 
     These places are the workspace itself, `src`, folders named in settings, and those of scripts in `run`.
     """

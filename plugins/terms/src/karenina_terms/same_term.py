@@ -71,8 +71,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
             return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the texts name the same term, `Unreadable` if the value names no term, or `Undecided` if it
-        names several or the table cannot be read.
+        """Return whether the texts name the same term, `Unreadable` if the value names no term of the table, or
+        `Undecided` if it names several with the ground truth among them, is only related to a term, or the table cannot
+        be read.
         """
         written, text = self._written(expected), text_of(extracted)
         if text is None or not text.strip():

@@ -112,8 +112,8 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Convert evaluators to the keys of a question, and return them with the evaluators that are left out. If
-    `EqualsExpected` compares an object, each of its values becomes a field if possible.
+    """Return the keys of a question made from the names and arguments of evaluators, and the evaluators that are left
+    out. If `EqualsExpected` compares an object, each of its values becomes a field if possible.
     """
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:

@@ -151,8 +151,9 @@ class _Comparison:
         old: os.stat_result | None,
         before: int | None,
     ) -> None:
-        """Add a file to `entries` if its contents or mode differ from those of the one before the change (`old`). A
-        file that is too large to be read is left out, and counts as deleted.
+        """Add the file `name` in the open folder `after` to `entries` if its contents or mode differ from those before
+        the change (`old`, in the open folder `before`). A file that is too large to be read is left out, and counts as
+        deleted.
         """
         if status.st_size > MOST_READ:
             self.left_out.append(f"{path}: is larger than {MOST_READ} bytes")

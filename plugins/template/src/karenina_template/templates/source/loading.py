@@ -160,8 +160,9 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 
 
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
-    """Return the source without its imports of known names from `karenina*`, and put these names in `space` instead.
-    Templates written for other versions of this project may import them from modules that do not exist here.
+    """Return a copy of the source without its imports of known names from `karenina*`, and put these in `space`, with
+    their values from `names`. Templates written for other versions of this project may import them from modules that do
+    not exist here.
     """
     remaining: list[ast.stmt] = []
     ours = karenina_names()

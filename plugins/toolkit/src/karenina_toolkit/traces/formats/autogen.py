@@ -215,7 +215,8 @@ def _read_call(call: Entry) -> ToolCall:
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the roles in an AutoGen 0.2 history are swapped, or if it does not end in an answer.
+    """Raise `TraceFormatError` if the roles in an AutoGen 0.2 history are swapped, or if its last entry does nothing
+    but end the chat.
 
     Each agent records its own messages as the assistant's, so the roles are swapped in the history of a user proxy. The
     last message of a chat often does nothing but end it.
