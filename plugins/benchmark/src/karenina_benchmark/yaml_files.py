@@ -166,8 +166,8 @@ class _Reader:
         return mapping
 
     def _pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping, with values merged by `<<` first. The mapping's own values override
-        merged ones.
+        """Return the key and value nodes of a mapping by name, with values merged by `<<` first. The mapping's own
+        values override merged ones.
         """
         known = self._merged.get(node)
         if known is not None:

@@ -108,7 +108,8 @@ class Count:
 
 
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
-    """Count the votes on the value of each field. Failed judges do not vote, but count in the denominator.
+    """Return the counts of the votes on each field, with the values on which at least `quorum` judges agree, or with
+    the reason if a field has none. Failed judges do not vote, but count in the denominator.
 
     Judges first vote on whether a check failed the answer. Fields are only counted if there is a quorum against this.
     If any field has no quorum, there are no values.

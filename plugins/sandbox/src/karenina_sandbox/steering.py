@@ -214,7 +214,8 @@ def shadowing(
     added: Patch,
     run: Sequence[str],
 ) -> set[str]:
-    """Return the paths of new modules that Python would import instead of others of the same name while tests run.
+    """Return the paths of those `modules`, new ones, that Python would import instead of others of the same name while
+    tests run.
 
     These others are `installed` modules and, for a new module next to tests, also those of the workspace.
     """

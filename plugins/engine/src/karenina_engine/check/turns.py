@@ -57,8 +57,8 @@ def said_texts(question: Question) -> dict[str, str]:
 
 
 def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the options of each field or trait that reads a turn, with its place and the field's name. For a trait, the
-    name is empty.
+    """Yield the place, the field's name (empty for a trait) and the options of each field or trait that reads a
+    turn.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.traits if rubric is not None else ():

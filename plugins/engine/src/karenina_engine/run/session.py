@@ -121,8 +121,8 @@ class RunSession:
         )
 
     def without_calls(self, store: ReplyStore, results: ResultStore, *, files: FileStore | None = None) -> RunSession:
-        """Return a copy of this run that only computes results, without calls, observers or a budget. `files` replaces
-        the store for the files of items.
+        """Return a copy of this run that only computes results from the replies in `store`, without calls, observers or
+        a budget. `results` and `files` replace the stores for results and for the files of items.
         """
         files = files if files is not None else self.parts.files
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS, files=files)

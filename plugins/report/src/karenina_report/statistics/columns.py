@@ -95,11 +95,10 @@ def require_values(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names a result's judge by its model, with its id if judges share a model, or by
-    `NO_JUDGE`.
+    """Return a function that names a result's judge by its model, with its id if judges share a model, or by `NO_JUDGE`
+    if no judge was called.
 
-    Results without a judge are stored with their answering model as the judge. The function returns `NO_JUDGE` for
-    them.
+    Results without a judge are stored with their answering model as the judge.
     """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     called: set[str] = set()

@@ -218,7 +218,7 @@ def _remove_scratch(scratch: CreatedFolder) -> None:
 @asynccontextmanager
 async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Opened]:
     """Yield the sandbox that `make` returns for a new temporary folder, and remove the folder at the end. `make` is
-    called in a thread. Raises `SandboxError` if it does, or if the folder cannot be removed.
+    called in a thread, and its errors propagate. Raises `SandboxError` if the folder cannot be removed.
     """
     scratch = await asyncio.to_thread(_create_scratch)
     sandbox: _Opened | None = None

@@ -395,8 +395,8 @@ def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a judge sees for a field, each with what it is: descriptions, names of fields and classes,
-    and constraints that are shown. Definitions in `seen` are skipped, and all others are added to it.
+    """Yield pairs of a kind and a text for what a judge sees of a field: descriptions, names of fields and classes, and
+    constraints that are shown. Definitions in `seen` are skipped, and all others are added to it.
 
     Constraints are those that the author chose to show. Anything that a class's code adds to the schema is included.
     """

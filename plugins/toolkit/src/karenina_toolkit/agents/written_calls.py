@@ -252,7 +252,9 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Return the value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` for anything else."""
+    """Return the value of a Python literal that JSON can represent, or of `true`, `false` or `null`. Raises
+    `ValueError` for anything else.
+    """
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):

@@ -122,11 +122,11 @@ def _make_namespace() -> dict[str, object]:
 
 
 def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
-    """Execute the trusted source `tree` in this process, and return its answer class and shape. Raises `TemplateError`,
-    with the line, if the source raises an exception or has no class `Answer`.
+    """Execute the trusted source `tree` in this process, in a module that contains `names`, and return its answer class
+    and shape. Raises `TemplateError`, with the line, if the source raises an exception or has no class `Answer`.
 
-    It is executed only once, unless its shape has been dropped from the cache. It runs in its own module, which already
-    contains `names`, so it needs no imports.
+    A source with the same `digest` and `names` is executed only once, unless its shape has been dropped from the cache.
+    As the names are there, it needs no imports.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]
