@@ -371,9 +371,8 @@ def _replicates_of(recorded: Recording) -> Iterable[int]:
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
-    """Return a recording's value for one replicate. A value without `replicates` is for all replicates.
-
-    Raises `RecordingMissing` if there are too few replicates.
+    """Return a recording's value for one replicate. A value without `replicates` is for all replicates. Raises
+    `RecordingMissing`, which calls the question `sought`, if there are too few replicates.
     """
     value = recorded.value
     if isinstance(value, Mapping) and "replicates" in value:

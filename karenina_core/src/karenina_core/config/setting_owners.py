@@ -176,7 +176,7 @@ class Setting:
 
     @property
     def follows(self) -> str | None:
-        """The benchmark field that overrides the setting, such as `workspace_root`, or None. Declare it with
+        """Return the benchmark field that overrides the setting, such as `workspace_root`, or None. Declare it with
         `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
         field: str | None = declared(self.info, "follows")

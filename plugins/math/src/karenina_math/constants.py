@@ -97,8 +97,8 @@ def _depend_on_each_other(one: Tree, constant: str, other: Tree, other_constant:
 
 
 def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | None:
-    """Return the gradient of the symbol `name`, as the equation *tree = 0* defines it, or None if it has no solution.
-    `numbers` are the other symbols with their values.
+    """Return the slopes of the symbol `name`, as the equation *tree = 0* defines it, along each of the other symbols,
+    or None if it has no solution. `numbers` are the other symbols with their values.
     """
     found = []
     for other in numbers:

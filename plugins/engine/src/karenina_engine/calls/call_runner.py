@@ -203,8 +203,8 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Add a model's reply to `tally`, unless the call was composite. Also counts the reply if it ended for an
-        unknown reason.
+        """Add a model's reply to `tally`, unless the call was composite. Also notes if the server counted no output
+        tokens, or if the reply ended for an unknown reason.
         """
         if call.is_model_call and not call.composite:
             call.notes.uncounted += reply.usage.calls > 0 and not reply.usage.output_tokens

@@ -204,7 +204,9 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Return the p values over all sign patterns, by building the distribution of the sum one unit at a time."""
+    """Return the p values of the sum of `scores`, one for each unit, over all sign patterns, by building the
+    distribution of the sum one unit at a time.
+    """
     import numpy as np
 
     most = sum(map(abs, scores))

@@ -228,7 +228,9 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth that a judge cannot return because of the field's type."""
+    """Yield a flaw for each ground truth in `accepted`, keyed by field, that a judge cannot return because of the
+    field's type.
+    """
     if not bound.judge_fields and not bound.template.has_code:
         return
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}

@@ -315,7 +315,9 @@ class _Converter:
         return _UNKNOWN if self.size > _MOST_CHARACTERS else value
 
     def _label(self, assertion: Mapping[str, Any], other: str) -> str:
-        """Return the text for the name of an assertion, which is its `metric`, or otherwise `other`."""
+        """Return the name of an assertion: its `metric` with the variables filled in, or `other` if it has none or they
+        cannot be filled in.
+        """
         metric = assertion.get("metric")
         try:
             return show(fill_all(metric, self.variables)) or other if isinstance(metric, str) else other

@@ -71,7 +71,9 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
 
 
 def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert a user entry to messages: the tool results, and the text between them."""
+    """Convert the blocks of an entry with another role than the assistant's to messages: the tool results, and the text
+    between them. `names` maps call ids to tool names.
+    """
 
     def read(kind: str, value: Any) -> str | Message:
         if kind == "toolResult":
