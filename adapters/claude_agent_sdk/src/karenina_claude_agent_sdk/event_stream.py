@@ -149,7 +149,7 @@ def _collect_delta(
 
 
 def _event_data(text: str) -> Iterator[str]:
-    """Yield the data of each event, skipping events without data."""
+    """Yield the data of each event in a stream's text, skipping events without data."""
     for event in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
         if lines:

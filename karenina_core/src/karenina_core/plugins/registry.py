@@ -143,8 +143,8 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin, and yield the results. A plugin that raises an exception is listed as failed (see
-        `reject`) and skipped.
+        """Call `hook` on each plugin, and yield each result as an `Offer`. A plugin that raises an exception is listed
+        as failed (see `reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:

@@ -144,8 +144,8 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """Copy the answer's workspace for one judge, and remove the copy at the end of the `with` block. Files that cannot
-    be copied are skipped with a warning, and a workspace that the agent has removed is judged as empty.
+    """Copy the answer's workspace for one judge, yield the copy, and remove it at the end of the `with` block. Files
+    that cannot be copied are skipped with a warning, and a workspace that the agent has removed is judged as empty.
 
     The links in a virtual environment that lead out of the workspace root, for example, cannot be copied. They are no
     error, because an agent could otherwise escape judgement by creating them. If the workspace is the question's own

@@ -255,7 +255,7 @@ def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
 
 
 def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as_json: bool) -> None:
-    """Print the selected tasks with their instructions."""
+    """Print the tasks that `names` selects, or all of them if it is None, with their instructions."""
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = [task for task in declared_tasks(plugins) if _is_wanted(task.task, names)]

@@ -157,7 +157,7 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield facts about the questions that were not compared, followed by the pair's notes.
+    """Yield pairs of a heading and a text: for the questions that were not compared, then for the pair's notes.
 
     They are printed first because the rates cannot be understood without them.
     """

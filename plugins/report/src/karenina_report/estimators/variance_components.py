@@ -137,7 +137,9 @@ def _at_least_0(components: dict[str, float]) -> dict[str, float]:
 
 
 def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:
-    """Return the mean square for answers within questions, or None if there is only one replicate."""
+    """Return the mean square for answers within questions, from the values in `cells[question][judge]` and the means of
+    the questions, or None if there is only one replicate.
+    """
     judges, replicates = len(cells[0]), len(cells[0][0])
     if replicates == 1:
         return None

@@ -174,7 +174,9 @@ def _is_stripped(value: Any) -> bool:
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function that looks up an assertion's value as filled in by promptfoo, or None."""
+    """Return a function that returns an assertion's value as filled in by promptfoo, or None if the result does not
+    contain it.
+    """
     graded = _get(result, "gradingResult", "componentResults")
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 
