@@ -91,7 +91,7 @@ class VerificationContext:
 
     @property
     def parsing_model(self) -> ModelConfig:
-        """The judge. Raises `MissingArtifact` in answer-scope stages and in runs without judges."""
+        """Return the judge. Raises `MissingArtifact` in answer-scope stages and in runs without judges."""
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
             raise MissingArtifact(

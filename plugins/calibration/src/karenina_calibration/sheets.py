@@ -247,7 +247,7 @@ def _unprotected(text: str) -> str:
 
 
 def _as_json(text: str) -> str:
-    """Convert a value that a person entered to JSON. Text that is not JSON becomes a JSON string."""
+    """Return a value that a person entered as JSON text. Text that is not JSON becomes a JSON string."""
     with suppress(ValueError):
         from_json(text)
         return text

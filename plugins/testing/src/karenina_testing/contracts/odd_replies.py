@@ -35,7 +35,7 @@ class OddReply:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens as the usage of one call, or None."""
+        """Return the tokens as the usage of one call, or None if there are none."""
         if self.tokens is None:
             return None
         input, output, cached, reasoning, written = self.tokens

@@ -228,7 +228,9 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Record hidden columns, values, and formulas that have no value so far."""
+        """Record what the start of an element in a sheet's XML shows: hidden columns, values, and formulas that have no
+        value so far.
+        """
         if name == "c":
             self._formula = None
             # A formula with a text result has this type, and the text may be empty.

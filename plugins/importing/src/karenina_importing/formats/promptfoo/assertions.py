@@ -363,7 +363,7 @@ class _Converter:
         self.done.left_out.append(f"{kind} (a trait to be written)")
 
     def _add_to_rubric(self, trait: dict[str, Any]) -> None:
-        """Add a trait under a unique name, unless the rubric already has a trait with the same content."""
+        """Add a trait, renamed if its name is taken, unless the rubric already has a trait with the same content."""
         if any({**other, "name": ""} == {**trait, "name": ""} for other in self.done.traits):
             return
         trait["name"] = _unique(trait["name"], {other["name"]: other for other in self.done.traits})
