@@ -98,8 +98,8 @@ class PromptCache:
         return True
 
     def _check(self, file: Path) -> None:
-        """Check a file's digest unless the file was checked before, and mark it as recently used. Raises `ValueError`
-        if it is damaged.
+        """Check a file's digest and mark the file as recently used, unless it was checked before and is unchanged.
+        Raises `ValueError` if it is damaged.
 
         Raises `OSError` if the file cannot be read.
         """

@@ -95,7 +95,8 @@ class VarianceComponents:
 
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
-    """Estimate the variance components by question, judge and replicate, or return None if nothing can be separated.
+    """Estimate the variance components by question, judge and replicate from the values in
+    `cells[question][judge][replicate]`, or return None if nothing can be separated.
 
     That is so for fewer than two questions, or for one judge and one replicate. The estimates are from mean squares.
     `cells` must be complete: every question needs a value for each judge and replicate. All judges judge the same
