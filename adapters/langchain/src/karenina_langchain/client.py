@@ -213,7 +213,7 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
-        """Read a reply from the original chat completion, because `message`, LangChain's version of it, lacks some
+        """Return the reply in the original chat completion, because `message`, LangChain's version of it, lacks some
         parts.
 
         `message` is None if LangChain failed. `messages` are masked in errors. Raises `PortError` if the completion

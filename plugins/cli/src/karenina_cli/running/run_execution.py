@@ -158,8 +158,8 @@ def exit_if_stopped(
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exits if the journal cannot be written or closed. Any other
-    `JournalError`, as when it cannot be opened, is raised.
+    """Enter `opened`, a run with its journal, and yield the run. Exits if the journal cannot be written or closed. Any
+    other `JournalError`, as when it cannot be opened, is raised.
     """
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 

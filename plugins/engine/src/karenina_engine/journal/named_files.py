@@ -174,8 +174,8 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command, split in two ways: as a program's arguments, and as a shell does with its
-    operators. Text with an unclosed quote is split at spaces, quotes and operators.
+    """Return the words of a command, split as a program's arguments, followed by its words split as a shell does with
+    its operators. Text with an unclosed quote is only split at spaces, quotes and operators.
     """
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""

@@ -116,7 +116,9 @@ class _Comparison:
         *,
         layered: bool,
     ) -> None:
-        """Add an entry of the changed folder to `entries` if it differs, or to `left_out` if it cannot be kept."""
+        """Add an entry of the open folder `after` to `entries` if it differs from the one before the change (`old`, in
+        the open folder `before`), or to `left_out` if it cannot be kept.
+        """
         path, kind, mode = prefix + name, kind_of(status), status.st_mode & PERMISSIONS
         was = None if old is None else kind_of(old)
         if kind == "directory":

@@ -370,8 +370,8 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 
 
 def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield each ground truth in `text` with its field, unless one of the texts in `besides` contains it as well.
-    Ground truths that are too short or too common to be recognized are skipped.
+    """Yield the field and the text of each ground truth in `text`, unless one of the texts in `besides` contains it as
+    well. Ground truths that are too short or too common to be recognized are skipped.
 
     So are fields that no judge fills, and fields with a list of choices.
     """
