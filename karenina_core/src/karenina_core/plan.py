@@ -313,9 +313,7 @@ def _chain_revisers(
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
     """Return a selected stage with what the pipeline needs to know: what it waits for, and which artifacts it reads and
-    writes.
-
-    `producers` maps artifact names to stage names.
+    writes. `producers` maps artifact names to stage names.
     """
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}

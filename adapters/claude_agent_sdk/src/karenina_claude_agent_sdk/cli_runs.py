@@ -55,9 +55,7 @@ class ModelProxy:
 
     async def start(self, *, on_socket: bool) -> Path | None:
         """Start the proxy if it is not running. With `on_socket`, return the unix socket on which it then listens too,
-        otherwise None.
-
-        Raises `OSError` if it cannot listen.
+        otherwise None. Raises `OSError` if it cannot listen.
         """
         async with self._starting:
             if self._runner is None:

@@ -153,9 +153,8 @@ class Client:
             await sdk.close()
 
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
-        """Send `wire` and the other fields in `body`, and return the body of the response.
-
-        Raises `PortError` if the request fails. `messages` are masked in it.
+        """Send `wire` and the other fields in `body`, and return the body of the response. Raises `PortError`, in which
+        `messages` are masked, if the request fails.
         """
         sdk = self._open_sdk()
         try:

@@ -63,7 +63,6 @@ class Demo:
 
     def agreement(self, judge: str) -> str:
         """Return a sentence about how often the judge agreed with people, or an empty string if this was not measured.
-
         Raises `UnknownModel` for a name that is not in the catalogue.
         """
         return model_named(judge).agreement or ""

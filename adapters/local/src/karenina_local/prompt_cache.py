@@ -155,10 +155,8 @@ class PromptCache:
         return sha256(f"{self._identity}\n{prompt}".encode("utf-8", "surrogatepass")).hexdigest() + SUFFIX
 
     def _delete_oldest(self, newest: Path) -> None:
-        """Delete the least recently used files until the folder is below its size limit, but keep `newest`.
-
-        Also deletes temporary files left behind by processes that were killed. Raises `OSError` if a file cannot be
-        deleted.
+        """Delete temporary files of processes that were killed, and the least recently used files until the folder is
+        below its size limit, but keep `newest`. Raises `OSError` if a file cannot be deleted.
         """
         files = []
         for file in newest.parent.iterdir():

@@ -74,9 +74,8 @@ def _start_server(settings: dict[str, Any]) -> Any:
 
 
 def _wait_until_loaded(address: str) -> None:
-    """Wait until the server's health check succeeds. There is no time limit, because the parent has one.
-
-    Raises `HTTPError` for any error status except 503.
+    """Wait until the server's health check succeeds. There is no time limit, because the parent has one. Raises
+    `HTTPError` for any error status except 503.
     """
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:

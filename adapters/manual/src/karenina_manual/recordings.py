@@ -150,10 +150,8 @@ def recordings_of(model: ModelConfig) -> Recordings:
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
     """Return an index of the recordings in the file `path`, whose columns and rows are selected by `extra`. It is
-    cached until the file changes.
-
-    With `folder`, links to files outside it are not followed. Raises `AdapterConfigError` if the file cannot be read or
-    a recording is invalid.
+    cached until the file changes. With `folder`, links to files outside it are not followed. Raises
+    `AdapterConfigError` if the file cannot be read or a recording is invalid.
     """
     try:
         about = path.stat()
@@ -188,7 +186,6 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
 
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
     """Add the recordings in a JSON file to `index`. The file contains an object by id or question, or a list of rows.
-
     Raises `AdapterConfigError` for anything else.
     """
     data = read_json(path, surrogates=True)

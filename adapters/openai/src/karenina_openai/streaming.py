@@ -74,10 +74,10 @@ async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> dict[str, Any]:
     """Return the chat completion that a stream of server-sent events adds up to, or `{"error": ...}` if one reports it.
+    Raises `IncompleteStream` if the stream ends too early, and `ValueError` if an event is not a JSON object.
 
-    `loads` parses an event's data, and `timer` is restarted after each event. Raises `IncompleteStream` if the stream
-    ends too early, and `ValueError` if an event is not a JSON object. Raises `ReplyTooLarge`, which names `where`, if
-    there are too many tool calls.
+    `loads` parses an event's data, and `timer` is restarted after each event. Raises `ReplyTooLarge`, which names
+    `where`, if there are too many tool calls.
     """
     reply = _Reply(where)
     done = False

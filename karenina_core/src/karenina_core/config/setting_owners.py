@@ -194,10 +194,10 @@ class Setting:
 
 
 def all_settings() -> dict[str, Setting]:
-    """Return all settings of the core and the active plugins, keyed by name.
+    """Return all settings of the core and the active plugins, keyed by name. Raises `ConfigError` if two settings
+    models own the same name, or if a third-party model uses a name that belongs to this project.
 
-    Third-party settings start with the name of their package, as in `my_package.words`. Raises `ConfigError` if two
-    settings models own the same name, or if a third-party model uses a name that belongs to this project.
+    Third-party settings start with the name of their package, as in `my_package.words`.
     """
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []

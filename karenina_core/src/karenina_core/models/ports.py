@@ -427,10 +427,10 @@ class ParserPort(Port, Protocol):
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Send the messages and return the reply, which should be a JSON object that matches `schema`.
+        """Send the messages and return the reply, which should be a JSON object that matches `schema`. Raises
+        `PortError` if the call fails, but no error if the reply does not match.
 
-        Use the best mode that the server supports: a native schema, a tool call, or the schema in the prompt. Raises
-        `PortError` if the call fails. Do not raise an error if the reply does not match the schema.
+        Use the best mode that the server supports: a native schema, a tool call, or the schema in the prompt.
         """
 
 

@@ -102,10 +102,10 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Register a plugin that has no entry point, under the given `distribution` and `version`.
+        """Register a plugin that has no entry point, under the given `distribution` and `version`. Raises `PluginError`
+        if it does not match the hook specifications or offers an invalid stage.
 
-        The `offered` functions of the plugin's hook owners are called. Raises `PluginError` if the plugin does not
-        match the hook specifications or offers an invalid stage.
+        The `offered` functions of the plugin's hook owners are called.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -126,10 +126,8 @@ class Plugins:
         return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
-        """Return the implementations of a hook without calling them. `hook` is the hook's specification.
-
-        The implementations only accept keyword arguments. Raises `PluginError` if no installed distribution specifies
-        the hook.
+        """Return an `Offer` of each implementation of a hook, without calling it; it only accepts keyword arguments.
+        `hook` is the hook's specification. Raises `PluginError` if no installed distribution specifies it.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():

@@ -210,10 +210,10 @@ class VerificationContext:
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
         """Replace an artifact that another stage produced, log a warning, and record the stage, both values and the
-        reason in the result.
+        reason in the result. Raises `NothingToRevise` if the artifact has no value yet.
 
-        Raises `NothingToRevise` if the artifact has no value yet, `UndeclaredArtifact` if the stage does not declare
-        that it revises the artifact, and `ArtifactTypeError` if the value has the wrong type.
+        Raises `UndeclaredArtifact` if the stage does not declare that it revises the artifact, and `ArtifactTypeError`
+        if the value has the wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")

@@ -142,9 +142,8 @@ def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
 
 def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
     """Return whether two structures with charges differ only in where the bonds and charges of a conjugated system are
-    drawn. Without charges, the result is False.
-
-    Raises `OutOfReach` if one can be drawn in too many ways to try all of them.
+    drawn. Without charges, the result is False. Raises `OutOfReach` if one can be drawn in too many ways to try all of
+    them.
     """
     if CalcMolFormula(truth) != CalcMolFormula(value):
         return False

@@ -182,10 +182,9 @@ def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
     """Return the most frequent vote (None without votes), its share of all judges, and why there is no quorum, or None
-    if there is one.
+    if there is one. The reason names the subject `what`, and the judges' votes in the form that `shown` maps them to.
 
-    The first of several equally frequent votes wins. Without any votes, the share is 0. `what` names the subject of the
-    vote. `shown` maps judges to their votes in the form used in the reason.
+    The first of several equally frequent votes wins. Without any votes, the share is 0.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"

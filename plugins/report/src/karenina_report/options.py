@@ -144,11 +144,9 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Load the benchmark given with `--benchmark`, or return None without this option. Raises `BenchmarkFileError` if
-    the benchmark cannot be read, and `ConfigError` for table options without a benchmark.
-
-    `reading` contains the table options from `parse_columns`. By default, a table is read with the options of the
-    user's run that wrote `files`.
+    """Load the benchmark given with `--benchmark`, or return None without this option. A table is read with the options
+    in `reading` or, by default, with those of the user's run that wrote `files`. Raises `BenchmarkFileError` if the
+    benchmark cannot be read, and `ConfigError` for table options without a benchmark.
     """
     if benchmark is None:
         if reading:

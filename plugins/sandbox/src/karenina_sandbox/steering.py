@@ -214,10 +214,8 @@ def shadowing(
     added: Patch,
     run: Sequence[str],
 ) -> set[str]:
-    """Return the paths of those `modules`, new ones, that Python would import instead of others of the same name while
-    tests run.
-
-    These others are `installed` modules and, for a new module next to tests, also those of the workspace.
+    """Return the paths of those `modules`, new ones, that Python would import while tests run instead of others of the
+    same name: `installed` ones or, for a module next to tests, also those of the workspace.
     """
     found: set[str] = set()
     searched: dict[str, bool] = {}

@@ -135,9 +135,8 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings about missing requirements, and about distributions that are installed twice.
-
-    `found` replaces the installed distributions, in the order of `sys.path`.
+    """Yield findings about missing requirements, and about distributions that are installed twice. `found` replaces the
+    installed distributions, in the order of `sys.path`.
     """
     from karenina_core.plugins.discovery import canonical
     from karenina_toolkit.package_check.metadata import unmet_requirements

@@ -139,10 +139,10 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
-    """Return the prompts of the question with this `id`, or of the first question, without calling a model. Raises
-    `ConfigError` if there is no such question.
+    """Return the prompts of the question with this `id`, or of the first question, without calling a model. Without
+    `answer`, a placeholder is used as the model's answer. Raises `ConfigError` if there is no such question.
 
-    Without `answer`, a placeholder is used as the model's answer, and conversations have all their turns.
+    With the placeholder, conversations have all their turns.
     """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions

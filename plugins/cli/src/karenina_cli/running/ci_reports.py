@@ -175,10 +175,10 @@ class CIReports:
     markdown: bool = False
 
     def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money.
+        """Raise `ConfigError` if the reports cannot be written, or if with `as_json` both JSON and the Markdown summary
+        would go to standard output. Call this before the run, which may cost money.
 
-        With `as_json`, the Markdown summary must go to the file named by `STEP_SUMMARY`, because standard output is
-        used for JSON.
+        If it is set, the summary goes to the file named by `STEP_SUMMARY`.
         """
         if self.junit is not None:
             _check_junit(self.junit)

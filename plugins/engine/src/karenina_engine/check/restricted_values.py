@@ -346,10 +346,10 @@ class _Finder:
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Add a plugin value if it is restricted, as it is if no installed plugin owns the field.
+        """Add a plugin value if it is restricted, as it is if no installed plugin owns the field (`kind` is None).
+        `where` is what messages call the value, and `places` contains the question's id, if any.
 
-        `kind` is the model that declares the field, or None. `where` is what messages call the value. `places` contains
-        the question's id, if any.
+        `kind` is the model that declares the field.
         """
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
@@ -385,10 +385,8 @@ class _Finder:
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
         """Add the restricted values among the fields of a model, including its interface unless its adapter is allowed
-        in files or not installed.
-
-        `setting` is the setting that contains the model, if any. `where` is what messages call the model. `places`
-        contains the question's id, if any.
+        in files or not installed. `where` is what messages call the model. `setting` is the setting that contains it,
+        if any, and `places` contains the question's id, if any.
         """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)

@@ -19,11 +19,11 @@ _NAMES = ("turn", "missing_turn")
 
 
 def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None = None) -> Iterator[tuple[str, str]]:
-    """Yield a message for each field or trait that reads a turn the question cannot have, with the field's name (empty
-    for a trait).
+    """Yield pairs of a message and a field's name (empty for a trait) for each field or trait that reads a turn the
+    question cannot have or, with `plan`, that its parsing stage cannot read.
 
-    If `plan` is given, it is also a problem if the parsing stage can only read whole answers. Options in a template are
-    not checked if the template cannot be loaded, for example because `trust` does not cover its code.
+    Options in a template are not checked if the template cannot be loaded, for example because `trust` does not cover
+    its code.
     """
     for place, field, options in _options(question, trust):
         why = _why_not(question, TurnChoice.read(options))

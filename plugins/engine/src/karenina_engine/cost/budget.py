@@ -101,8 +101,8 @@ class Budget:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
-        """Set `spent` to the amount spent by earlier runs with this journal. Calls of unknown cost are estimated, or
-        count as nothing if their model has no price.
+        """Set `spent` to the amount spent by earlier runs with this journal. Calls of unknown cost are estimated, if
+        necessary with the current prices of `models`, or count as nothing if their model has no price.
 
         Such a call counts as the mean cost of its ledger line. If the line has no calls of known cost, but its model is
         among `models` and now has a price, the call's tokens are counted, or else a reply of `max_tokens` tokens.

@@ -82,9 +82,8 @@ class JournalInUse(JournalError):
 @contextmanager
 def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
     """Convert errors from SQLite and the operating system in the `with` block to `JournalError`: `JournalDamaged` if
-    the file is damaged, and `JournalNotWritten` if writing fails.
-
-    `doing` is a past participle for the message "the journal ... cannot be `doing`".
+    the file is damaged, and `JournalNotWritten` if writing fails. `doing` is what cannot be done, such as "read" or
+    "written".
     """
     try:
         yield

@@ -184,11 +184,9 @@ def has_second_look(schema: Mapping[str, Any]) -> bool:
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Ask the judge to take a second look at `response`, and return the value it chooses, or None. If its reply cannot
-    be used, `value` is returned and the error recorded in the result field `parsing`. Raises `PortError` if the judge
-    cannot be reached.
-
-    `value` and `rejected` come from the first look.
+    """Ask the judge to take a second look at `response` after a first one that gave `value` and `rejected`, and return
+    the value it chooses, or None. If its reply cannot be used, `value` is returned and the error recorded in the result
+    field `parsing`. Raises `PortError` if the judge cannot be reached.
     """
     try:
         return await check_value(

@@ -266,10 +266,9 @@ class BoundTemplate:
         return self.bind(self.extracted(answer), answer._get_binding().response, known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field rejects any of them. Raises pydantic's
-        `ValidationError` for missing fields and for values that are still invalid.
-
-        `filled` contains the known values by field, which the answer only gets if its class accepts them.
+        """Return the answer with the judge's values, repaired if a field rejects any of them, and with those of the
+        known values in `filled` that its class accepts. Raises pydantic's `ValidationError` for missing fields and for
+        values that are still invalid.
         """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
@@ -418,10 +417,9 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the validation errors with types that decide whether the judge sees their messages. Those that could reveal
-    the ground truth, such as the bounds of a date, get the type "constraint".
-
-    The judge sees messages that contain only constraints from the schema `shown`.
+    """Yield the validation errors with types that decide whether the judge sees their messages. Those with constraints
+    that the schema `shown` lacks, such as the bounds of a date, could reveal the ground truth, and get the type
+    "constraint".
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})

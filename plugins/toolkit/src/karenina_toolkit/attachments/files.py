@@ -50,11 +50,11 @@ class MissingAttachment(AttachmentProblem):
 
 
 def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
-    """Read a file, and return its attachment with the media type, digest and size, and the absolute path. Raises
-    `AttachmentProblem` if the file cannot be attached, for example because it is missing, too large or of another type.
+    """Read a file, and return its attachment with the media type, digest and size, and the absolute path. A relative
+    path is relative to `folder` or the current folder. Raises `AttachmentProblem` if the file cannot be attached, for
+    example because it is missing, too large or of another type.
 
-    A relative path is relative to `folder` or, by default, to the current folder. A file that is in `folder` must stay
-    there when links are resolved.
+    A file that is in `folder` must stay there when links are resolved.
     """
     base = folder if folder is not None else Path()
     path = Path(os.path.abspath(base / attachment.source))  # noqa: PTH100 - `absolute` keeps `..`
