@@ -201,8 +201,8 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object that one or more entry points name, and check what it offers. The entry points are listed
-        as loaded or failed. Returns the reason for a failure, or None.
+        """Register the object that one or more entry points name, and check what it offers. The entry points, `infos`,
+        are listed as loaded or failed. Returns the reason for a failure, or None.
         """
         fresh = id(plugin) not in self._plugins
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()

@@ -69,8 +69,8 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether two texts are the same structure under these rules. Raises `NotReadable` if a text is not a
-    structure, and `OutOfReach` if there is no clear answer.
+    """Return whether two texts are the same structure under the rules for `stereo`, `tautomers` and `salts`. Raises
+    `NotReadable` if a text is not a structure, and `OutOfReach` if there is no clear answer.
     """
     if stereo != "ignored" and any(_OTHER_STEREO.search(text) is not None for text in (truth, value)):
         if _same(truth, value, "ignored", tautomers, salts):
@@ -252,7 +252,8 @@ def _moved_between_carbons(mol: Mol, form: Mol) -> bool:
 
 
 def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether a structure has this InChIKey under these rules. Raises `OutOfReach` if the key cannot tell.
+    """Return whether a structure has this InChIKey under the rules for `stereo`, `tautomers` and `salts`. Raises
+    `OutOfReach` if the key cannot tell.
 
     A key states only hashes, so a different one may still be that of a salt or tautomer.
     """

@@ -108,9 +108,9 @@ class Converse(Stage):
         """Raise `ConfigError` for problems with the models, the few-shot examples and the recordings, and return the
         model that plays the users, if any.
 
-        These are models under test whose sessions cannot be continued, a simulated user without a model for it, and
-        recordings that differ from `turns` or in which the user sends an empty message. Problems of recordings are only
-        logged if `partial_recordings` is set.
+        Problems are models under test whose sessions cannot be continued, a simulated user without a model for it, and
+        recordings that differ from `turns` or in which the user sends an empty message. If `partial_recordings` is set,
+        those of recordings are only logged.
         """
         check_examples(config, questions)
         problems = [

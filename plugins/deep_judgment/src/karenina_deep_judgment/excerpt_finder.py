@@ -235,7 +235,9 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(excerpt, match) else None
 
     def _best_match_near(self, excerpt: str, start: int, end: int) -> Match:
-        """Return the match at a span, adjusted to whole words if that increases the similarity."""
+        """Return the match of the excerpt at the span from `start` to `end`, adjusted to whole words if that increases
+        the similarity.
+        """
         folded = _ignore_case(excerpt)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:

@@ -211,7 +211,7 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return a pair for each query: its results and None, or an empty string and the error if the search failed, which
+    """Return by query a pair of its results and None, or of an empty string and the error if the search failed, which
     is also logged as a warning. Equal queries are only sent once.
     """
 

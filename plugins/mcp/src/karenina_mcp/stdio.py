@@ -113,7 +113,9 @@ class _Allowance:
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count output. Return an error message if there has been too much of it, otherwise None."""
+        """Count `size` bytes of output with this number of lines. Return an error message if there has been too much of
+        it, otherwise None.
+        """
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:

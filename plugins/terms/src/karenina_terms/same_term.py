@@ -163,7 +163,7 @@ class _Tables:
 
     def get(self, path: Path, columns: Columns, sha256: str | None, *, is_new: bool) -> TermTable:
         """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed.
-        Raises `FileError` if it cannot be read.
+        Raises `FileError` if it cannot be read, or does not have the digest `sha256`.
         """
         with self._lock:
             at = path, columns, sha256

@@ -178,8 +178,9 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _kept(path: Path, columns: Columns, digest: str) -> sqlite3.Connection:
-    """Return the database of a large file, which is written to the state folder unless it is there already. If it
-    cannot be kept there, a warning is logged and the database is in memory. Raises `FileError` if the file is invalid.
+    """Return the database of a large file with this `digest`, read by `columns`, which is written to the state folder
+    unless it is there already. If it cannot be kept there, a warning is logged and the database is in memory. Raises
+    `FileError` if the file is invalid.
     """
     options = [_VERSION, digest, path.suffix.casefold(), columns.names, columns.separator]
     name = hashlib.sha256(json.dumps(options).encode()).hexdigest()

@@ -314,7 +314,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return self._read_bytes(self._index.offsets[position], self._index.offsets[position + 1]).split(b"\n")
 
     def _read_bytes(self, start: int, end: int) -> bytes:
-        """Return a part of the file. This is safe in threads and forked processes."""
+        """Return the bytes of the file from `start` to `end`. This is safe in threads and forked processes."""
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
             return os.pread(self._file.fileno(), end - start, start)
         with self._seek_lock:

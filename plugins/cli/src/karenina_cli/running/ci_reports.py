@@ -178,7 +178,7 @@ class CIReports:
         """Raise `ConfigError` if the reports cannot be written, or if with `as_json` both JSON and the Markdown summary
         would go to standard output. Call this before the run, which may cost money.
 
-        If it is set, the summary goes to the file named by `STEP_SUMMARY`.
+        The summary goes to the file named by `STEP_SUMMARY`, if that is set.
         """
         if self.junit is not None:
             _check_junit(self.junit)

@@ -172,8 +172,8 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with the steps that calls of its kind need. Composite calls are only
-        observed. Calls to services are retried and observed.
+        """Return an awaitable that makes the call with `send` and the steps that calls of its kind need. Composite
+        calls are only observed. Calls to services are retried and observed.
         """
         if call.composite:
             making = send()

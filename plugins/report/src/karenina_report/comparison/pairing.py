@@ -57,8 +57,8 @@ class Pairing:
 
 
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
-    """Return the questions, judges and answers of two runs that can be compared, in pairs, and list what cannot. Raises
-    `ConfigError` if nothing can be compared.
+    """Return the questions, judges and answers of two runs that can be compared, in pairs, with lists of what cannot.
+    Raises `ConfigError` if nothing can be compared.
 
     With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth,
     text and attachments may differ.

@@ -162,7 +162,9 @@ def _old_content(change: FileChange, name: str, folder: Path) -> bytes:
 
 
 def _is_free(place: Path, folder: Path, gone: Collection[str]) -> bool:
-    """Return whether nothing exists at a path, or only files that the diff removes."""
+    """Return whether nothing exists at `place`, or only files that the diff removes: those in `gone`, relative to
+    `folder`.
+    """
     if place.is_dir() and not place.is_symlink():
         files = [Path(above, name) for above, _, names in os.walk(place) for name in names]
         return all(file.relative_to(folder).as_posix() in gone for file in files)
@@ -174,8 +176,8 @@ def _with_lf(line: bytes) -> bytes:
 
 
 def _as_in_file(body: list[tuple[bytes, bytes]], old: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the marked lines of a hunk with added lines ending like the lines of the file (CRLF or LF), and all others
-    as in `old`, the lines that the hunk replaces.
+    """Return the lines of a hunk, pairs of a mark and a line, with added lines ending like those of the file (CRLF or
+    LF), and all others as in `old`, the lines that the hunk replaces.
     """
     end = b"\r\n" if sum(line.endswith(b"\r\n") for line in old) * 2 > len(old) else b"\n"
     rest = iter(old)

@@ -65,8 +65,9 @@ class BwrapSandbox(LayeredSandbox):
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
-        """Run a command, and return its output and how it ended. It is stopped after `seconds`, or the policy's limit
-        if that is lower. Commands of the same sandbox run one after another.
+        """Run a command in the folder `cwd` with `stdin` as its input, and return its output and how it ended. It is
+        stopped after `seconds`, or the policy's limit if that is lower. Commands of the same sandbox run one after
+        another.
         """
         check_command(argv)
         most = self.policy.limits.seconds

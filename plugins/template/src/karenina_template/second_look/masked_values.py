@@ -161,7 +161,7 @@ class MaskedText:
     @property
     def joined(self) -> Sequence[str]:
         """Return the values in the order of the response. Two that only occur together there, separated by a comma, are
-        joined to one, such as *Season 3, Episode 22*.
+        joined into one, such as *Season 3, Episode 22*.
         """
         values = list(self.values)
         for first, second in permutations(self.values, 2):

@@ -204,7 +204,9 @@ class _Copying:
         target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy one entry of an open folder, following links. If it changes during the copy, it is skipped."""
+        """Copy the entry `place` of the open folder `parent` to `copied`, following links. If it changes during the
+        copy, it is skipped.
+        """
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -217,8 +219,9 @@ class _Copying:
             self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the target of a link. A broken link is copied unchanged. Links out of the root, circular links, and
-        links that exceed the limit are skipped.
+        """Copy the target of the link `place` to `copied`. A broken link is copied unchanged. Links out of the root,
+        circular links, and links that exceed the limit are skipped. `inside` contains the folders that contain the
+        link.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:

@@ -186,7 +186,9 @@ def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDecla
 
 
 def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
-    """Return the declaration of an enum. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code."""
+    """Return the declaration of an enum with these bases. Raises `TemplateError` if it is invalid, and
+    `UntrustedTemplate` for code.
+    """
     members: dict[str, object] = {}
     for statement in node.body:
         match statement:

@@ -155,7 +155,9 @@ def _read_labels(text: str) -> Iterator[Message]:
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
-    """Convert a result to a tool message. The label may name the tool and state that it failed."""
+    """Convert a result's label and content to a tool message, and close its call in `calls`. The label may name the
+    tool and state that it failed.
+    """
     about = [part.strip() for part in (label["about"] or "").split(",") if part.strip()]
     names = [part for part in about if part.lower() not in _FAILED]
     failed = len(names) < len(about) or label["label"].lower() == "tool error"
