@@ -252,7 +252,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
-    """Return all drafts, and the number that passed, as a JSON-compatible dict."""
+    """Return all drafts, the number that passed, and the path `target` of their file as a JSON-compatible dict."""
     from karenina_drafting.drafts import foreign_synonyms
 
     return {

@@ -50,7 +50,9 @@ def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:
 
 
 def with_points_between(numbers: Iterable[Any]) -> list[Any]:
-    """Return the distinct numbers, one between each two neighbours, and one beyond each end, or [0] without numbers."""
+    """Return the distinct numbers in ascending order, then a number between each two neighbours, and one beyond each
+    end. Returns [0] if there are no numbers.
+    """
     found: list[Any] = []
     for one in sorted(numbers, key=number):
         if not found or not equal(found[-1], one):

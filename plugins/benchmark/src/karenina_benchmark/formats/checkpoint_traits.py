@@ -233,7 +233,7 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 
 
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
-    """Reduce `data` to the known fields of an agentic trait's model, and return the unknown ones. Null fields are
+    """Reduce the model in `data` of an agentic trait to its known fields, and return the unknown ones. Null fields are
     dropped, because the reference project writes all fields of its models, including fields that Karenina does not
     have.
     """

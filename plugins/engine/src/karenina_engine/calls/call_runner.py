@@ -128,8 +128,8 @@ class CallRunner:
                 notes.open_seconds += time.monotonic()
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call. If one is in flight, wait for it. If there is no identical call,
-        registers this one as being in flight and returns None.
+        """Return the outcome of an identical call that is stored or in flight, waiting for it if necessary. If there is
+        none, register this call as being in flight, which the caller must end, and return None.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()

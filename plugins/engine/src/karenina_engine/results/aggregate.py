@@ -110,8 +110,8 @@ def _without_numbers(error: str) -> str:
 
 
 def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
-    """Return an error without the number of attempts, and without everything that comes from the item, each replaced by
-    an ellipsis. Very short ids are only removed if they are in quotation marks.
+    """Return an error without the number of attempts, and with an ellipsis instead of the question's ID, the item's
+    `texts` and long quotations from them. Very short IDs are only replaced if they are in quotation marks.
     """
     error = error.replace(f"{question_id}, line ", "line ")
     error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error

@@ -162,7 +162,7 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
     """Make the row for a document, with the task's rules for question, target and options filled in. If the options
-    cannot be filled in, or if the target is not one of them, the row has a problem.
+    cannot be filled in, or if the target is the index of an option that does not exist, the row has a problem.
 
     The question and the target are omitted if they cannot be filled in.
     """

@@ -111,7 +111,9 @@ def _describe_run(
     scales: Mapping[str, tuple[float, float]],
     questions: BenchmarkQuestions | None,
 ) -> RunStatistics:
-    """Return the statistics for one run. Raises `ConfigError` for an unknown column."""
+    """Return the statistics for one run: rates for each value of the column `by`, intervals in units of `cluster`, and
+    means with `cuts` and `scales` by trait. Raises `ConfigError` for an unknown column.
+    """
     units = assign_units(run.results, cluster, questions)
     judge_name = make_judge_namer([run.results])
     verdicts = _verdicts(run.results, judge_name)

@@ -228,7 +228,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _replace_middle(old: list[str], new: list[str], path: str) -> list[str]:
-    """Return a unified diff with one hunk, which replaces all lines between the first and the last that differ.
+    """Return the lines of a unified diff with one hunk, which replaces all lines between the first and the last that
+    differ. Returns no lines if nothing differs.
 
     Unlike `difflib`, it takes linear time.
     """

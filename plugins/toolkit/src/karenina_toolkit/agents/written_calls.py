@@ -344,7 +344,7 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Parse text that consists only of calls. Return an empty tuple if it contains anything else."""
+    """Parse text that consists only of calls of `known` tools. Return an empty tuple if it contains anything else."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):

@@ -187,7 +187,9 @@ class _Cleaning:
         return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values listed in a part of a schema, including those in unions and in enums with several values."""
+        """Yield the values listed in a part of a schema: its constant or enum, and those of its alternatives and of
+        enumerations that these refer to, unless such an enumeration has only one option.
+        """
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):

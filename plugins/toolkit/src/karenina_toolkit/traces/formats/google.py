@@ -150,8 +150,9 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    """Convert a result to a tool message. It is an error if the response has an `error`, or if the outcome of code is
-    not OK. Raises `TraceFormatError` if the result of a function has no name.
+    """Convert the result of a function or, by `kind`, of code to a tool message, and close its call in `calls`. It is
+    an error if the response has an `error`, or if the outcome of code is not OK. Raises `TraceFormatError` if a
+    function's result has no name.
     """
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
