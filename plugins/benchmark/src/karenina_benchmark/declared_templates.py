@@ -135,7 +135,7 @@ class _Form:
         return source, self.pattern.fill(literals, source)
 
     def write(self, values: Sequence[Value]) -> str:
-        """Return the source with the given values."""
+        """Return the source with the given values, which are in the order of the declaration, as literals."""
         pieces = [self.parts[0]]
         for number, part in zip(self.order, self.parts[1:], strict=True):
             pieces += (repr(values[number]), part)

@@ -93,11 +93,9 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
-    """Make a benchmark with the `wanted` questions, each with a placeholder template and its brief. Rubrics and other
-    fields are omitted.
-
-    A draft must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
-    states whether the answers are prose.
+    """Make a benchmark with the `wanted` questions, each with a placeholder template and a brief: up to two answers to
+    other questions in `every`, which a draft must reject, and whether the answers are prose (`from_response`). `every`
+    must include `wanted`. Rubrics and other fields are omitted.
     """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)

@@ -91,8 +91,8 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
 
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
-    """Return a hint, to end an error message, that lists the installed adapters with the given port, or says that there
-    are none.
+    """Return a hint, to end an error message, that lists the installed adapters with the given port, without those that
+    replay recordings, or says that there are none.
     """
     able = sorted(
         adapter.spec.interface

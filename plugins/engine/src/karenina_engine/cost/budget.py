@@ -319,8 +319,8 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the first waiting call with its line, or None, ignoring the lines in `passed`. Calls that are no
-        longer waiting are removed from the queues.
+        """Return the line and the queue entry of the first waiting call, or None, ignoring the lines in `passed`. Calls
+        that are no longer waiting are removed from the queues.
         """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:

@@ -318,8 +318,8 @@ class RunSession:
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results of the other judges. Once the
-        budget is exhausted, no more items run.
+        """Return the indexes of an answer's judges whose items have to run, and the stored results of the other judges.
+        Once the budget is exhausted, no more items run.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []

@@ -155,8 +155,8 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set the judges to compare: those with the same prompts in both runs, or all judges with `any_judge`. Raises
-    `ConfigError` if the runs have no judge in common, or if the instructions added to the judges' prompts differ.
+    """Set the judges to compare in `pairing`: those with the same prompts in both runs, or all judges with `any_judge`.
+    Without it, raises `ConfigError` if there are none, or if the instructions added to the judges' prompts differ.
 
     Other judges are named in the pairing's notes.
     """

@@ -88,7 +88,8 @@ def convert(
     read: Callable[[str], Any] | None = None,
     transform: Any = None,
 ) -> Converted:
-    """Convert a list of assertions to fields and traits.
+    """Convert a list of assertions, with the test's `variables` filled in, to fields, a strategy and traits, and list
+    what is left out.
 
     `variables` are the test's variables, which are filled in. `threshold` is the share of the assertions, by weight,
     that must pass. Without it, all must pass. `rendered` returns an assertion's value as filled in by promptfoo. `read`

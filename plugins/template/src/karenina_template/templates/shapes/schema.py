@@ -200,8 +200,9 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Return `part` without constraints that can give a ground truth away, and add descriptions of them to
-        `unshown`. `part` may be modified in place. For `place` and `single`, see `_clean`.
+        """Return `part` without constraints that can give a ground truth away, and describe them in `unshown`. `place`
+        is the part's definition, or "", and its property. A single option is kept if `single`, its description, is
+        None. `part` may be changed, too.
         """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):

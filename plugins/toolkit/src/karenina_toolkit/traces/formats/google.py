@@ -30,8 +30,8 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is one of Google's content objects. Its parts must have no type, or its role must be
-    `model`.
+    """Return whether `entry` is one of Google's content objects: it has parts or the role `model`, but no `content`,
+    and no part has a key that only the parts of other formats have.
     """
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
