@@ -186,9 +186,9 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` for an error message, or an empty string if the value may be a secret. Only numbers are
-    shown, and strings (cut to 60 characters) if the setting has fixed choices. `owner` is the setting, or None if it is
-    unknown.
+    """Return `, not VALUE` for an error message, or an empty string if the message contains the value or it may be a
+    secret. Only numbers, booleans and None are shown, and strings (cut to 60 characters) if the setting `owner`, or
+    None if it is unknown, has fixed choices.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")

@@ -288,7 +288,7 @@ class RunTally:
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, sorted by model ids."""
+        """Return the summary of each group by the ids of its answering model and judge, sorted by these."""
         answering = Counter(model for model, _ in self._groups)
         return {
             (model, judge): self._groups[model, judge]

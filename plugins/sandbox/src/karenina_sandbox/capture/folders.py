@@ -176,7 +176,9 @@ class _Comparison:
 
 @contextmanager
 def _opened_if(condition: bool, name: str, folder: int | None) -> Iterator[int | None]:
-    """Open the folder `name` in an open folder and yield its descriptor, or yield None if `condition` is false."""
+    """Open the folder `name` in the open folder `folder` and yield its descriptor. Yields None if `condition` is false
+    or `folder` is None.
+    """
     if condition and folder is not None:
         with opened(name, folder=folder) as below:
             yield below
