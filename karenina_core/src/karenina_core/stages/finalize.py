@@ -217,8 +217,8 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the known values, the values extracted by the judge, and the ground truth. Without a template, the result
-    is empty.
+    """Return the result's fields for the known values, the values extracted by the judge, and the ground truth. Without
+    a template, the result is empty.
     """
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)

@@ -154,8 +154,8 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return the number of additional labels that would halve the interval, or None if no number would. It is limited
-    by `answers`, the total number of answers.
+    """Return the number of additional labels that would halve the interval, or None if this needs more labels than
+    there are `answers` in total, or if no number would.
 
     The part of the variance that is due to labelling is inversely proportional to the number of labels.
     """

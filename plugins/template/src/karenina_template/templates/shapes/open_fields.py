@@ -265,7 +265,9 @@ def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
 
 
 def _unconstrained(info: FieldInfo) -> Any:
-    """Return a `Field` without constraints, but with the description, default and discriminator of `info`."""
+    """Return a `Field` without constraints, but with the description, default, discriminator, `exclude` and `frozen` of
+    `info`.
+    """
     arguments: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
     if info.discriminator is not None:
         arguments["discriminator"] = info.discriminator

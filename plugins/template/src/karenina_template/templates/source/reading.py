@@ -321,7 +321,9 @@ def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaratio
 
 
 def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
-    """Return the rule of a `VerifiedField`. Raises `TemplateError`, with field and line, if it is invalid."""
+    """Return the rule of the `VerifiedField` in `node`, whose arguments by name are `values`. Raises `TemplateError`,
+    with field and line, if it is invalid.
+    """
     try:
         return make_rule(
             values.get("ground_truth", UNSET),
