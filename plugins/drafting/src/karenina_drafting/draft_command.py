@@ -67,11 +67,11 @@ class Selection:
 
 
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
-    """Select the questions to draft templates for, from `ids` or all. Questions with a template are skipped, unless it
-    was generated from the correct answer in a table. Raises `ConfigError` if an ID is unknown, or if there is no
-    question with an answer.
+    """Select at most `limit` questions to draft templates for, from `ids` or all. Questions with a template are
+    skipped, unless it was generated from the correct answer in a table. Raises `ConfigError` if an ID is unknown, or if
+    there is no question with an answer.
 
-    At most `limit` are selected, including questions without an answer.
+    The limit counts questions without an answer, too.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]

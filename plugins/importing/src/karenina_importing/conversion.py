@@ -426,10 +426,10 @@ class _Converter:
 
 
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
-    """Convert rows to questions and recordings. Rows that cannot be converted are listed in `problems`.
+    """Convert rows to questions and recordings, after `choose`, if given, has completed the mapping with the first
+    1,000 rows. Rows that cannot be converted are listed in `problems`.
 
-    `choose` completes the mapping with the first 1,000 rows. The result contains the completed mapping. If no row has
-    an answer, `unanswered` is empty.
+    The result contains the completed mapping. If no row has an answer, `unanswered` is empty.
     """
     notes: list[str] = []
     if choose is not None:

@@ -73,10 +73,8 @@ class JudgeNeeds:
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a message for each port in `ports` that the model does not have. Raises `PluginError` if the model's
-    adapter does not exist.
-
-    `stage` is the name of the stage that calls the ports. `role` is the model's role in messages, such as "judge".
+    """Return a message for each port in `ports`, which `stage` calls, that the model does not have. `role` is the
+    model's role in messages, such as "judge". Raises `PluginError` if the model's adapter does not exist.
     """
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "

@@ -92,8 +92,8 @@ def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Find calls in the notation of a model family, such as `<function=...>`. Return the text before them and the
-    calls, or None if there are none or any is malformed, names an unknown tool, is quoted or fenced, or is followed by
-    text.
+    calls, or None if there are none or any is malformed, names a tool that is not `known`, is quoted or fenced, or is
+    followed by text.
 
     `known` contains the names of the tools. If it maps them to tools, parameters that are not JSON are converted to the
     types in the tools' schemas. A call that was cut off has unreadable arguments.

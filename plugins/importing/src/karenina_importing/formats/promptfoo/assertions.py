@@ -324,10 +324,10 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
-        """Add the trait for an assertion that a model grades. A list in `g-eval` gives several traits.
+        """Add the trait for an assertion of the type `kind` that a model grades. `base` is the type without `not-`, and
+        lower scores are better if the assertion is `negated`. A list in `g-eval` gives several traits.
 
-        `kind` is the assertion's type, and `base` is the same without `not-`. If `negated` is set, lower scores are
-        better. An assertion that lacks its value is recorded as left out.
+        An assertion that lacks its value is recorded as left out.
         """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:
