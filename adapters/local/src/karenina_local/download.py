@@ -76,7 +76,7 @@ def read_from_hub(file: HubFile) -> Iterator[bytes]:
 
 
 def _client(endpoint: str) -> SyncClient:
-    """Return an HTTP client for one file. It follows redirects, but never from HTTPS to HTTP."""
+    """Return an HTTP client for one file. It follows redirects, but only to HTTPS, unless `endpoint` is an HTTP URL."""
     from pyreqwest.client import SyncClientBuilder
 
     return (

@@ -175,8 +175,8 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
-    """Describe a pydantic error on one line: the setting, its owner, the reason and the value. The owner is omitted if
-    it is the core. The value is omitted if it may contain a secret.
+    """Describe a pydantic error on one line: the setting, after `prefix`, its owner, the reason and the value. `owned`
+    contains the settings by name. The owner is omitted if it is the core, and the value if it may contain a secret.
     """
     where = prefix + ".".join(str(part) for part in problem["loc"])
     owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None

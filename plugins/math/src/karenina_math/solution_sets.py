@@ -40,7 +40,9 @@ def is_member(x: Any, tree: Tree, point: Point) -> bool:
 
 
 def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:
-    """Return numbers for comparing inequalities: quarters from -11 to 11, and the numbers in them with their roots."""
+    """Return numbers for comparing inequalities: quarters from -11 to 11, and the first numbers in `relations` and
+    their roots, with both signs.
+    """
     found = {Fraction(quarter, 4) for quarter in range(-44, 45)}
     for size in list(_numbers(relations))[:_MOST_NUMBERS]:
         value = value_of(["number", size], point)

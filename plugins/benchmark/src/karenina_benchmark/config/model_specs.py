@@ -63,8 +63,9 @@ def _forms(text: str) -> str:
 
 
 def _check_address(interface: str, rest: str) -> None:
-    """Raise `ConfigError` for a base URL without a scheme, because it would become part of the model name. Calls would
-    then go to the provider's default server. The message does not show anything that may be an API key.
+    """Raise `ConfigError` if the base URL in `rest`, what follows `interface:`, has no scheme or another than HTTP,
+    because it would become part of the model name, and calls would go to the provider's default server. The message
+    does not show anything that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"

@@ -265,8 +265,8 @@ class CallRunner:
         notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, with retries, and return the reply. If every attempt fails, raises
-        the last attempt's `PortError`.
+        """Make the call with `send`, within the server's limit and with retries, and return the reply. If every attempt
+        fails, raises the last attempt's `PortError`.
 
         Failed attempts count too: their usage is recorded and added to the usage of the final reply or error. While the
         call waits for its next attempt, its reservation is released so that other calls can use it.

@@ -288,7 +288,9 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a ledger line after one of its calls reached a new maximum."""
+        """Update the reservations of the calls in flight of a ledger line, whose calls were observed in `seen`, after
+        one of them reached a new maximum.
+        """
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)

@@ -170,7 +170,9 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the mean and interval of partial credit, and of each metric of a trait, if there are any values."""
+    """Yield the mean of partial credit, and of each metric of a trait, by `cuts` and `scales`, with its interval, in
+    which each question belongs to one of the `units`. Metrics without values are skipped.
+    """
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [

@@ -225,8 +225,9 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Return the declaration of a class, including inherited fields and strategies. Raises `TemplateError` if the class
-    is invalid, and `UntrustedTemplate` for code.
+    """Return the declaration of a class with the only base in `bases`, including fields and the strategy that it
+    inherits from a class in `declared`. Raises `TemplateError` if the class is invalid, and `UntrustedTemplate` for
+    code.
     """
     (base,) = bases
     if base in ("str", "int"):
