@@ -152,7 +152,7 @@ class DeepJudgmentParseTemplate(ParsingStage):
         progress: _Progress,
     ) -> None:
         """Ask the judge for excerpts from the response `text` for each attribute in `items`, which maps names to
-        reasoning, and set them in `progress`, with their risks if `deep_judgment_search_enabled` is set. Quotations
+        descriptions, and set them in `progress`, with their risks if `deep_judgment_search_enabled` is set. Quotations
         that the response does not contain are recorded as rejected.
         """
         limits = ExcerptLimits(

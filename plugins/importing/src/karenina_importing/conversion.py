@@ -371,9 +371,8 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row, as tuples of response, model, replicate and label, which
-        is only used for a single answer. Raises `_RowError` if there is an error instead of an answer, or nothing at
-        all.
+        """Return the answers that the mapping finds in a row, as tuples of response, model, replicate and label. Only a
+        single answer gets a label. Raises `_RowError` if there is an error instead of an answer, or nothing at all.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None

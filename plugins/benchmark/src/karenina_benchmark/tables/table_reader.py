@@ -177,8 +177,8 @@ def open_rows(
 
 
 def _warn_of_pictures(file: Path) -> tuple[str, ...]:
-    """Return a warning in a tuple, which is empty if the Excel file `file` contains no pictures. They are not in cells,
-    so that they cannot be read.
+    """Return a tuple with a warning if the Excel file `file` contains pictures, which are not in cells that can be
+    read, or an empty tuple.
     """
     with ZipFile(file) as parts:
         many = sum(name.startswith("xl/media/") for name in parts.namelist())
