@@ -269,7 +269,7 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
     """Yield edges to `one` from the stages that produce or revise artifacts that it reads or revises. If `one` reads
-    everything, there is an edge from every other stage.
+    everything, there is an edge from every other stage. `producers` maps names of artifacts to names of stages.
     """
     stage = one.stage
     if stage.optional is ANY:

@@ -371,7 +371,7 @@ def _why_not(answer: object) -> str:
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
     """Explain why no selected stage produces an artifact, and how to fix it. `left_out` contains the stages that
-    produce the artifact but are not in the plan.
+    produce the artifact but are not in the plan, and `failures` maps unusable plugins to the reasons.
     """
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan; choose {left_out[0]} under [slots]"

@@ -197,9 +197,8 @@ class _AgentTask:
                 self._record_results(results_of([{**entry, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the reply so far: its usage, and its trace with tool results after the turns that called the tools.
-
-        `limit_reached` is passed to the reply.
+        """Return the reply so far, with the given `limit_reached`: its usage, and its trace with tool results after the
+        turns that called the tools.
         """
         trace: list[Message] = []
         for message, results in zip(self._said, self._results, strict=True):

@@ -177,10 +177,8 @@ class Client:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
-        """Return the JSON object in a response body. Raises `PortError` if it is anything else, or if it reports an
-        error.
-
-        `messages` are masked in the error.
+        """Return the JSON object in a response body. Raises `PortError`, in which `messages` are masked, if it is
+        anything else, or if it reports an error.
         """
         try:
             data = read_json(raw)

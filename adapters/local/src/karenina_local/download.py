@@ -76,7 +76,7 @@ def read_from_hub(file: HubFile) -> Iterator[bytes]:
 
 
 def _client(endpoint: str) -> SyncClient:
-    """Return an HTTP client for one file. It follows redirects, but never from HTTPS to HTTP."""
+    """Return an HTTP client for one file. It follows redirects, but only to HTTPS, unless `endpoint` is an HTTP URL."""
     from pyreqwest.client import SyncClientBuilder
 
     return (
@@ -193,10 +193,8 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that works. Logs a warning if another source is tried, and raises
-    `PullError` with all reasons if none works.
-
-    `folder` is for temporary files.
+    """Write the file from the first source that works to `whole`. `folder` is for temporary files. Logs a warning if
+    another source is tried, and raises `PullError` with all reasons if none works.
     """
     failures: list[PullError] = []
     for source in sources:

@@ -80,9 +80,8 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Return the tokens of a chat. Only the template's own special tokens are treated as special.
-
-        `wire` is the encoded form of `messages`. Only `tools` is used from `fields`.
+        """Return the tokens of a chat. Only the template's own special tokens are treated as special. `wire` is the
+        encoded form of `messages`, and only `tools` is used from `fields`.
         """
         marks: dict[str, str] = {}
         marked = [_with_marks(message, marks) for message in wire]

@@ -140,7 +140,9 @@ class PromptCache:
             )
 
     def _own_folder(self) -> Path | None:
-        """Return the user's folder for saved slots. If it is not safe, log a warning and return None."""
+        """Return the user's folder for saved slots, creating it if necessary. If it is not safe or cannot be written,
+        log a warning and return None.
+        """
         try:
             folder = state_folder() / "prompts"
             make_own_folder(folder)

@@ -282,7 +282,9 @@ class RecordingIndex:
         texts.add(compose(text))
 
     def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
-        """Return descriptions of the recordings for which neither the id nor the text is in `used`."""
+        """Return descriptions of the recordings that neither their id nor their text identifies as used. `used`
+        contains the ids and the texts that were used.
+        """
         unused: dict[int, tuple[str, Recording]] = {}
         indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
         for index, names in indexes:

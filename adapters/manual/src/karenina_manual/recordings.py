@@ -164,7 +164,8 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
-    """Read and return the recordings in a file. `_changed` and `_size` distinguish versions of the file in the cache.
+    """Read and return the recordings in a file, which must be below `folder` if that is given. `_changed` and `_size`
+    only distinguish versions of the file in the cache.
 
     Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
     """

@@ -258,10 +258,10 @@ class _Reply:
         return bool(parts.texts or parts.thoughts or parts.unknown)
 
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
-        """Add part of a tool call to the call with the same index.
+        """Add `piece`, part of a tool call, to the call with its index or, without one, to that with its id or at
+        `place`, its position in the chunk. With `is_whole`, it is part of a complete message.
 
-        `place` is the part's position in the chunk, which is used if it has no index. `is_whole` is passed to
-        `_Call.add`. Raises `ReplyTooLarge` if there are too many calls.
+        Raises `ReplyTooLarge` if there are too many calls.
         """
         number = piece.get("index")
         id = piece.get("id")
@@ -301,10 +301,11 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
-        """Add part of a call. Names are sent complete, and arguments in parts or as an object.
+        """Add part of a call, from a complete message if `is_whole` is set. Names are sent complete, and arguments in
+        parts or as an object.
 
-        The arguments in a complete message (`is_whole`) replace the earlier arguments if they start with them, or if
-        the earlier ones are already complete.
+        The arguments in a complete message replace the earlier arguments if they start with them, or if the earlier
+        ones are already complete.
         """
         self.name = function.get("name") or self.name
         arguments = function.get("arguments")

@@ -134,9 +134,10 @@ def verify_result(state: State) -> bool | None:
 
 def outcome(state: State, verdict: bool | None) -> Outcome:
     """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored.
+    `verdict` is the return value of `verify_result`.
 
-    `verdict` is the return value of `verify_result`. An answer that was cut off is truncated even if nothing was
-    compared. An item without a verdict is scored even if some traits have no score.
+    An answer that was cut off is truncated even if nothing was compared. An item without a verdict is scored even if
+    some traits have no score.
     """
     error = state.first_error()
     if error is not None:
@@ -217,8 +218,8 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the known values, the values extracted by the judge, and the ground truth. Without a template, the result
-    is empty.
+    """Return the result's fields for the known values, the values extracted by the judge, and the ground truth. Without
+    a template, the result is empty.
     """
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)

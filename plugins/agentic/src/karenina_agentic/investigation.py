@@ -69,10 +69,8 @@ _FOLDER: Final = (
 def investigation_request(
     question: str, schema: Mapping[str, Any], hints: Mapping[str, str], *, response: str | None, workspace: bool
 ) -> str:
-    """Return a request with the question, the fields to establish, the hints, and the parts that the agent may see.
-
-    `response` is None if the agent must not see the answer. `workspace` is true if the agent works in a copy of the
-    workspace.
+    """Return a request with the question, the fields to establish, the hints, and the parts that the agent may see: the
+    `response`, unless it is None, and, if `workspace` is set, the copy of the workspace in which it works.
     """
     parts = [
         f"Question: {question}",

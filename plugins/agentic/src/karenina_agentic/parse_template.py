@@ -121,8 +121,9 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
-        """Let the judge investigate, in a copy of the workspace if it may see the workspace. Raises
-        `InvestigationFailed` if there is no report, and `WorkspaceError` if there is no workspace to copy.
+        """Let the judge investigate, in a copy of the workspace if it may see the workspace, and return the result.
+        `shown` is the response that the judge reads. Raises `InvestigationFailed` if there is no report, and
+        `WorkspaceError` if there is no workspace to copy.
         """
         settings = _settings(context)
         in_workspace = settings.agentic_judge_context != "trace_only"

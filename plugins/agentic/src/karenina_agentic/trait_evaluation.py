@@ -390,10 +390,9 @@ class AgenticRubricEvaluation(Stage):
         scored: Sequence[_TraitOutcome],
         absent: Sequence[_TraitOutcome],
     ) -> None:
-        """Set the result fields that are not artifacts, and log a warning about each trait that failed.
-
-        `traits` contains all traits, each with a flag that is true if the trait is dynamic. `absent` contains the
-        outcomes of traits that do not apply.
+        """Set the result fields that are not artifacts, and log a warning about each trait that failed. `traits`
+        contains all traits, each with whether it is dynamic, `scored` the outcomes of those that were scored or failed,
+        and `absent` those of traits that do not apply.
         """
         verdicts = {outcome.name: outcome.verdict for outcome in scored if outcome.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)

@@ -172,8 +172,8 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
-        """Return whether the files that `file` names may be read, and add an error for each of them that is not
-        trusted.
+        """Return True if all files in `names` that are outside the folder of `file` are trusted, and None if there are
+        none. If any are not trusted, add an error for each of them, and return False.
         """
         try:
             return restricted_values.check_paths(file, names, chosen)

@@ -91,8 +91,8 @@ def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tup
 
 
 def _take(value: object, rest: list[object], values: list[Value]) -> bool:
-    """Add a free value to `values` and its type to `rest`; None and booleans are added to `rest` themselves. Returns
-    False for a value that cannot be exchanged in a source.
+    """Add the free values in `value`, which may be a list, to `values`, and the rest to `rest`: the type of a free
+    value, the length of a list, and None or a boolean itself. Returns False if a value cannot be exchanged in a source.
     """
     if value is None or isinstance(value, bool):
         rest.append(repr(value))
@@ -135,7 +135,7 @@ class _Form:
         return source, self.pattern.fill(literals, source)
 
     def write(self, values: Sequence[Value]) -> str:
-        """Return the source with the given values."""
+        """Return the source with the given values, which are in the order of the declaration, as literals."""
         pieces = [self.parts[0]]
         for number, part in zip(self.order, self.parts[1:], strict=True):
             pieces += (repr(values[number]), part)

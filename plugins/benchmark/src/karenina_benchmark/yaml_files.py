@@ -62,10 +62,8 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
     """Parse a YAML document. The value of an empty document is None. Raises `BenchmarkFileError`, with the line, if the
-    document is invalid or too large.
-
-    If `problems` is given, duplicate keys and values that cannot be read are added to it instead, and the first value
-    of a duplicate key is used.
+    document is invalid or too large. If `problems` is given, duplicate keys and values that cannot be read are added to
+    it instead, and the first value of a duplicate key is used.
     """
     import yaml
 

@@ -160,7 +160,9 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return the calibration of a labelled run, as `calibrate` does, whose parameters `source` and `worst` have."""
+    """Return the calibration of a labelled run, with at most `worst` of the worst items, or all of them. `source` is
+    the path of the results, for commands in the notes.
+    """
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:

@@ -154,8 +154,8 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return the number of additional labels that would halve the interval, or None if no number would. It is limited
-    by `answers`, the total number of answers.
+    """Return the number of additional labels that would halve the interval, or None if this needs more labels than
+    there are `answers` in total, or if no number would.
 
     The part of the variance that is due to labelling is inversely proportional to the number of labels.
     """
@@ -189,8 +189,9 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 
 
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
-    """Return the number of answers to draw from each stratum: all `labels` in proportion to the sizes of the strata,
-    but at least `least` from each, or all of them if it has fewer. So the total may be larger than `labels`.
+    """Return the number of answers to draw from each stratum: at least `least`, or all if it has fewer. The rest of
+    `labels` goes, one at a time, to the stratum that is furthest below its proportional share. The total is larger than
+    `labels` if the minimums add up to more.
     """
     drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())

@@ -212,7 +212,9 @@ def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Describe how many answers there are to label, how many of them again, and who has already labelled them."""
+    """Describe how many answers there are to label and how many of them again and, if `labeller` is None, who has
+    already labelled them.
+    """
     again = sum(bool(entry.why) for entry in asked)
     text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []

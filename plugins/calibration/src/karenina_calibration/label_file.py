@@ -215,10 +215,9 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Read label files. If several contain a draw, only the last draw is used. Raises `ConfigError` if a file cannot be
-    read or contains anything other than draws and labels. The message names the line.
-
-    Set `with_draws` to False to skip draws, which then may be unreadable.
+    """Read label files. If several contain a draw, only the last draw is used. Unless `with_draws` is set, draws are
+    skipped and may be unreadable. Raises `ConfigError`, with the line, if a file cannot be read or contains anything
+    other than draws and labels.
     """
     labels = Labels()
     last: Path | None = None

@@ -164,8 +164,8 @@ def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) 
 
 
 def _asked(row: Row) -> tuple[str, str]:
-    """Return the subject of a row: the answer, or the kind and name of an extracted value. Rows without the column
-    `asked` are about the answer.
+    """Return the subject of a row as a kind and a name: `ANSWER` and an empty string, or those of an extracted value.
+    Rows without the column `asked` are about the answer.
     """
     kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
     return kind, name

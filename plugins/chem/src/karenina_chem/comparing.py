@@ -46,10 +46,9 @@ def why_unreadable(text: str, stereo: str) -> str | None:
 
 
 def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautomers: str, salts: str) -> list[Any]:
-    """Return whether `values` contain the structure `truth`: [True], [False], ["unreadable", why], or [None, why].
-
-    None means that this is undecided. `values` are the texts that may be structures. With `all_needed`, each of them
-    must be one.
+    """Return whether `values`, texts that may be structures, contain the structure `truth`: [True], [False],
+    ["unreadable", why], or [None, why] if this is undecided. With `all_needed`, each of them must be a structure. The
+    other parameters are those of `SameMolecule`.
     """
     verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:

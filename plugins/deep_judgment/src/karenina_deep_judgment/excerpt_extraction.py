@@ -107,8 +107,8 @@ def _sort_quotes(
 
 
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
-    """Explain to the judge why a quotation was rejected. The explanation quotes the most similar passage, cut to 300
-    characters, if its similarity is at least 0.5.
+    """Explain to the judge why the quotation `words` was not found in the response `searched`. The explanation quotes
+    the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":

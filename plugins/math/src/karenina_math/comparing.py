@@ -311,8 +311,8 @@ class _Rules:
         return sum(self.same(item, other) for other in items)
 
     def _same_pairs(self, named: Mapping[str, Tree], pair: Tree) -> bool:
-        """Return whether values in the alphabetical order of their names are a tuple: *y = 1, x = 2* is *(2, 1)*.
-        Raises `OutOfReach` if only the order in which they are written fits.
+        """Return whether the values in `named`, in the alphabetical order of their names, are the tuple `pair`: *y = 1,
+        x = 2* is *(2, 1)*. Raises `OutOfReach` if only the order in which they are written fits.
         """
         in_order = [named[name] for name in sorted(named)]
         if self.same(["tuple", *in_order], pair):

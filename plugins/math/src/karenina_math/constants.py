@@ -61,8 +61,9 @@ def _is_added(tree: Tree, name: str) -> bool:
 
 
 def _equations(truth: Tree, value: Tree) -> list[Tree]:
-    """Return, for each of two solutions, an expression that is zero for it. A name such as *y* is not part of it. It is
-    only part of it if one solution is an equation that does not define such a name.
+    """Return, for each of two solutions, an expression that is zero for it. If each is a value or defines a name such
+    as *y*, the name is replaced by the same symbol in both. Otherwise, it is the difference of an equation's sides, or
+    the solution itself.
     """
     names = [(assigned(tree) or [[""]])[0] for tree in (truth, value)]
     are_named = [

@@ -69,7 +69,9 @@ def _doubled(tree: Tree) -> list[Tree]:
 
 
 def _has_matrices(tree: Tree) -> bool:
-    """Return whether an expression is written as with matrices: with a transpose, an inverse, or *AB* beside *BA*."""
+    """Return whether a sum or product, without its parts, is written as with matrices: *AB* beside *BA*, a transpose,
+    an inverse beside the same symbol or another capital letter, or *e^A* times *e^B*.
+    """
     if tree[0] == "sum":
         products = [_factors(part[1] if part[0] == "minus" else part) for part in tree[1:]]
         capitals = [[factor for factor in product if _is_capital(factor)] for product in products]

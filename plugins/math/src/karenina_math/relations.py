@@ -50,10 +50,9 @@ def critical_points(relation: Tree, point: Point) -> list[Any] | None:
 
 
 def have_same_solutions(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool | None:
-    """Return whether two equations have the same solutions for each symbol that can be isolated, or None if not known.
-
-    The other symbols are numbers, and at some of them there must be a solution. With `positive`, only positive
-    solutions count.
+    """Return whether two equations have the same solutions (with `positive`, the same positive ones) for each symbol
+    that can be isolated, or None if not known. The other symbols have the values in `points`, and at some of them there
+    must be a solution.
     """
     trees = difference(one), difference(other)
     names = symbols_of(trees[0])

@@ -262,7 +262,9 @@ def without_unit(tree: Tree) -> Tree | None:
 
 
 def _letters(tree: Tree) -> str:
-    """Return the letters of a symbol, of a power, or of a product of symbols, or an empty string for other trees."""
+    """Return the letters of a symbol, of a power's base, or of a product of these, or an empty string for any other
+    tree.
+    """
     if tree[0] == "power":
         return _letters(tree[1])
     if tree[0] == "times" and (first := _letters(tree[1])):

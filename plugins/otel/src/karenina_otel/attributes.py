@@ -85,10 +85,10 @@ def _json(value: Any) -> str:
 
 
 def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
-    """Return the name of a call's span and the attributes at its start.
+    """Return the name of a call's span and the attributes at its start, with the messages if `content` is set.
 
     The operation is `invoke_agent` for an agent's whole run and `execute_tool` for a call to a service. In all other
-    cases, it is `chat`, including an agent's individual turns. Use `content` to include the messages.
+    cases, it is `chat`, including an agent's individual turns.
     """
     model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
@@ -120,10 +120,10 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 
 
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
-    """Return the attributes at the end of a call, including its error or interruption.
+    """Return the attributes at the end of a call, including its error or interruption and, if `content` is set, its
+    reply.
 
-    Use `content` to include the reply. Tokens are only counted once: if an agent's turns are separate calls, the span
-    of its run has no token counts.
+    Tokens are only counted once: if an agent's turns are separate calls, the span of its run has no token counts.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {

@@ -254,7 +254,9 @@ def value_names(check: Check) -> list[str]:
 
 
 def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | None]]:
-    """Return each known value that a check offers, such as `exit`, with the reason that applies if it is None."""
+    """Return the known values that a check offers by name, such as `exit`, as pairs of the value and the reason that
+    applies if it is None.
+    """
     ended = result.how_it_ended()
     too_long = "it is longer than 64,000 bytes"
     values: dict[str, tuple[Any, str | None]] = {

@@ -89,7 +89,8 @@ def may_steer(path: str) -> bool:
 
 
 def test_folders(added: Patch, restore: Sequence[str]) -> frozenset[str]:
-    """Return the folders of files that a check adds or restores, if their name shows that they contain only tests.
+    """Return the folders of the files that a check adds and of the Python files that it restores, if their name shows
+    that they contain only tests.
 
     Such a name is `tests` or `hidden`. Other folders may be packages of the program.
     """

@@ -134,7 +134,9 @@ def _miss(case: Case, result: VerificationResult) -> Miss:
 
 
 def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
-    """Return the counts of each family's cases, separately for cases that must pass and cases that must fail."""
+    """Return how many cases of each family were judged, missed and not judged, separately for cases that must pass and
+    cases that must fail. `cases` contains the cases by question ID.
+    """
     groups: dict[tuple[str, bool], list[VerificationResult]] = {}
     for result in results:
         case = cases[result.question_id]

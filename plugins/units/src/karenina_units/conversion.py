@@ -169,7 +169,9 @@ def _scale(unit: Unit) -> _Scale:
 
 @lru_cache(maxsize=4_096)
 def _in_root_units(name: str, number: Fraction) -> tuple[Fraction, Mapping[str, int]]:
-    """Return a number of one of our units in root units, such as grams, and their dimensions with exponents."""
+    """Convert `number`, in our unit called `name`, to root units, such as grams. Return the number and the exponent of
+    each dimension by name.
+    """
     registry = _registry()
     quantity = registry.Quantity(number, registry.Unit(name)).to_root_units()
     dimensions = {str(name): int(str(power)) for name, power in quantity.dimensionality.items()}

@@ -368,7 +368,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Truth(total, (), first.unit, (units[0],))
 
     def _compare(self, value: Written, truth: Truth) -> Verdict:
-        """Return the verdict on one quantity of a value. A range is never correct, only wrong or unreadable."""
+        """Return the verdict on one quantity of a value, undecided if its number can be read in two ways. A range or
+        limit is never correct, only wrong or unreadable.
+        """
         if not value.numbers:
             return Unreadable("the value cannot be read as a number")
         meanings = self._meanings(value, truth)

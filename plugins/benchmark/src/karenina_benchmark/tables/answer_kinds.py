@@ -443,8 +443,8 @@ def _offered_parts(text: str, question: str) -> list[str]:
 
 
 def _items(text: str) -> list[str]:
-    """Split a list that is in brackets or separated by semicolons or line breaks, and return its items. The result is
-    empty for other texts.
+    """Split a list that is in brackets, or whose short items are separated by semicolons or line breaks, and return its
+    items. The result is empty for other texts, such as sentences and code.
     """
     items = parse_list(text)
     if items is not None:

@@ -166,10 +166,9 @@ def choose_roles(
     given: Mapping[str, str] | None = None,
     taken: Collection[str] = (),
 ) -> Roles:
-    """Choose the column for each role by name. If names are ambiguous, the cells in `rows` decide. A role without a
-    fitting column is left out.
-
-    `given` contains the user's own choices by role. Columns in `taken` are used for something else.
+    """Choose the column for each role by name, except for the user's own choices by role in `given`, among columns that
+    are not `taken` for something else. If names are ambiguous, the cells in `rows` decide. A role without a fitting
+    column is left out.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}

@@ -237,8 +237,8 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list with a single item becomes *text*. A column of the
-    kind *list* becomes a column of the kind *text*.
+    """Return a copy of `kinds` for a column of alternatives: a list with a single item becomes a *text*, and a column
+    of the kind *list* becomes a column of the kind *text*.
     """
     answers = tuple(
         replace(answer, kind="text", truth=answer.truth[0])

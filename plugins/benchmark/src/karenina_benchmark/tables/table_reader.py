@@ -177,7 +177,9 @@ def open_rows(
 
 
 def _warn_of_pictures(file: Path) -> tuple[str, ...]:
-    """Return a warning if a workbook contains pictures, which are not in cells that can be read."""
+    """Return a tuple with a warning if the Excel file `file` contains pictures, which are not in cells that can be
+    read, or an empty tuple.
+    """
     with ZipFile(file) as parts:
         many = sum(name.startswith("xl/media/") for name in parts.namelist())
     if not many:
@@ -255,8 +257,9 @@ def read_rows(
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
-    """Yield the records as rows, and close them at the end. If `keep_problems` is set, invalid records become rows,
-    too; otherwise, `FileError` is raised.
+    """Yield the records as rows, and close them at the end. `ending` is the file's suffix: cells of Excel and Parquet
+    files become JSON values. If `keep_problems` is set, invalid records become rows, too; otherwise, `FileError` is
+    raised.
     """
     with records:
         classes = _read_classes(records.metadata)

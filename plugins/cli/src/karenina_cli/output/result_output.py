@@ -322,7 +322,9 @@ def _fields(
 
 
 def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tuple[str, Content]]:
-    """Yield the rows for detailed output: vetoes, revisions, reasons, excerpts, files and stages."""
+    """Yield the rows that only detailed output has, as pairs of a heading and its content: vetoes, revisions, reasons,
+    excerpts, patterns, plugins' values, files and stages.
+    """
     template = result.template
     for veto in result.vetoes:
         yield "Veto", [_cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})")]

@@ -354,12 +354,11 @@ class ShownRun:
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, and calls in
-    flight have `GRACE` seconds to finish. A second signal, or one while the session is not running, raises
-    `KeyboardInterrupt`.
+    """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, calls in flight
+    have `GRACE` seconds to finish, and `note` is called with a message about them. A second signal, or one while the
+    session is not running, raises `KeyboardInterrupt`.
 
-    `note` is called with a message about the calls in flight. Outside the main thread, this has no effect, because only
-    the main thread receives signals.
+    Outside the main thread, this has no effect, because only the main thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

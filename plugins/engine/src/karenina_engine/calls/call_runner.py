@@ -128,8 +128,8 @@ class CallRunner:
                 notes.open_seconds += time.monotonic()
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call. If one is in flight, wait for it. If there is no identical call,
-        registers this one as being in flight and returns None.
+        """Return the outcome of an identical call that is stored or in flight, waiting for it if necessary. If there is
+        none, register this call as being in flight, which the caller must end, and return None.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -265,8 +265,8 @@ class CallRunner:
         notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, with retries, and return the reply. If every attempt fails, raises
-        the last attempt's `PortError`.
+        """Make the call with `send`, within the server's limit and with retries, and return the reply. If every attempt
+        fails, raises the last attempt's `PortError`.
 
         Failed attempts count too: their usage is recorded and added to the usage of the final reply or error. While the
         call waits for its next attempt, its reservation is released so that other calls can use it.

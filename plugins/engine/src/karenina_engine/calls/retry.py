@@ -70,8 +70,8 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Explain why a call is not retried again. The text goes at the end of an error message. Returns an empty
-        string if there is nothing to add.
+        """Explain why a call is not retried again. The text goes at the end of an error message, and is empty if there
+        is nothing to add. `refusing` is the number of seconds for which the server has refused all calls.
         """
         parts = []
         tries = 1 + sum(notes.retries.values())

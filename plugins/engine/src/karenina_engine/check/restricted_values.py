@@ -462,7 +462,8 @@ class _Finder:
         secret: bool = False,
         in_root: Sequence[str] = (),
     ) -> None:
-        """Add a restricted value to `found`. If the value is already known, only add the question to it.
+        """Add a restricted value to `found`. If the same value is already there under the same `name`, only add the
+        question in `places` to it.
 
         Secrets are not shown. If `secret` is set, the whole value is hidden. `in_root` contains the paths in the value
         that are relative to the workspace root and may contain programs.
@@ -588,8 +589,8 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return `value` with its secrets hidden. Any header or query parameter may be a secret, unless it refers to a
-    variable with `${`.
+    """Return `value` with every value of its tables `headers` and `query`, at any depth, replaced by a placeholder,
+    because any of them may be a secret. A string that refers to a variable with `${` remains.
     """
     if not isinstance(value, Mapping):
         return value

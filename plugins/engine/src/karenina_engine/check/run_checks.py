@@ -159,7 +159,9 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
 
 
 def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Raise `ConfigError` if a run on recorded answers would call a model."""
+    """Raise `ConfigError` if a run on recorded answers would call one of the answering models: one whose adapter does
+    not replay recordings.
+    """
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
         recorded = ", ".join(
@@ -257,8 +259,8 @@ def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> N
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but that the model's adapter does not use, with the reason. Adapters that do not
-    declare the fields they use are skipped.
+    """Yield the fields of `_OF_ADAPTERS` that are set but that the model's adapter does not use, with the reason.
+    Yields nothing for an adapter that does not declare the fields it uses.
     """
     if spec.uses is None:
         return

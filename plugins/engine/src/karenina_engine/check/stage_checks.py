@@ -106,11 +106,11 @@ def _model_problems(
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
-    """Raise `ConfigError` with everything that would make calls to the given models fail. Nothing is sent.
+    """Raise `ConfigError` with everything that would make calls to `models`, pairs of a role for messages and a model,
+    fail. If `offline` is set, keys and packages may be missing. Nothing is sent.
 
-    `models` contains pairs of a role for messages and a model. If `offline` is set, keys and packages may be missing:
-    adapters do not check their models, but the form of a base URL is checked.
-    For a `ModelLabel`, the only check is whether its adapter exists.
+    With `offline`, adapters do not check their models, but the form of a base URL is checked. For a `ModelLabel`, the
+    only check is whether its adapter exists.
     """
     from pydantic import ValidationError
 

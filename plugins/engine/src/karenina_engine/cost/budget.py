@@ -288,7 +288,9 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a ledger line after one of its calls reached a new maximum."""
+        """Update the reservations of the calls in flight of a ledger line, whose calls were observed in `seen`, after
+        one of them reached a new maximum.
+        """
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -319,8 +321,8 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the first waiting call with its line, or None, ignoring the lines in `passed`. Calls that are no
-        longer waiting are removed from the queues.
+        """Return the line and the queue entry of the first waiting call, or None, ignoring the lines in `passed`. Calls
+        that are no longer waiting are removed from the queues.
         """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:

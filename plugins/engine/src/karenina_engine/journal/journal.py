@@ -324,10 +324,10 @@ class Journal:
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Commit the collected rows, and record the number of calls that the run made. Raises `JournalError` if the
-        file cannot be written.
+        """Commit the collected rows, and record the number of calls that the run made and, if it has `finished`, the
+        end time. Raises `JournalError` if the file cannot be written.
 
-        The end time is only recorded if the run has `finished`. The ledger is no longer stored after this.
+        The ledger is no longer stored after this.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}

@@ -111,8 +111,9 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Return descriptions of all changes to the files of a user's own command, dangerous or not. If a parent folder now
-    points elsewhere, the folder is listed instead of the names inside it.
+    """Return descriptions of all changes, dangerous or not, to the benchmark and the files that a stored command names,
+    since the command was stored. If a parent folder now points elsewhere, the folder is listed instead of the names
+    inside it.
     """
     changes = []
     for file in (NamedFile(**values) for values in command["files"]):

@@ -219,8 +219,8 @@ def _open(file: Path) -> Iterator[BinaryIO]:
 
 
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands and rules of journals that were deleted or replaced by a newer journal at the same path.
-    Files that cannot be read or removed are skipped.
+    """Remove the commands and rules of journals that were deleted, and of those at the path `journal` other than the
+    journal `id`, which replaced them. Files that cannot be read or removed are skipped.
     """
     for file in list(_state_files(folder)):
         if file.stem == id:

@@ -72,8 +72,9 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Add a row to the next commit, and return a future that resolves when it has been committed. This must be
-        called in an event loop. Raises `JournalError` if an earlier commit failed.
+        """Add a row, which the SQL `statement` stores with `values`, to the next commit, and return a future that
+        resolves when it has been committed. This must be called in an event loop. Raises `JournalError` if an earlier
+        commit failed.
         """
         if self.broken is not None:
             raise self.broken

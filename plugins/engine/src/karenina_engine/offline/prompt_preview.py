@@ -323,7 +323,8 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions the request starts with, or None if there is none.
+        """Return the task whose instructions the request starts with. If there is none, return the stage's task without
+        instructions, or None.
 
         The name alone does not suffice, because tasks can share names and stages can send prompts that other stages
         declare. A task named `latest` is preferred.

@@ -116,8 +116,8 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        """Return the contents of a file. Raises `FileLeftOut` or `OSError` if the file is too large, is unreadable or
-        is not inside `below`, or if the store has no folder.
+        """Return `data`, or the contents of the file at this path. Raises `FileLeftOut` or `OSError` if it is too
+        large, is unreadable or is not inside `below`, or if the store has no folder.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
@@ -352,8 +352,9 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
-    """Open a file named by a stage or adapter. Links that lead out of the folder `below` are not followed. Raises
-    `FileLeftOut` if the path is not a file inside that folder, and `OSError` if it cannot be opened.
+    """Open a file named by a stage or adapter for reading bytes. Raises `FileLeftOut` if it is not a regular file or,
+    unless `below` is None, not inside this folder, out of which links are not followed. Raises `OSError` if it cannot
+    be opened.
     """
     if below is not None:
         root = resolve_links(below)

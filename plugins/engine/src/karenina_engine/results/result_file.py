@@ -161,7 +161,9 @@ def _conversation_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def warn_about_left_out(reasons: Iterable[str]) -> None:
-    """Log a warning if an export of recordings leaves out answers: how many, for each reason of `why_not_recorded`."""
+    """Log a warning if an export of recordings leaves out answers: how many for each reason. `reasons` contains what
+    `why_not_recorded` returned for each of these answers.
+    """
     counts = Counter(reasons)
     if many := counts.total():
         named = ", ".join(f"{why}: {count}" for why, count in counts.items())

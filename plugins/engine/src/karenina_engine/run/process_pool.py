@@ -249,7 +249,9 @@ def _kill(pid: int, number: signal.Signals) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a child process has ended. If so, it is removed from the process table."""
+    """Return whether a child process has ended, and if so, remove it from the process table. A process that is not a
+    child of this one counts as ended.
+    """
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:

@@ -41,10 +41,9 @@ class ResultStore(Protocol):
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return the result, maybe changed, with its text (None if it was not stored as
-        text). Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
-
-        `judge` is the index of the judge in `task.judges`.
+        """Store the result of the item with the judge at index `judge` of `task.judges`, and return the result, maybe
+        changed, with its text (None if it was not stored as text). Raises `UnstorableRow` if the result cannot be
+        stored, and `JournalError` if the store cannot be written.
         """
 
 

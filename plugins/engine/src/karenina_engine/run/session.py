@@ -318,8 +318,8 @@ class RunSession:
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results of the other judges. Once the
-        budget is exhausted, no more items run.
+        """Return the indexes of an answer's judges whose items have to run, and the stored results of the other judges.
+        Once the budget is exhausted, no more items run.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []
@@ -336,11 +336,9 @@ class RunSession:
         return judges, stored
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Store an item's result in the journal, if there is one, and return the result with its index. Raises
+        """Store the result of the item with the judge at index `judge` of `task.judges` in the journal, if there is
+        one, and return the result with its index. If it cannot be stored, an error result takes its place. Raises
         `JournalError` if the journal cannot be written.
-
-        `judge` is the index of the judge in `task.judges`. If the result cannot be stored, an error result takes its
-        place.
         """
         text = None
         if self.result_store is not None:

@@ -101,7 +101,9 @@ def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return an evaluator's name and arguments. A positional argument is given its name."""
+    """Return an evaluator's name, and its arguments by name. `arguments` may also be the only positional argument, or a
+    list with it, which is given the name that it has for this evaluator.
+    """
     argument = _ARGUMENT.get(str(name))
     names = {"value", "rubric", "criteria", "case_sensitive", "as_strings", "evaluation_name"}
     if isinstance(arguments, Mapping) and (argument is None or argument in arguments or names & arguments.keys()):

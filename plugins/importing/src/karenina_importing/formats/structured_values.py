@@ -135,8 +135,9 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield each object in a file, found as in `objects`, as a row. A single object is one row. If an item is not an
-    object, its row has a problem. Raises `BenchmarkFileError` if the file cannot be read.
+    """Yield each object in a file of JSON or JSON lines as a row. A document may be a list, have a list under one of
+    `keys`, or be a single object. If an item is not an object, its row has a problem. Raises `BenchmarkFileError` if
+    the file cannot be read.
     """
     head = FileHead(path)
     document = head.document

@@ -33,7 +33,9 @@ def is_page(value: Any) -> bool:
 
 
 def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
-    """Yield the rows of a page. Cells may be `TRUNCATED`, and class numbers become class names."""
+    """Yield the rows of a page from the dataset server. Cells that it has cut are `TRUNCATED`, class numbers become
+    class names, and a row that is not an object has a `problem`.
+    """
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):

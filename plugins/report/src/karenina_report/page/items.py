@@ -143,7 +143,9 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return the text in a call's stored reply, or the whole reply if it has no text or is not valid JSON."""
+    """Return the text in a call's stored reply. If it has none, return the reply as JSON, without the keys of its turns
+    and files, or unchanged if it is not valid JSON.
+    """
     stored = str(row["reply"])
     try:
         reply = json.loads(stored)

@@ -111,7 +111,9 @@ def _describe_run(
     scales: Mapping[str, tuple[float, float]],
     questions: BenchmarkQuestions | None,
 ) -> RunStatistics:
-    """Return the statistics for one run. Raises `ConfigError` for an unknown column."""
+    """Return the statistics for one run: rates for each value of the column `by`, intervals in units of `cluster`, and
+    means with `cuts` and `scales` by trait. Raises `ConfigError` for an unknown column.
+    """
     units = assign_units(run.results, cluster, questions)
     judge_name = make_judge_namer([run.results])
     verdicts = _verdicts(run.results, judge_name)
@@ -170,7 +172,9 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the mean and interval of partial credit, and of each metric of a trait, if there are any values."""
+    """Yield the mean of partial credit, and of each metric of a trait, by `cuts` and `scales`, with its interval, in
+    which each question belongs to one of the `units`. Metrics without values are skipped.
+    """
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [

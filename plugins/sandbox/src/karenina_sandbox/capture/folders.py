@@ -179,7 +179,9 @@ class _Comparison:
 
 @contextmanager
 def _opened_if(condition: bool, name: str, folder: int | None) -> Iterator[int | None]:
-    """Open the folder `name` in an open folder and yield its descriptor, or yield None if `condition` is false."""
+    """Open the folder `name` in the open folder `folder` and yield its descriptor. Yields None if `condition` is false
+    or `folder` is None.
+    """
     if condition and folder is not None:
         with opened(name, folder=folder) as below:
             yield below
@@ -231,7 +233,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _replace_middle(old: list[str], new: list[str], path: str) -> list[str]:
-    """Return a unified diff with one hunk, which replaces all lines between the first and the last that differ.
+    """Return the lines of a unified diff with one hunk, which replaces all lines between the first and the last that
+    differ. Returns no lines if nothing differs.
 
     Unlike `difflib`, it takes linear time.
     """

@@ -88,10 +88,9 @@ def _inside(path: str) -> Path:
 def _changed(
     change: FileChange, folder: Path, gone: Collection[str], made: Mapping[str, tuple[bytes, int]]
 ) -> bytes | None:
-    """Return the content of a file after a change, or None if it is removed. Raises `DiffError` if it does not fit, and
-    `UnreadableDiff` if only git may be able to apply it.
-
-    `gone` are the files that the diff removes or moves. `made` are those that it has made, which it may change again.
+    """Return the content of a file after a change, or None if it is removed. `gone` are the files that the diff removes
+    or moves, and `made` those that it has made, which it may change again. Raises `DiffError` if the change does not
+    fit, and `UnreadableDiff` if only git may be able to apply it.
     """
     name = change.old or change.new
     if name is None:

@@ -138,8 +138,9 @@ class _Command:
     async def _attend(
         self, name: str, process: asyncio.subprocess.Process, status: asyncio.StreamReader, ready: int
     ) -> CommandResult:
-        """Set the limits, let the command start, and return what it did when it and all that it started have ended.
-        Raises `CannotStart` or `SandboxError` if it did not start.
+        """Set the limits, let the command start with a byte to the descriptor `ready`, and return what it did when it
+        and all that it started have ended. `status` is what bubblewrap reports. Raises `CannotStart`, which names the
+        program `name`, or `SandboxError` if it did not start.
         """
         assert process.stdin is not None
         assert process.stdout is not None

@@ -134,8 +134,9 @@ class ContainerSandbox(LayeredSandbox):
     async def _attend(
         self, name: str, program: str, stdin: bytes, seconds: float, memory: _MemoryWatch | None = None
     ) -> CommandResult:
-        """Start the container, wait until it has ended or reaches a limit, at which it is killed, and return what the
-        command did. Raises `CannotStart` if it did not start.
+        """Start the container `name`, send it `stdin`, wait until it has ended or reaches a limit, such as `seconds`,
+        at which it is killed, and return what the command did. Raises `CannotStart`, which names `program`, if it did
+        not start.
         """
         process = await _start(self.engine, "start", "--attach", "--interactive", name, folder=self.scratch)
         assert process.stdin is not None

@@ -174,7 +174,9 @@ class NoSandbox:
 
     @asynccontextmanager
     async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[_Folder]:
-        """Yield a sandbox in a copy of the folder, which is removed at the end, or `in_place` in the folder itself."""
+        """Yield a sandbox in a copy of the folder `workspace`, which is removed at the end, or `in_place` in the folder
+        itself.
+        """
         parent = Path(tempfile.mkdtemp(prefix="karenina-sandbox-"))
         try:
             work, home = workspace if in_place else parent / "workspace", parent / "home"

@@ -210,11 +210,12 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Ask the judge to choose again for numbers and dates that it seems to have misread, and return its choices by
-    field, which are none if nothing seems misread. Raises `StructuredError` if it makes no usable choice about a date.
+    """Ask the judge to choose again for numbers and dates that it seems to have misread in `values`, its first reply to
+    `request`, and return its choices by field, which are none if nothing seems misread. Raises `StructuredError` if it
+    makes no usable choice about a date.
 
-    If nothing seems misread, the judge is not called. `values` is the judge's first reply to `request`. If its choice
-    about a number cannot be used, the result is empty and the error is recorded in the result field `parsing`.
+    If nothing seems misread, the judge is not called. If its choice about a number cannot be used, the result is empty
+    and the error is recorded in the result field `parsing`.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:

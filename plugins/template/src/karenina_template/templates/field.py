@@ -158,8 +158,9 @@ def make_rule(
     options: Mapping[str, object] = NO_OPTIONS,
     source: object = None,
 ) -> FieldRule:
-    """Return the rule for a field. Pass `UNSET` for an argument that was not given. If the primitive reads the raw
-    response, the ground truth defaults to True. Raises `TemplateError` if an argument is invalid.
+    """Return the rule for a field. `ground_truth` and `verify_with` are `UNSET` if they were not given; if the
+    primitive reads the raw response, the ground truth defaults to True. `source` names the known value that fills the
+    field. Raises `TemplateError` if an argument is invalid.
     """
     if not isinstance(verify_with, Primitive):
         shown = "but is missing" if verify_with is UNSET else f"not {verify_with!r:.200}"

@@ -481,8 +481,8 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether a name contains `part`, for example "BCL2" in `is_bcl2` and `Bcl2Gene`. `part` must have at least
-    three letters or digits.
+    """Return whether `part` is one or several whole words of a name, such as "BCL2" in `is_bcl2` and `Bcl2Gene`. A
+    `part` with fewer than three letters or digits never is.
     """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()

@@ -175,7 +175,9 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _work(self, note: Any, coming: Reply | Awaitable[Reply], request: Request, leaves: bool) -> None:
-        """Send a reply that is delayed, streamed or still being computed, and then serve the next requests."""
+        """Send the reply `coming`, which is delayed, streamed or still being computed, and then serve the next
+        requests. Set `leaves` if the client asked to close the connection.
+        """
         reply = coming if isinstance(coming, Reply) else None
         try:
             if reply is None:

@@ -246,9 +246,9 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return the reply to a call, and the fault to apply to it, if any. A reply of None stands for the default.
-
-    A fault uses up the reply after it.
+    """Return the reply to the call with this number, which is None for the default, and the fault to apply to it, if
+    any. Each item of `sent` is for one call, and the last for all later ones, too. A fault applies to the reply after
+    it.
     """
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]

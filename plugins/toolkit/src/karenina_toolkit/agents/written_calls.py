@@ -92,8 +92,8 @@ def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Find calls in the notation of a model family, such as `<function=...>`. Return the text before them and the
-    calls, or None if there are none or any is malformed, names an unknown tool, is quoted or fenced, or is followed by
-    text.
+    calls, or None if there are none or any is malformed, names a tool that is not `known`, is quoted or fenced, or is
+    followed by text.
 
     `known` contains the names of the tools. If it maps them to tools, parameters that are not JSON are converted to the
     types in the tools' schemas. A call that was cut off has unreadable arguments.
@@ -346,7 +346,7 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Parse text that consists only of calls. Return an empty tuple if it contains anything else."""
+    """Parse text that consists only of calls of `known` tools. Return an empty tuple if it contains anything else."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):

@@ -141,8 +141,8 @@ async def take_turn(
 
 
 def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
-    """Convert a plain reply to a turn, with an `error` if it is empty. With `strip_reasoning`, reasoning is separated
-    from the answer.
+    """Convert a plain reply to a turn, with an `error` if it is empty, unless the model was stopped before it answered.
+    With `strip_reasoning`, reasoning is separated from the answer.
     """
     text, reasoning = reply.text, reply.reasoning
     if context.setting("strip_reasoning"):

@@ -191,8 +191,8 @@ def image_and_pdf_limits(model: ModelConfig, extra: MediaExtra) -> dict[str, Med
 
 
 def most_tokens(attachments: tuple[Attachment, ...], limits: dict[str, MediaLimit]) -> int | None:
-    """Return the most tokens that attachments can cost, or None if it is unknown for any of them. A PDF costs its
-    pages.
+    """Return the most tokens that attachments can cost by the `limits` of their media types, or None if it is unknown
+    for any of them. A PDF costs its pages.
     """
     total = 0
     for attachment in attachments:

@@ -208,8 +208,8 @@ def size_limit_cure(most: int) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file without waiting for a device, and return it. Raises `OSError` if it cannot be opened or is not
-    allowed.
+    """Open a file for reading bytes, without waiting for a device, and return it. Raises `OSError` if it cannot be
+    opened, or is outside the folder that `open_only_below` allows.
     """
     folder = _folder.get()
     handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)

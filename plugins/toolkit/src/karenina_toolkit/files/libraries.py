@@ -185,8 +185,8 @@ class _PartCheck:
         """The current cell, if it has a formula whose value has not been seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
-        """Read the whole part. A part that is not XML is skipped. Raises `FileError` if there are too many cells or
-        elements, and `EntitiesForbidden` if the XML declares entities.
+        """Read the part to its end, and count its cells and elements as far as it is XML. Raises `FileError` if there
+        are too many, and `EntitiesForbidden` if the XML declares entities.
         """
         from xml.parsers.expat import ExpatError, ParserCreate
 

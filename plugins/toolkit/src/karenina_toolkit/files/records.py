@@ -214,10 +214,9 @@ def _read_table(
     *,
     keep_problems: bool,
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a table as one item, then its records.
-
-    `cells` contains all rows, including the header. `unit` is the word for a row in messages. The other parameters are
-    explained in `read_records`.
+    """Yield the columns, metadata and encoding note of a table as one item, then its records. `cells` contains all
+    rows, including the header, and `unit` is the word for a row in messages. The other parameters are explained in
+    `read_records`.
     """
 
     def where(number: int) -> str:

@@ -189,8 +189,8 @@ class CellLimit:
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Add the cells of a number of `rows`, whose cells are the items of `value`. A scalar is one cell. Raises
-        `FileError` if there are too many cells in total.
+        """Count the items of `value`, or one cell for a scalar, and `CELLS_PER_ROW` more for each of `rows`. Raises
+        `FileError` at `where` if there are too many cells in total.
         """
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:

@@ -192,8 +192,8 @@ class _Copying:
         self._followed = 0
 
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the folder `source` into the folder `target`. `opened` is the file descriptor of `source`. `inside`
-        lists the original folders that contain it.
+        """Copy the folder `source` into the existing folder `target`, without what Karenina itself created in it.
+        `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
         """
         with os.scandir(opened) as entries:
             for entry in entries:
@@ -259,7 +259,9 @@ class _Copying:
             self._left_out(place, "is neither a file nor a folder")
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy a folder and its contents. If it is nested too deeply or cannot be opened, it is skipped."""
+        """Copy the folder `real`, which is in the open folder `parent`, to the new folder `copied`. If it is nested too
+        deeply or cannot be opened, it is left out, with `place` as its path in the message.
+        """
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
             return

@@ -42,11 +42,10 @@ _PORTS = ("llm", "parser", "agent")
 
 
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
-    """Check an installed package, and return it with the findings, good and bad. Raises `PluginError` unless exactly
-    one distribution matches.
+    """Check an installed package, and return it with the findings, good and bad. `name` may be the name of its
+    distribution, an import package or a plugin. Raises `PluginError` unless exactly one distribution matches.
 
-    `name` may be the name of a distribution, an import package or a plugin. The package's plugins are loaded and its
-    ports are created, but no model is called.
+    The package's plugins are loaded and its ports are created, but no model is called.
     """
     package = find_package(name)
     plugins = active_plugins()

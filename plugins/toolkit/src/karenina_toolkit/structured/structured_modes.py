@@ -55,7 +55,7 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return whether the server rejected the mode or the schema, or None for other errors, after which no other mode is
+    """Return what the server rejected, the mode or the schema, or None for other errors, after which no other mode is
     tried. The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported.
     """
     topic = _TOPICS.get(mode)
@@ -206,8 +206,9 @@ class _ServerModes:
         return lambda: marks.discard(shape.mark)
 
     async def start_test(self, mode: StructuredMode, shape: _SchemaKey) -> _ModeTest | None:
-        """Return the test of a mode, to pass to `end_test`, if this call has to make it, or None. One call at a time
-        tests a mode. The others wait here until the result is known or they run out of time.
+        """Return the test of a mode, to pass to `end_test`, if this call, with a schema of the given `shape`, has to
+        make it, or None. One call at a time tests a mode. The others wait here until the result is known or they run
+        out of time.
         """
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):

@@ -88,7 +88,8 @@ def convert(
     read: Callable[[str], Any] | None = None,
     transform: Any = None,
 ) -> Converted:
-    """Convert a list of assertions to fields and traits.
+    """Convert a list of assertions, with the test's `variables` filled in, to fields, a strategy and traits, and list
+    what is left out.
 
     `variables` are the test's variables, which are filled in. `threshold` is the share of the assertions, by weight,
     that must pass. Without it, all must pass. `rendered` returns an assertion's value as filled in by promptfoo. `read`
@@ -325,10 +326,10 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
-        """Add the trait for an assertion that a model grades. A list in `g-eval` gives several traits.
+        """Add the trait for an assertion of the type `kind` that a model grades. `base` is the type without `not-`, and
+        lower scores are better if the assertion is `negated`. A list in `g-eval` gives several traits.
 
-        `kind` is the assertion's type, and `base` is the same without `not-`. If `negated` is set, lower scores are
-        better. An assertion that lacks its value is recorded as left out.
+        An assertion that lacks its value is recorded as left out.
         """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:

@@ -253,11 +253,9 @@ class _Config:
         return store_url(value, files) or value
 
     def _read_variables(self, source: Any, files: dict[str, bytes]) -> dict[str, Any]:
-        """Return the variables, with the contents of the files they refer to. Raises `NotRead` if a program generates a
-        value, or if a file cannot be read.
-
-        Files that can be attached are added to `files`, and their paths take their place. If `source` is a string, it
-        names a file with the variables.
+        """Return the variables in `source`, which may be the name of a file, with the contents of the files they refer
+        to. Files that can be attached are added to `files`, and their paths take their place. Raises `NotRead` if a
+        program generates a value, or if a file cannot be read.
         """
         if isinstance(source, str):
             source = self._folder.value(source)

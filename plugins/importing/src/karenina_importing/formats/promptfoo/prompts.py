@@ -36,7 +36,9 @@ class Prompt:
 
 
 def read_prompts(prompts: Any, folder: Folder, notes: list[str]) -> Iterator[Prompt]:
-    """Yield the prompts. Prompts that cannot be read have a `problem`. Unknown keys are added to `notes`."""
+    """Yield the prompts of a promptfoo configuration, whose files are in `folder`. Prompts that cannot be read have a
+    `problem`. Unknown keys are added to `notes`.
+    """
     if isinstance(prompts, Mapping):
         prompts = [{"id": name, "label": label} for name, label in prompts.items()]
     for number, entry in enumerate(prompts if isinstance(prompts, list) else [] if prompts is None else [prompts], 1):

@@ -67,7 +67,9 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Return a value in which all strings are filled in. Raises `NotFilled` like `fill`."""
+    """Return a copy of a value in which all strings, except keys, are filled in with `variables`. Variables that do not
+    exist are added to `missing`, if given. Raises `NotFilled` if a string cannot be filled in.
+    """
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):

@@ -58,10 +58,9 @@ class Test:
 
 
 def read_tests(given: Any, document: Document, path: tuple[str | int, ...], folder: Folder) -> Iterator[Test]:
-    """Yield the tests in a value of a configuration, which contains tests, names of files, or a list of them.
-
-    `path` is the place of the value in `document`, which is used to find the lines of tests. If an entry cannot be
-    read, yields a test with a problem.
+    """Yield the tests in a value of a configuration, which contains tests, names of files, or a list of them. If an
+    entry cannot be read, yields a test with a problem. `path` is the place of the value in `document`, which is used to
+    find the lines of tests.
     """
     for position, entry in enumerate(given if isinstance(given, list) else [] if given is None else [given]):
         line = document.line((*path, position) if isinstance(given, list) else path)

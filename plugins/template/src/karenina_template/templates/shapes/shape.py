@@ -184,10 +184,8 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
-    """Return the class of a declared model, and add the classes of the source that it needs to `built`.
-
-    All fields of the answer may be None. If an `opener` is given, their types lose the constraints that are not shown
-    to a judge.
+    """Return the class of a declared model, and add the classes of the source that it needs to `built`. All fields of
+    the answer may be None. If an `opener` is given, their types lose the constraints that are not shown to a judge.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}

@@ -149,7 +149,9 @@ class _Argument:
 
 
 def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _LiteralIndex) -> _Argument:
-    """Return an argument of a `VerifiedField`. Raises `ValueError` if one of its literals has another value."""
+    """Return the argument `parameter` of a `VerifiedField`, whose value in `node` can be read with other literals.
+    Raises `ValueError` if a literal of `node` has another value in `places`.
+    """
     constants = {id(constant): indexes for constant, indexes in places.constants(node)}
     whole = constants[id(node)] if isinstance(node, ast.Constant) and id(node) in constants else ()
     return _Argument(

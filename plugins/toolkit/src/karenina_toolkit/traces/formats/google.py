@@ -30,8 +30,8 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is one of Google's content objects. Its parts must have no type, or its role must be
-    `model`.
+    """Return whether `entry` is one of Google's content objects: it has parts or the role `model`, but no `content`,
+    and no part has a key that only the parts of other formats have.
     """
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
@@ -151,8 +151,9 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    """Convert a result to a tool message. It is an error if the response has an `error`, or if the outcome of code is
-    not OK. Raises `TraceFormatError` if the result of a function has no name.
+    """Convert the result of a function or, by `kind`, of code to a tool message, and close its call in `calls`. It is
+    an error if the response has an `error`, or if the outcome of code is not OK. Raises `TraceFormatError` if a
+    function's result has no name.
     """
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":
