@@ -485,9 +485,8 @@ def parse_headings(value: Any) -> Any:
 
 def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
     """Return the patch in a row's `patch` or `model_patch` (as in SWE-bench), or in the file that its `patch_file`
-    names, or None.
-
-    Raises `AdapterConfigError` if it is not text, or if the file cannot be read.
+    names, below the folder of `source`, or None. Raises `AdapterConfigError` if it is not text, or if the file cannot
+    be read.
     """
     patch = next((row[name] for name in ("patch", "model_patch") if row.get(name) is not None), None)
     if patch is None and row.get("patch_file") is not None:

@@ -176,9 +176,8 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: Turn) -> str:
-    """Return the arguments of a reply's tool call as the model wrote them, or the reply's text if it calls no tool.
-
-    The arguments of several calls are joined, which is invalid JSON and will be rejected.
+    """Return the arguments of a reply's tool call as the model wrote them in `data`, or the reply's text if it calls no
+    tool. The arguments of several calls are joined, which is invalid JSON and will be rejected.
     """
     if not reply.message.tool_calls:
         return reply.message.content

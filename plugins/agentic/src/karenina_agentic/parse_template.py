@@ -69,8 +69,8 @@ class AgenticParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the judges. Each must have both an agent port and a parser port. Logs a warning if deep judgment is
-        enabled too, because it is not performed.
+        """Return a need for each judge, which must have both an agent port and a parser port. Logs a warning if deep
+        judgment is enabled too, because it is not performed.
         """
         if _deep_judgment_is_on(config):
             logger.warning("agentic_parsing takes precedence over deep judgment, which is not performed for templates")

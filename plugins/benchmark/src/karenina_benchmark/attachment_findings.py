@@ -29,8 +29,8 @@ _ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "application/pd
 def find_problems(
     question: Question, folder: Path | None, *, outside: bool, journal: Path | None = None
 ) -> Iterator[tuple[bool, str, str]]:
-    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure. Files outside of
-    `folder` are only read if `outside` is set; otherwise, no problem is found in a question that has such a file.
+    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure. If a file is
+    outside of `folder` and `outside` is not set, nothing is read, and no problem is found.
 
     A file that is missing is no error if it was sent in the run with the `journal`.
     """

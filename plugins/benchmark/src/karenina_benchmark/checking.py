@@ -536,7 +536,9 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Add a warning for each trait that cannot be scored, or that `config` does not score."""
+        """Add a warning for each trait of `rubric`, which is at `key` in `place`, that cannot be scored, or that
+        `config` does not score.
+        """
         names = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
             path = (key, *_trait_path(place, key, trait))

@@ -139,6 +139,7 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
 
 def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
     """Yield the outputs in a file of rows, or a single output if the rows are the messages of one conversation.
+    `mapped` contains the columns that the user has named, by role, and the options `sheet`, `rows` and `encoding`.
 
     Logs warnings about the encoding, other sheets, and correct answers that are not used. Raises `ConfigError` if the
     file has no rows or no outputs, and `FileError` if it cannot be read.

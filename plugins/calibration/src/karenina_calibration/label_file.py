@@ -184,8 +184,9 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
-    """Match labels with their answers, changing `labels`, and return the answers from which the draw was made. Raises
-    `ConfigError` if a label or the draw is for other answers.
+    """Match labels with their answers, and return the answers from which the draw was made. Labels for other ground
+    truths are removed from `labels`, except for their extraction labels. Raises `ConfigError` if a label or the draw is
+    for other answers.
 
     Labels depend on an answer's ground truth, not on its score. If `source` contains rescored results, `drawn_as` in
     `answers` is therefore set to the verdicts of the original run, which are in the journal next to the results.

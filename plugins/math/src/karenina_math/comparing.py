@@ -330,8 +330,8 @@ class _Rules:
         return found
 
     def _same_relations(self, one: Tree, other: Tree, are_sets: bool) -> bool:
-        """Return whether two equations or inequalities, or *x = 2* and the expression *2*, mean the same. Raises
-        `OutOfReach` if this cannot be decided.
+        """Return whether two equations or inequalities, or *x = 2* and the expression *2*, mean the same; with
+        `are_sets`, whether they describe the same set. Raises `OutOfReach` if this cannot be decided.
         """
         first, second = assigned(one), assigned(other)
         if one[0] != "relation" or other[0] != "relation":

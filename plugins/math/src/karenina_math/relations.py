@@ -232,7 +232,9 @@ def _inverse(side: Tree, inner: Tree, value: Any, point: Point) -> list[Any]:
 
 
 def _root_of(y: Any, exponent: Any) -> list[Any]:
-    """Return the real numbers whose power with this exponent is `y`: none, one, or two of opposite sign."""
+    """Return the real solutions *x* of *x^exponent = y*, for an `exponent` other than 0: none, one, or two of opposite
+    sign.
+    """
     if y == 0:
         return [y] if exponent > 0 else []
     root = mpmath.power(abs(y), 1 / exponent)

@@ -207,7 +207,6 @@ class TaskFiles:
 
     def missing_restored(self, restore: Sequence[str], added: Collection[str]) -> str | None:
         """Return a message about the first name in `restore` that matches no file of the source or in `added`, or None.
-
         Names of files that steer the build or tests need not exist: restoring them keeps agents from adding any.
         """
         for given, name in zip(restore, _names(restore), strict=True):

@@ -272,9 +272,8 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file, and their number.
-
-    `used` is the number of selected cases, and `every` is the total number.
+    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file's name, and how many of
+    `every` available case are `used`.
     """
     from karenina_selftest.cases import pack_digest
 

@@ -126,7 +126,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return clean(text)
 
     def _truth(self, table: TermTable, expected: object) -> str:
-        """Return the identifier of the term that the ground truth names. Raises `ValueError` if none or several fit."""
+        """Return the identifier of the term that the ground truth names, where a term's own name takes precedence over
+        synonyms. Raises `ValueError` if no term fits, or several fit equally well.
+        """
         written = self._written(expected)
         found = table.exact_terms(written) or table.terms(written)
         if not found:

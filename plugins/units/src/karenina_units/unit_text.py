@@ -89,7 +89,8 @@ def _meanings(written: str) -> tuple[Unit, ...]:
 
 
 def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the pint names of the two units in a text such as *kJmol*, or two empty tuples unless one division fits.
+    """Return the pint names of the two units in a text such as *kJmol*, as one tuple for each, or two empty tuples
+    unless exactly one division fits.
 
     The symbols must be in their own case.
     """

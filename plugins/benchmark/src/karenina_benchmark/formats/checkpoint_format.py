@@ -266,8 +266,8 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics. Errors in traits are not raised, but added to `broken`. A rubric without traits is
-    None.
+    """Set the benchmark's rubrics from `ratings`. Traits with errors are left out, and their errors are not raised, but
+    added to `broken`. A rubric without traits is None.
     """
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}

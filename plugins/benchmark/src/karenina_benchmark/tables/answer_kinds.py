@@ -435,8 +435,8 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a string that names several of the question's options, such as *1, 3*. The list is empty for
-    any other text.
+    """Return the labels, in capital letters, in a string that names several of the question's options, such as *1, 3*.
+    The list is empty for any other text.
     """
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []

@@ -338,8 +338,8 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` for the first of the given ground truths, with all others as synonyms. The full stop at
-    the end of a ground truth may be missing from the response.
+    """Return the declaration of an `ExactMatch` for the first of the given ground truths, with all others as synonyms.
+    The full stop at the end of a ground truth may be missing from the response.
     """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
     rest += [text.rstrip(_STOPS) for text in (first, *rest) if text.rstrip(_STOPS) and text[-1:] in _STOPS]

@@ -141,10 +141,9 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Convert a result of the reference implementation to the values of a `VerificationResult`. Raises `TypeError` or
-    `AttributeError` if part of the result has the wrong type.
-
-    `names` contains the result of `_name_models` for each role.
+    """Convert a result of the reference implementation to the values of a `VerificationResult`. `names` contains the
+    result of `_name_models` for each role. Raises `TypeError` or `AttributeError` if part of the result has the wrong
+    type.
     """
     other: dict[str, Any] = {}
     outcome = _outcome(row)

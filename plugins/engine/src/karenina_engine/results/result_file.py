@@ -112,7 +112,9 @@ def _has_header(file: BinaryIO) -> bool:
 
 
 def why_not_recorded(result: Mapping[str, Any]) -> str | None:
-    """Return why a result's JSON object has no answer that could be judged again, or None if it has one."""
+    """Return which kind of result without an answer that could be judged again a JSON object is, such as
+    *failed calls*, or None if it has such an answer.
+    """
     template = result.get("template", {})
     broke_off = (result["metadata"].get("error") or "").startswith(f"{CONVERSE}:")
     if broke_off or (result["outcome"] == Outcome.MODEL_ERROR.value and _conversation_of(result)):

@@ -220,8 +220,8 @@ EXCEL = Exporter(
 
 
 def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as Parquet. With `with_results`, the last column of `results` contains whole results. Raises
-    `LibraryMissing` if pyarrow is not installed.
+    """Write the requested table, or `results` by default, as Parquet. With `with_results`, the last column of `results`
+    contains whole results. Raises `LibraryMissing` if pyarrow is not installed.
     """
     table = request.tables(request.table or "results")
     frame = table.to_arrow()  # reports a missing pyarrow

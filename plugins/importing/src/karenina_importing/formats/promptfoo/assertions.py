@@ -131,7 +131,9 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Fill in a correct answer. Returns None if this fails or if it is not a string or number."""
+    """Return a correct answer with variables filled in, or None if this fails, or if it is empty, a reference to a
+    file, or neither a string nor a number.
+    """
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:

@@ -210,8 +210,8 @@ class OptionReader:
         return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
 
     def _without_words(self, text: str, levels: int) -> Named:
-        """Return the options in `text` without introductory words such as *The answer is*, or without a rejection (*B,
-        not A*).
+        """Return the options that `text` names after introductory words such as *The answer is*, or apart from a
+        rejection (*B, not A*). `levels` limits how often such words are removed; at 0, the result is empty.
         """
         lead, instead, refused = _LEAD.match(text), _BUT.search(text), _REFUSED.search(text)
         rests = [self._after_lead(text, lead.end()) if lead is not None else ""]
