@@ -274,7 +274,9 @@ class RecordingIndex:
         return found
 
     def _mark_used(self, question_id: str, text: str, used: tuple[set[str], set[str]]) -> None:
-        """Add a question's id and text to `used`, which contains a set of ids and a set of texts."""
+        """Add a question's id and text to `used`, which contains a set of ids and a set of texts. If there are
+        recordings under digests, the digest of the text is added to the ids too.
+        """
         ids, texts = used
         ids.add(compose(question_id))
         if self._has_digests:
@@ -452,10 +454,11 @@ def is_digest(key: str) -> bool:
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
     """Parse a string that contains a conversation, unless `delimited` is False, and return any other value unchanged.
+    If `delimited` is None, a string that could be either a conversation or an answer raises `AdapterConfigError`, whose
+    message contains `place`.
 
     The conversation is in JSON, or consists of messages with headings or roles. Items of `replicates` are parsed one by
-    one. If `delimited` is None, a string that could be either a conversation or an answer raises `AdapterConfigError`,
-    whose message contains `place`.
+    one.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}

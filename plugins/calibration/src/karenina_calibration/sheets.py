@@ -154,7 +154,9 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Return the label with the parts of an earlier label that are missing from the rows."""
+    """Return the label with the parts of the earlier label `before` that are missing from the rows, and with the notes
+    of both.
+    """
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))

@@ -78,7 +78,8 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
     """Return a problem if the template accepts the answer to another question, or None. No model is called: the values
-    are read from the answer by simple rules. An answer whose values do not fit the fields is rejected.
+    of the fields declared in `answer` are read by simple rules. An answer whose values do not fit the fields is
+    rejected.
     """
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:

@@ -105,7 +105,9 @@ def _cost(run: ComparedRun) -> str:
 
 
 def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most_changes: int) -> Iterator[Section]:
-    """Yield the sections for one pair. `rates` contains the pass rates of each run by judge."""
+    """Yield the sections for one pair, with up to `most_changes` changes of each kind. `rates` contains the pass rates
+    of each run by judge.
+    """
     yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
     others = [difference for difference in pair.differences if difference.metric != RATE]
     if others:

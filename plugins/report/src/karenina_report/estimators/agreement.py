@@ -167,11 +167,11 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units. Returns None if there is only one
-    class.
+    """Return the coefficient of the sums of all units, `measured` and `counted`, with a percentile interval from a
+    bootstrap over the units. Returns None if there is only one class.
 
-    `measured` and `counted` come from `_sums`, and `coefficient` computes coefficients from their totals. There is no
-    interval if the rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
+    The sums come from `_sums`, and `coefficient` computes coefficients from their totals. There is no interval if the
+    rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
     """
     import numpy as np
 

@@ -75,7 +75,9 @@ def apply_patch(patch: Patch, folder: Path) -> None:
 
 
 def _compare(source: Path, changed: Path, most_kept: int, *, layered: bool) -> Patch:
-    """Return the patch between two folders or, if `layered`, between the lower and the upper layer of an overlay."""
+    """Return the patch from `source` to `changed` or, if `layered`, from the lower to the upper layer of an overlay.
+    Contents of more than `most_kept` bytes are left out.
+    """
     comparison = _Comparison(most_kept)
     with opened(source) as before, opened(changed) as after:
         comparison.folder(before, after, "", layered=layered)

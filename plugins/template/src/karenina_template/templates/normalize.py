@@ -202,7 +202,9 @@ def _encloses(mark: str) -> bool:
 
 
 def _make_compatible(text: str) -> str:
-    """Convert the text to NFKC, except for characters where this would change a number."""
+    """Return the text in NFKC, with `/` for fraction slashes, but leave characters unchanged where this would change a
+    number.
+    """
     if text.isascii():
         return text
     parts: list[str] = []
