@@ -133,10 +133,9 @@ def _describe(values: Mapping[str, Any]) -> str:
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log, once per process, how a setting name of the reference implementation was handled.
-
-    `new` lists the settings that it became. If `new` is empty and `replaced` is set, these settings were given too.
-    Otherwise there is no such setting, and `cure` is the advice for the user.
+    """Log, once per process, that a setting of the reference implementation was translated to the settings in `new`. If
+    `new` is empty, log that those settings were given too (`replaced`), or else that there are none, with the advice in
+    `cure`.
     """
     if new:
         logger.warning("the reference implementation's setting %s was translated to %s", name, new)

@@ -411,8 +411,8 @@ class _Rules:
         return True
 
     def _values(self, one: Tree, other: Tree) -> Iterator[tuple[Any, Any]]:
-        """Yield pairs of values of two expressions at points where both have one. Other kinds of trees give one pair.
-        This pair is of equal numbers if the trees are the same, and otherwise of different ones.
+        """Yield pairs of values of two expressions, or of the items of two tuples, at points where both have one. Other
+        kinds of trees give one pair: equal numbers if the trees are the same, and otherwise different ones.
         """
         signs = [tree[1] if tree[0] == "signed" else 1 for tree in (one, other)]
         trees = [tree[2] if tree[0] == "signed" else tree for tree in (one, other)]

@@ -226,7 +226,7 @@ class ConfigLayers:
 
     def _with_origin(self, problem: str) -> str:
         """Return `problem`, prefixed with the origin of the setting that it starts with, or unchanged if that is
-        unknown.
+        unknown, or is the environment variable that `problem` names.
         """
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]

@@ -307,7 +307,9 @@ class RunSession:
             await self.runner.aclose()
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
-        """Yield the stream of precomputed results, then the executor's stream."""
+        """Yield the stream of precomputed results, then the executor's stream. Once the run has been stopped, neither
+        is yielded.
+        """
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:

@@ -42,11 +42,9 @@ _CHUNK: Final = 2**20
 
 
 def compare_folders(source: Path, changed: Path, *, most_kept: int = MOST_KEPT) -> Patch:
-    """Return the patch that turns the folder `source` into `changed`. Links are compared, and never followed. Raises
-    `OSError` if one of the folders cannot be read.
-
-    The contents of files above `most_kept` bytes are not kept, so that the patch cannot be applied. Entries with a name
-    in `LEFT_OUT` are ignored.
+    """Return the patch that turns the folder `source` into `changed`. Links are compared, never followed. Entries named
+    in `LEFT_OUT` are ignored, and contents above `most_kept` bytes left out, so that the patch cannot be applied.
+    Raises `OSError` if one of the folders cannot be read.
     """
     return _compare(source, changed, most_kept, layered=False)
 
