@@ -232,8 +232,8 @@ class VerificationContext:
     def offer_value(
         self, name: str, value: Any, *, why: str | None = None, counts: Literal["undecided", "wrong"] = "undecided"
     ) -> None:
-        """Offer a JSON value, or None and the reason `why` there is none, to template fields that name it as their
-        source.
+        """Offer a JSON value to template fields that name it as their source, or None with the reason `why` there is
+        none. With None, `counts` determines whether such fields are undecided or wrong.
 
         `why` is only stored for None. `counts` then determines whether fields with this source are undecided (no
         program could find the value) or wrong (the answer has no such value). The result contains the values that its

@@ -78,8 +78,9 @@ class AgenticParseTemplate(ParsingStage):
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Investigate, extract values from the report, and bind them to the ground truth. If no field needs a judge,
-        there is no investigation. If the investigation or the extraction fails, the item ends with PARSE_ERROR.
+        """Investigate, extract values from the report, and bind them to the ground truth. If no field needs a judge, or
+        the judge would see only a blank response, there is no investigation. If it or the extraction fails, the item
+        ends with PARSE_ERROR.
         """
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)

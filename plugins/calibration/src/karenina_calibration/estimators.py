@@ -169,11 +169,11 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Merge strata with fewer than `least` answers, and return the members of each remaining stratum. If all have fewer
-    in total, one stratum is left. Strata without answers are ignored.
+    """Merge strata with fewer than `least` answers into `into`, if it exists, or into the next larger one, and return
+    the members of each remaining stratum. If all have fewer in total, one stratum is left. Strata without answers are
+    ignored.
 
-    The smallest stratum is merged into the stratum `into` if that exists, and otherwise into the next larger one. This
-    is repeated until no stratum is too small or only one is left.
+    The smallest stratum is merged first. This is repeated until no stratum is too small or only one is left.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}

@@ -128,8 +128,9 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield a problem for each name that contains a ground truth, or description with the reference answer, because a
-    judge sees both. Ground truths in descriptions are found by `karenina check`.
+    """Yield a problem for each field declared in `answer` whose name contains its ground truth, or whose description
+    contains the reference answer, because a judge sees both. Ground truths in descriptions are found by
+    `karenina check`.
 
     A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the description also
     contains other choices.

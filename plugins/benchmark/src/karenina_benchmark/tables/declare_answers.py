@@ -480,7 +480,9 @@ def _names_of_rules(fields: Iterable[dict[str, Any] | None]) -> str:
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
-    """Explain that some answers are objects and cannot be compared, or return an empty string if there are none."""
+    """Describe how many of `count` answers are objects or lists of several values, with an example. `objects` contains
+    the indexes of their `cells`. If there are none, the result is an empty string.
+    """
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"

@@ -160,7 +160,8 @@ def _declare_known(
 
 
 def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Return the declared field for a question with options. If `several` is set, its value is a list of letters.
+    """Return the declared field for a question with options, of which those with the letters in `right` are correct. If
+    `several` is set, its value is a list of letters.
 
     Otherwise, the first letter in `right` is the ground truth, and the judge copies words from the response. If the
     text of an option is itself a letter, the judge chooses a letter instead.

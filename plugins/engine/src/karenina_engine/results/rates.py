@@ -155,7 +155,7 @@ class Clusters:
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
-        """Return the number of independent items that would give the rate the same interval. The sample must not be
+        """Return the size of an independent sample with the same certainty about its rate. The sample must not be
         empty.
         """
         if self.questions == self.items:

@@ -193,11 +193,10 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds of the difference with missing values set to 0 or 1, or None if no values are missing. Also
-    returns None if no question has results in both runs.
+    """Return the bounds of the difference with missing values set to 0 or 1, and whether both have the sign of `total`,
+    the sum of the differences. Returns None if no values are missing, or if no question has results in both runs.
 
-    In the lower bound, missing values are 0 in the first run and 1 in the other one. `total` is the sum of the
-    differences, whose sign the bounds are compared with.
+    In the lower bound, missing values are 0 in the first run and 1 in the other one.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]

@@ -167,7 +167,9 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
-        """Close, reset or keep the connection, depending on `reply.end` and `leaves`."""
+        """Reset, close or keep the connection as `reply.end` says. With `leaves`, a connection that would be kept is
+        closed.
+        """
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
