@@ -235,10 +235,10 @@ class VerificationContext:
         """Offer a JSON value to template fields that name it as their source, or None with the reason `why` there is
         none. With None, `counts` determines whether such fields are undecided or wrong.
 
-        `why` is only stored for None. `counts` then determines whether fields with this source are undecided (no
-        program could find the value) or wrong (the answer has no such value). The result contains the values that its
-        template uses. Raises `UndeclaredArtifact` if the stage does not declare the name in `offers`. Raises
-        `ValueError` if `value` is not JSON, or if it is None and there is no reason.
+        `why` is only stored for None. Fields are undecided if no program could find the value, and wrong if the answer
+        has no such value. The result contains the values that its template uses. Raises `UndeclaredArtifact` if the
+        stage does not declare the name in `offers`. Raises `ValueError` if `value` is not JSON, or if it is None and
+        there is no reason.
         """
         if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")

@@ -476,8 +476,8 @@ class _Check:
 
     @contextmanager
     def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> Iterator[None]:
-        """Resolve the template's files in the benchmark's folder inside the block, opening files elsewhere only if they
-        are trusted.
+        """Resolve the template's files in the folder `template_files`, or else in the benchmark's folder, inside the
+        block, opening files elsewhere only if they are trusted.
         """
         kinds = {type(rule.primitive) for rule in bound.template.key.rules.values()}
         if all(kind.check_files is Primitive.check_files for kind in kinds):

@@ -84,8 +84,8 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook. Text is cut to 32,000 characters, and control
-    characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
+    """Return a function that writes a header and the rows as an Excel workbook. Text is cut to 32,000 characters, and
+    control characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook

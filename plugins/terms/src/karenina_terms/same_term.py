@@ -106,7 +106,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return found if all(found) else []
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
-        """Return the verdict on a value that names the terms in `found`, of which `truth` is the correct one."""
+        """Return whether a value that names the terms in `found`, with their ranks, passes for the correct term
+        `truth`, or `Undecided` if it names no term, other terms too, or only related ones.
+        """
         if not found:
             return Unreadable(f"{value[:60]!r} names no term of the table {self.table}")
         strong = {term for term, rank in found.items() if rank < RELATED or self.related}

@@ -322,8 +322,8 @@ _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "addit
 
 
 def _check_version(properties: Properties, path: Path) -> None:
-    """Raise `BenchmarkFileError` if the format version (of Karenina or the reference project) is not supported. A file
-    without a version is accepted.
+    """Take the format version from `properties`. Raises `BenchmarkFileError` if it, or without it that of the reference
+    project, is not supported. A file without a version is accepted.
     """
     version = properties.take(FORMAT_PROPERTY)
     reference_version = next(

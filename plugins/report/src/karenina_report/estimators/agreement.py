@@ -81,7 +81,9 @@ def cohen_kappa(
 
 
 def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
-    """Return kappa and its variance. `table` maps both raters' classes to counts."""
+    """Return kappa and its variance. `table` maps pairs of classes, one from each rater, to counts. There must be
+    several classes, so that not all agreement is chance.
+    """
     size = sum(table.values())
     rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
     columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}

@@ -51,7 +51,8 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
     """Return the object in `text`, without restoring backslashes, with a flag that is true if it had to be extracted or
-    repaired. Raises `ValueError` if there is none. See `read_object`.
+    repaired. Raises `ValueError` if there is none or, with `whole`, if `text` contains anything else. See
+    `read_object`.
     """
     stripped = text.strip()
     if not stripped:

@@ -205,8 +205,8 @@ def _one_unit(written: str) -> str | None:
 
 
 def _differ_only_in_style(written: str, spelling: str) -> bool:
-    """Return whether the case of `written` can be a matter of style, as in *KG*, but not in *kG*, *S* for s, or *ML*. M
-    and P are other prefixes than m and p.
+    """Return whether `written` can differ from `spelling` in case as a matter of style, as in *KG*, but not in *kG*,
+    *S* for s, or *ML*. M and P are other prefixes than m and p.
     """
     if len(written) > 4 or len(written) == 1:
         return len(written) > 1
