@@ -83,9 +83,8 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
     """Return each option's log-probability: that of the likeliest token which starts with `before` and then matches the
-    option.
+    option, or the lowest of all if there is none. Returns None if no log-probability is finite.
 
-    An option without such a token gets the lowest log-probability. Returns None if no log-probability is finite.
     `before` is the text before the value in the same token.
     """
     logprobs: dict[str, float] = {}

@@ -98,8 +98,9 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write a permanent copy of the trace and return its path. It is stored next to the workspace or, if there is no
-    workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be written.
+    """Write a permanent copy of the trace, `response`, and return its path. It is stored next to the workspace or, if
+    there is no workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be
+    written.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))

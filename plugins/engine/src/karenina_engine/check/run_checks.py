@@ -131,8 +131,8 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log a warning if traits will not be scored, or if there are no traits to score though the evaluation mode asks
-    for it.
+    """Log a warning if traits will not be scored, or if questions have no traits although the evaluation mode asks for
+    them. `questions` is the number of all questions, and `with_traits` that of questions with traits.
     """
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:

@@ -216,8 +216,9 @@ def _power(
     *,
     same_answers: bool,
 ) -> Power | None:
-    """Return the power of a comparison, or None without a standard error. `differences` contains the difference of each
-    question, and `flipping` is the share of questions that flipped. For `same_answers`, see `estimate_difference`.
+    """Return the power of a comparison, or None if its standard error, `error`, is None. `both` contains the questions
+    in both runs, `differences` the difference of each, and `flipping` is the share of questions that flipped. For
+    `same_answers`, see `estimate_difference`.
     """
     if error is None:
         return None

@@ -177,7 +177,9 @@ class OptionReader:
         return _NONE
 
     def _whole(self, text: str) -> Named:
-        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several."""
+        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several, or
+        if the text may be a factorial.
+        """
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
