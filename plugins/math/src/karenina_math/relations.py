@@ -141,7 +141,9 @@ def _roots(equation: Tree, name: str, point: Point) -> Iterator[Point]:
 
 
 def _is_root(equation: Tree, point: Point, most: Any = _ROUNDING) -> bool:
-    """Return whether both sides of an equation are equal at a point, but for rounding."""
+    """Return whether both sides of an equation are equal at a point, but for a relative difference of up to `most`.
+    They are not if one of them has no value there.
+    """
     try:
         low, high = (number(value_of(side, point)) for side in (equation[1], equation[3]))
     except NoValue:

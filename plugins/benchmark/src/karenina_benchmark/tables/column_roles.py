@@ -291,7 +291,7 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has at most six different values, all of them in `grades`. By default, `grades` are
+    """Return whether a column has from one to six different values, all of them in `grades`. By default, `grades` are
     verdicts such as `correct`. Case, spaces and punctuation are ignored.
     """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}

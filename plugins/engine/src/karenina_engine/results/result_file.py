@@ -288,8 +288,8 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file, without truncating it or following a link. Raises `OSError` if this fails, for example
-    because the file is not empty.
+    """Open a new or empty file for reading and writing, without following a link, and return its descriptor. Raises
+    `OSError` if this fails, for example because the file is not empty.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     status = os.fstat(handle)
