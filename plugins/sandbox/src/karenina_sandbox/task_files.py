@@ -311,10 +311,10 @@ class TaskFiles:
             yield folder
 
     def _restore(self, paths: Sequence[str], folder: Path) -> None:
-        """Copy the files and folders at `paths` from the source to `folder`, replacing whatever is there. Raises
-        `OSError` if a file cannot be read or written.
+        """Copy the files at `paths` from the source to `folder`, and create the folders at `paths` without their
+        contents, replacing whatever is there. Raises `OSError` if a file cannot be read or written.
 
-        Of a folder, only itself is created, not what it contains. Parents that are not folders are replaced, too.
+        Parents that are not folders are replaced, too.
         """
         with TreeWriter(folder) as writer:
             for path in paths:

@@ -349,8 +349,8 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3. `numbered` states whether the marks are
-    numbers.
+    """Yield the marks in `by_mark` of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3. `numbered` states whether
+    the marks are numbers.
     """
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))

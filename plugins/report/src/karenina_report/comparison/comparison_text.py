@@ -223,7 +223,9 @@ def _flips_text(difference: Difference, pair: Pair) -> str:
 
 
 def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
-    """Return a text on how often each run is undecided, and on pass rates with undecided results counted as wrong."""
+    """Return a text on how many questions are undecided more often in one run than in the other, and on pass rates with
+    undecided results counted as wrong.
+    """
     lower = ", ".join(
         f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
         + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")

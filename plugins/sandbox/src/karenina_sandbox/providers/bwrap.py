@@ -96,7 +96,9 @@ class BwrapProvider:
         return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> BwrapSandbox:
-        """Return a sandbox whose layers are in the folder `scratch`. Raises `SandboxError` if it cannot be opened."""
+        """Return a sandbox whose layers are in the folder `scratch` or, if `in_place`, whose commands change the
+        workspace itself. Raises `SandboxError` if it cannot be opened.
+        """
         program, cgroups = require_program(), self._cgroups()
         workspace = workspace.resolve()
         try:

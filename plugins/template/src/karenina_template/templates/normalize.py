@@ -175,7 +175,9 @@ def _reduce(before: str, gap: str, after: str) -> str:
 
 
 def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
-    """Return the marks to keep between two characters that have no space between them."""
+    """Return which of the `marks` to keep between two characters of the kinds `left` and `right` that have no space
+    between them.
+    """
     core = "".join(mark for mark in marks if not _encloses(mark))
     if left == right == "number":
         return core or marks
