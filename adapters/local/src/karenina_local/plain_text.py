@@ -139,8 +139,8 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the fields of a chat request to those of a completion request, without tools, and with a
-    `json_schema`.
+    """Convert the fields of a chat request to those of a completion request: without tools, and with the schema of
+    `response_format`, if there is one, as `json_schema`.
     """
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")

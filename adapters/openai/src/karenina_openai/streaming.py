@@ -237,7 +237,8 @@ class _Reply:
         return has_content
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
-        """Add a list of parts, which continue those of earlier chunks. Returns whether there are any.
+        """Add a list of parts under the key `name` to `texts`, where they continue those of earlier chunks. Returns
+        False if the list is `content` without any parts, and otherwise True.
 
         `reasoning_details` are ignored if the reasoning has also arrived as text. Raises `ValueError` if the parts
         cannot be read.

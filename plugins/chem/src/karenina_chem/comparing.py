@@ -32,9 +32,8 @@ class OutOfReach(Exception):
 
 
 def why_unreadable(text: str, stereo: str) -> str | None:
-    """Return why a text cannot be compared as a structure, or None if it can.
-
-    Unless `stereo` is "ignored", a kind of stereochemistry that RDKit skips is a reason.
+    """Return why a text cannot be compared as a structure, or None if it can. Unless `stereo` is "ignored", a kind of
+    stereochemistry that RDKit skips is a reason.
     """
     if stereo != "ignored" and _OTHER_STEREO.search(text) is not None:
         return _STEREO_PROBLEM

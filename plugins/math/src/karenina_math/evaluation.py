@@ -170,8 +170,8 @@ def _value(tree: Tree, point: Point) -> Value:
 
 
 def _combine(one: Value, other: Value, sign: str) -> Value:
-    """Return a sum, product or quotient, exactly if both numbers are rational. Raises `ZeroDivisionError` for a
-    division by zero.
+    """Return a sum, product or quotient, as `sign` is `+`, `*` or `/`, exactly if both numbers are rational. Raises
+    `ZeroDivisionError` for a division by zero.
     """
     if not (isinstance(one, Fraction) and isinstance(other, Fraction)):
         one, other = number(one), number(other)
