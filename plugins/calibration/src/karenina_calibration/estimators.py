@@ -319,11 +319,9 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers. Raises
-    `ValueError` if there are fewer than two labels or no unlabelled answers.
-
-    `verdicts` contains the verdicts on the labelled answers, in the order of `labels`, and `unlabelled` contains the
-    verdicts on all other answers.
+    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers: `verdicts` on
+    the labelled ones, in the same order, and `unlabelled` on the others. Raises `ValueError` if there are fewer than
+    two labels or no unlabelled answers.
 
     Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023.
     """

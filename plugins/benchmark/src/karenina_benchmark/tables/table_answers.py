@@ -137,8 +137,8 @@ def _declare_column(
 def _declare_known(
     done: RowTemplates, table: QuestionRows, rows: Sequence[QuestionRow], column: str, name: str
 ) -> frozenset[int]:
-    """Add the field `name` to the rows that state a known value and a truth for it, and return the positions of all
-    that state one.
+    """Add the field `name` to the rows in `done` that state a known value and have a truth for it in `column`, and
+    return the positions of all rows that state one.
     """
     sources = {at: _text_of(row.row.values.get(table.roles.sources[name])) for at, row in enumerate(rows)}
     named = {at: source for at, source in sources.items() if source is not None}

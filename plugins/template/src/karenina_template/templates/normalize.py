@@ -263,7 +263,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
-        """Raise `ValueError` if aliases that are equal when folded have different canonical forms."""
+        """Return the map. Raises `ValueError` if aliases that are equal when folded have different canonical forms."""
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
                 raise ValueError(
