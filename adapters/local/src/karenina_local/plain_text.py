@@ -37,9 +37,8 @@ class PlainTextClient(Client):
         self._known: OrderedDict[str, None] = OrderedDict()
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Send messages like `Client.post`, but treat special tokens in their text as plain text.
-
-        Raises `PortError` if a request fails.
+        """Send messages like `Client.post`, but treat special tokens in their text as plain text. Raises `PortError` if
+        a request fails.
         """
         new = [text for text in dict.fromkeys(_texts(wire)) if text not in self._known]
         joined = "\n".join(new)

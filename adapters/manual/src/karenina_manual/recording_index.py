@@ -304,11 +304,9 @@ class RecordingIndex:
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Return a question's recording, found by its id, its text or the text's digest. Raises `RecordingMissing` if
-        there is none.
-
-        A recording for this replicate takes precedence over one for all replicates. Also raises `RecordingMissing` if
-        there are different ones for the same text. An empty or null recording counts as missing.
+        """Return a question's recording, found by its id, its text or the text's digest; one for this replicate takes
+        precedence over one for all replicates. Raises `RecordingMissing` if there is none, or if there are different
+        ones for the same text. An empty or null recording counts as missing.
         """
         recording, value = self._find_recording(question_id, text, replicate)
         if isinstance(value, str):
@@ -326,9 +324,8 @@ class RecordingIndex:
         return self._by_id.get(digest_of(text), ()), False
 
     def _find_recording(self, question_id: str, text: str, replicate: int) -> tuple[Recording, Any]:
-        """Return a question's recording, and its value for the replicate. Raises `RecordingMissing` like `find`.
-
-        A recording for this replicate takes precedence over one for all replicates.
+        """Return a question's recording, and its value for the replicate. A recording for this replicate takes
+        precedence over one for all replicates. Raises `RecordingMissing` like `find`.
         """
         recordings, by_text = self._recordings_of(question_id, text)
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:

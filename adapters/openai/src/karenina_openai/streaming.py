@@ -238,10 +238,10 @@ class _Reply:
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
         """Add a list of parts under the key `name` to `texts`, where they continue those of earlier chunks. Returns
-        False if the list is `content` without any parts, and otherwise True.
+        False if the list is `content` without any parts, and otherwise True. Raises `ValueError` if the parts cannot be
+        read.
 
-        `reasoning_details` are ignored if the reasoning has also arrived as text. Raises `ValueError` if the parts
-        cannot be read.
+        `reasoning_details` are ignored if the reasoning has also arrived as text.
         """
         if name != "content":
             if not (name == "reasoning_details" and texts.keys() & {"reasoning", "reasoning_content"}):

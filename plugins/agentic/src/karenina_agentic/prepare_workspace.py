@@ -94,10 +94,8 @@ class PrepareWorkspace(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace if one is needed, schedule its removal, and set `WORKSPACE_PATH`. A failure ends the
-        item with an error.
-
-        If no workspace is needed, `WORKSPACE_PATH` is None.
+        """Create the workspace if one is needed, schedule its removal, and set `WORKSPACE_PATH` (None if none is
+        needed). A failure ends the item with an error.
         """
         settings = cast("AgenticSettings", context.settings)
         question = context.question

@@ -206,8 +206,9 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark, and return the findings. With `quality`, the whole file is checked, also for warnings
-    and unchecked parts; without it, only the `config` section and the questions are, for errors.
+    """Check a loaded benchmark, or only the questions `ids` of it, and return the findings. With `quality`, the whole
+    file is checked, also for warnings and unchecked parts; without it, only the `config` section and the questions are,
+    for errors.
 
     Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
     benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run

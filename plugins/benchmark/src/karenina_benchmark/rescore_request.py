@@ -175,9 +175,8 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
     """Compare the extracted values in a result file with `benchmark`, and return the changes. No model is called.
-    Results for unknown questions are skipped. If `output` is given, the new results are written to it.
-
-    Raises `ConfigError` if no results remain.
+    Results for unknown questions are skipped. If `output` is given, the new results are written to it. Raises
+    `ConfigError` if no results remain.
     """
     from karenina_template.templates.primitives import files_in
 

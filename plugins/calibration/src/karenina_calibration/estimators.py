@@ -68,14 +68,14 @@ class CorrectedRate:
 
 
 def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
-    """Estimate the share of right answers from labels of some of the answers. A stratum's share is (y + 1) / (n + 2).
-    The interval is for all questions of this kind, not only those in the run, so it has a width even if every answer is
-    labelled. Raises `ValueError` if a stratum has no labels or there are no answers.
+    """Estimate the share of right answers from labels of some of the `answers`, which are pairs of a stratum and a
+    unit. A stratum's share is (y + 1) / (n + 2). The interval is for all questions of this kind, not only those in the
+    run. Raises `ValueError` if a stratum has no labels or there are no answers.
 
-    `answers` contains all of the run's answers, each with its stratum and its unit (the question or a cluster of
-    questions). The variance is that of the linearised estimator, with residuals added up within each unit, because
-    answers to the same question are correlated. The pseudo labels, one right and one wrong in each stratum, preserve
-    the coverage if all labels in a stratum are equal.
+    `answers` contains all of the run's answers. Their unit is the question or a cluster of questions. The interval has
+    a width even if every answer is labelled. The variance is that of the linearised estimator, with residuals added up
+    within each unit, because answers to the same question are correlated. The pseudo labels, one right and one wrong in
+    each stratum, preserve the coverage if all labels in a stratum are equal.
     """
     counts = Counter(answers)
     total = sum(counts.values())

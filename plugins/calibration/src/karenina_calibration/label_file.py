@@ -116,11 +116,11 @@ class Labels:
         self.given.setdefault((label.item, label.labeller), []).append(label)
 
     def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
-        """Change `by_item` so that each labeller's label for an answer is the last one for the current ground truth. A
-        label for a different ground truth does not tell whether the answer is right, so only its extraction labels are
-        kept, and it is added to `stale`.
+        """Change `by_item` so that each labeller's label for an answer is the last one for the current ground truth. If
+        there is none, only extraction labels are kept, and the label is added to `stale`. Labels without a recorded
+        ground truth count as labels for the ground truth in `drawn_from`.
 
-        Labels without a recorded ground truth are assumed to be for the ground truth in `drawn_from`.
+        A label for a different ground truth does not tell whether the answer is right.
         """
         self.stale.clear()
         for (item, labeller), labels in self.given.items():

@@ -64,7 +64,6 @@ class Script:
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
         """Return the next message of the script whose condition holds, or the end, and advance the script past it.
-
         Raises `ConditionUndecided` if a primitive cannot decide.
         """
         return self.advance(history[-1])

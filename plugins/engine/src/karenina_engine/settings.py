@@ -103,9 +103,8 @@ logger = logging.getLogger("karenina")
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values with names and values of settings of the reference implementation translated, including the
-    fields of models. Each translation is logged once per process. If a setting is given under both names, ours is used.
-
-    The reference implementation's default values are dropped silently.
+    fields of models, and its default values dropped. Each translation is logged once per process. If a setting is given
+    under both names, ours is used.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -198,10 +197,8 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's values with the field names of the reference implementation translated, and log which were
-    translated or have no effect. A model without an id gets its model name as its id.
-
-    The reference implementation's default values are dropped silently.
+    """Return a model's values with the field names of the reference implementation translated and its default values
+    dropped, and log which names were translated or have no effect. A model without an id gets its model name as its id.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []

@@ -197,9 +197,8 @@ class TaskFiles:
             CLEANUP_LIST.discard(folder)
 
     def is_restored(self, path: str, restore: Sequence[str] = ()) -> bool:
-        """Return whether a check replaces what the agent left at `path` with what the source has there, if anything.
-
-        It does if the file steers tests, or if a name or pattern in `restore` covers it.
+        """Return whether a check replaces what the agent left at `path` with what the source has there, if anything: if
+        the file steers tests, or if a name or pattern in `restore` covers it.
         """
         return steers(path) or any(
             path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in _names(restore)

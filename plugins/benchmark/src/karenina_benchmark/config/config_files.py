@@ -40,11 +40,9 @@ def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Save the explicitly set values to a JSON file, for use with `read_config` and the option `--config`. API keys and
-    other possible secrets are omitted with a warning. An existing file is replaced.
-
-    Raises `ConfigError` if the file name does not end in `.json`, a value cannot be saved, or the file cannot be
-    written.
+    """Save the explicitly set values to a JSON file, for use with `read_config` and the option `--config`. An existing
+    file is replaced. API keys and other possible secrets are omitted with a warning. Raises `ConfigError` if the file
+    name does not end in `.json`, a value cannot be saved, or the file cannot be written.
     """
     file = Path(path)
     if file.suffix != ".json":

@@ -123,10 +123,8 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Take the next request from the data, and return it, or None if it is incomplete. Raises `MalformedRequest` if
-        the data is not HTTP.
-
-        Sends `100 Continue` if the client waits for it.
+        """Take the next request from the data, and return it, or None if it is incomplete. Sends `100 Continue` if the
+        client waits for it. Raises `MalformedRequest` if the data is not HTTP.
         """
         end = self._got.find(b"\r\n\r\n")
         if end < 0:

@@ -251,7 +251,8 @@ def unit_of_amount(currency: str, words: str) -> str:
 
 
 def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
-    """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same.
+    """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same, even
+    if they are rounded.
 
     A difference of 10 %, or half a step of the last digit, may be due to rounding. Units without a known size never
     contradict.
