@@ -375,8 +375,8 @@ class VerificationContext:
     async def consult(
         self, service: str, query: str, ask: Ask, *, seconds: float | None = None, per_replicate: bool = True
     ) -> str:
-        """Return the reply of a service that is not a model, such as a search or database: a stored reply or else that
-        of `ask`.
+        """Return the reply of a service that is not a model, such as a search or database: the stored reply to the same
+        `query`, or else that of `ask`.
 
         The reply is stored in the journal, and taken from there when a run is resumed or replayed. Temporary failures
         are retried, and identical concurrent queries are only sent once. Failures are not stored, so a resumed run runs

@@ -156,8 +156,8 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, matched by id, in the order of the run's judges. Raises `ConfigError` if one is
-    missing.
+    """Return those of the `live` judges that are to be called, matched by id, in the order of the run's judges. Raises
+    `ConfigError` if one is missing.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]

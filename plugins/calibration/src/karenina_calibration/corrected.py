@@ -110,8 +110,8 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
-    """Return the numbers of answers, labels and right answers in each stratum, where `place` returns an answer's
-    stratum.
+    """Return the numbers of a model's `own` answers, of their `usable` labels, and of right answers among these, in
+    each stratum, where `place` returns an answer's stratum.
     """
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:

@@ -174,7 +174,8 @@ def _with_cations(mol: Mol) -> Mol:
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are tautomers. Raises `OutOfReach` if one has too many to try all of them.
+    """Return whether two structures are tautomers, with stereochemistry compared as `stereo` states. Raises
+    `OutOfReach` if one has too many to try all of them.
 
     A hydrogen atom may move between a carbon atom and N, O or S, but not from one carbon atom to another: glucose and
     fructose, and other ketones with the same enol, are different compounds.

@@ -132,9 +132,9 @@ def _describe(values: Mapping[str, Any]) -> str:
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log, once per process, that a setting of the reference implementation was translated to the settings in `new`. If
-    `new` is empty, log that those settings were given too (`replaced`), or else that there are none, with the advice in
-    `cure`.
+    """Log, once per process, that the setting `name` of the reference implementation was translated to the settings in
+    `new`. If `new` is empty, log that those settings were given too (`replaced`), or else that there are none, with the
+    advice in `cure`.
     """
     if new:
         logger.warning("the reference implementation's setting %s was translated to %s", name, new)

@@ -125,8 +125,8 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return a result's model as an object. Missing parts are "unknown". In early files, the model is a string such as
-    `openai/gpt-4o`.
+    """Return a result's model in the given role as an object. Missing parts are "unknown". In early files, the model is
+    a string such as `openai/gpt-4o`.
     """
     meta = row["metadata"]
     model = meta.get(role)

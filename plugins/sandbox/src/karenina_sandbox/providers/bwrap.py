@@ -182,9 +182,9 @@ def _wrap(
     network: bool,
     filtering: int | None,
 ) -> list[str]:
-    """Return bubblewrap's command for a program that stays open, with the seccomp filter in the descriptor `filtering`,
-    if any. With `uid`, make it the owner of the workspace. Raises `SandboxError` if that fails, or if there is no
-    bubblewrap.
+    """Return bubblewrap's command for a program that stays open, with the network if `network` is set, and with the
+    seccomp filter in the descriptor `filtering`, if any. With `uid`, make it the owner of the workspace. Raises
+    `SandboxError` if that fails, or if there is no bubblewrap.
     """
     arguments = [*isolation(uid), *mount_arguments(policy)]
     if network:
