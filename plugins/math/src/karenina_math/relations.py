@@ -227,13 +227,13 @@ def _inverse(side: Tree, inner: Tree, value: Any, point: Point) -> list[Any]:
         case "power" if not is_left and others[0] > 0 and others[0] != 1:
             return [mpmath.log(y) / mpmath.log(others[0])] if y > 0 else []
         case "power" if is_left and others[0]:
-            return _root_of(y, others[0])
+            return _real_roots(y, others[0])
         case "root" if is_left and others[0] == int(others[0]) and others[0] > 0:
             return [y ** int(others[0])] if y >= 0 or int(others[0]) % 2 else []
     raise _NotSolved
 
 
-def _root_of(y: Any, exponent: Any) -> list[Any]:
+def _real_roots(y: Any, exponent: Any) -> list[Any]:
     """Return the real solutions *x* of *x^exponent = y*, for an `exponent` other than 0: none, one, or two of opposite
     sign.
     """

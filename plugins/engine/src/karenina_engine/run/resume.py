@@ -125,10 +125,9 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store the result of the task's item for the judge with the index `judge`, and return it with its JSON text.
-        In a replay, nothing is stored: `result` is changed in place to the times and the id of the stored result, and
-        the text is None. Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the journal
-        cannot be written.
+        """Store the result of the task's item for the judge at index `judge`, and return it with its JSON text. In a
+        replay, nothing is stored: `result` gets the times and the id of the stored result, in place, and the text is
+        None. Raises `UnstorableRow` if it cannot be stored, and `JournalError` if the journal cannot be written.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
         if self.journal.replaying:

@@ -98,7 +98,7 @@ def _read_prompt(entry: str, folder: Folder) -> Iterator[tuple[Any, str]]:
 
 
 def is_wanted(label: str, names: list[str]) -> bool:
-    """Return whether a prompt's label is one of `names`, starts with one and a colon, or starts with one that ends in
+    """Return whether a prompt's label is one of `names`, begins with one and a colon, or begins like one that ends in
     `*`.
     """
     return any(
