@@ -283,10 +283,9 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index for a call that was sent without one, by its id or, without an id, by its position.
-
-        A call with a new id gets a new index, and a call with a known id keeps its index. A call without an id gets the
-        index of the last call, or its position `place` in the chunk if that is higher.
+        """Return the index for a call that was sent without one. A call with a new `id` gets a new index, and one with
+        a known `id` keeps its index. Without an `id`, it is the index of the last call, or the call's position `place`
+        in the chunk if that is higher.
         """
         if id:
             return self._by_id.get(id, len(self._calls))

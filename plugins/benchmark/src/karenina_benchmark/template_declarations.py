@@ -339,8 +339,8 @@ def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -
 
 
 def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -> str:
-    """Return the constructor call for a declared primitive, or normalizer such as SynonymMap, which is its name or a
-    mapping with a `type`, adding its class to `imports`. Raises `DeclarationError` if a name is not valid or the
+    """Return the constructor call for a `declared` primitive, or a normalizer such as SynonymMap, given as its name or
+    as a mapping with a `type`, and add its class to `imports`. Raises `DeclarationError` if a name is not valid or the
     primitive of a plugin is unknown.
     """
     if isinstance(declared, str):

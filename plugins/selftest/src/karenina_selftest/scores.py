@@ -96,7 +96,7 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Return the score of one judge, called `name`, from all of its results.
+    """Return the score of one judge, called `name`, from all of its results. `cases` is keyed by question ID.
 
     Among the misses, wrong passes come first.
     """

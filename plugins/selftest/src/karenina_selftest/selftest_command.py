@@ -269,8 +269,8 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file's name, and how many of
-    `every` available case are `used`.
+    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file's name, the number of
+    `used` cases and, if it is higher, the number of `every` available case.
     """
     from karenina_selftest.cases import pack_digest
 

@@ -261,8 +261,8 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return a benchmark's `config` section by full name. Relative paths and programs in it are resolved against the
-    folder of the benchmark's file.
+    """Return the settings in a benchmark's `config` section by full name. Relative paths and programs in it are
+    resolved against the folder of the benchmark's file.
     """
     from karenina_core.config import all_settings
 

@@ -417,7 +417,9 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether `column`, which is a cell in the first row, looks like the `cells` below it."""
+    """Return whether `column`, a cell in the first row, equals one of the `cells` below it, or is a path, number or
+    question like all of the first of them.
+    """
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

@@ -112,8 +112,8 @@ def _has_header(file: BinaryIO) -> bool:
 
 
 def why_not_recorded(result: Mapping[str, Any]) -> str | None:
-    """Return which kind of result without an answer that could be judged again a JSON object is, such as
-    *failed calls*, or None if it has such an answer.
+    """Return why a result's JSON object has no answer that could be judged again, as a noun such as *failed calls*, or
+    None if it has one.
     """
     template = result.get("template", {})
     broke_off = (result["metadata"].get("error") or "").startswith(f"{CONVERSE}:")

@@ -188,7 +188,9 @@ def _last_end(text: str) -> int:
 
 
 def _check_outside(parts: list[str]) -> None:
-    """Raise `ValueError` if the text around an object shows that the object is only part of the reply."""
+    """Raise `ValueError` if the text around an object shows that the object is only part of the reply. `parts` are the
+    texts before, between and after the copies of the object.
+    """
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):
