@@ -288,8 +288,8 @@ def select(
     failures: Mapping[str, str],
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
-    """Select stages based on the evaluation mode, `[slots]`, their own conditions, and the artifacts they need.
-    Problems are stored in the selection instead of being raised.
+    """Select from the `offered` stages based on the evaluation mode, `[slots]`, their own conditions, and the artifacts
+    they need. Problems are stored in the selection instead of being raised.
 
     `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
     contains problems with names that several distributions offer, because it is not clear which one the user means.

@@ -213,9 +213,7 @@ class _AgentTask:
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
         """Record the tool results in a request, and return the next turn, requested through the run's guard if there is
-        one.
-
-        Raises `PortError` if the request fails, the CLI left out an attachment, or the trace is too long.
+        one. Raises `PortError` if the request fails, the CLI left out an attachment, or the trace is too long.
         """
         self._record_results(results_in(request))
         if count_attachments(request["messages"]) < self.attached:

@@ -72,7 +72,9 @@ class ModelProxy:
             return Path(self._folder.name, "model")
 
     async def _listen(self) -> web.ServerRunner:
-        """Listen on a free port of the loopback interface, and store its URL. Raises `OSError` if that fails."""
+        """Listen on a free port of the loopback interface, store its URL, and return the running server. Raises
+        `OSError` if that fails.
+        """
         runner = web.ServerRunner(
             web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
         )

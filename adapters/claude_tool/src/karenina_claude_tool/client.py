@@ -198,9 +198,8 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _open_sdk(self) -> AsyncAnthropic:
-        """Return the SDK client, creating it on first use.
-
-        Raises `PortError` if the port is closed or the proxy in the environment cannot be used.
+        """Return the SDK client, creating it on first use. Raises `PortError` if the port is closed or the proxy in the
+        environment cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)

@@ -23,7 +23,6 @@ class Demo:
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
         """Download those of the models in `names` that are missing. `note` is called with a message for each of them.
-
         Raises `RunError` if a model is unknown or a download fails.
         """
         try:

@@ -50,9 +50,8 @@ def hub_is_off() -> bool:
 
 
 def read_from_hub(file: HubFile) -> Iterator[bytes]:
-    """Yield the contents of a file on the hub, or on the server in `HF_ENDPOINT`, in chunks as they arrive.
-
-    Raises `PullError` if the file cannot be read completely, or if the environment forbids requests to the hub.
+    """Yield the contents of a file on the hub, or on the server in `HF_ENDPOINT`, in chunks as they arrive. Raises
+    `PullError` if the file cannot be read completely, or if the environment forbids requests to the hub.
     """
     from pyreqwest.exceptions import PyreqwestError
 

@@ -62,10 +62,9 @@ class RecordedAgent:
         self._recordings = recordings_of(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Return the recording for the question in `info`, starting with the first assistant message.
-
-        `messages` and limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no
-        assistant message.
+        """Return the recording for the question in `info`, starting with the first assistant message; `messages` and
+        limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no assistant
+        message.
         """
         return find_reply(self._model, self._recordings, info, messages)
 

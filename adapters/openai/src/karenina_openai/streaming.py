@@ -237,10 +237,11 @@ class _Reply:
         return has_content
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
-        """Add a list of parts, which continue those of earlier chunks. Returns whether there are any.
+        """Add a list of parts under the key `name` to `texts`, where they continue those of earlier chunks. Returns
+        False if the list is `content` without any parts, and otherwise True. Raises `ValueError` if the parts cannot be
+        read.
 
-        `reasoning_details` are ignored if the reasoning has also arrived as text. Raises `ValueError` if the parts
-        cannot be read.
+        `reasoning_details` are ignored if the reasoning has also arrived as text.
         """
         if name != "content":
             if not (name == "reasoning_details" and texts.keys() & {"reasoning", "reasoning_content"}):
@@ -282,10 +283,9 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index for a call that was sent without one, by its id or, without an id, by its position.
-
-        A call with a new id gets a new index, and a call with a known id keeps its index. A call without an id gets the
-        index of the last call, or its position `place` in the chunk if that is higher.
+        """Return the index for a call that was sent without one. A call with a new `id` gets a new index, and one with
+        a known `id` keeps its index. Without an `id`, it is the index of the last call, or the call's position `place`
+        in the chunk if that is higher.
         """
         if id:
             return self._by_id.get(id, len(self._calls))

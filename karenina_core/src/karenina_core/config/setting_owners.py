@@ -285,10 +285,9 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Parse the text of an environment variable or a command-line option as the value of a setting. Text that `read`
-    (by default JSON) rejects, and any text for a setting that allows strings, paths or literals, is returned unchanged.
-
-    `annotation` is the setting's annotation, or None if it is unknown.
+    """Parse the text of an environment variable or a command-line option as the value of a setting with this
+    `annotation`, None if unknown. Text that `read` (by default JSON) rejects, and any text for a setting that allows
+    strings, paths or literals, is returned unchanged.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

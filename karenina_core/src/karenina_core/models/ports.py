@@ -438,12 +438,12 @@ class AgentPort(Port, Protocol):
     """A port for conversations with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit, and return the reply. Failed tool calls are part of its
-        trace.
+        """Run the agent until it answers or reaches a limit, which sets `limit_reached`, and return the reply. Failed
+        tool calls are part of its trace. Raises `PortError` if a call fails or if `options.timeout` expires.
 
-        A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached` set, and
-        its trace ends with the last assistant message, whose tool calls are not run. Raises `PortError` if a call fails
-        or if `options.timeout` expires (with the category `timeout`). The error's `partial` is the result so far.
+        A turn is one assistant message. If the turn limit is reached, the trace ends with the last assistant message,
+        whose tool calls are not run. If `options.timeout` expires, the error has the category `timeout`. The error's
+        `partial` is the result so far.
         """
 
 

@@ -98,8 +98,9 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write a permanent copy of the trace and return its path. It is stored next to the workspace or, if there is no
-    workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be written.
+    """Write a permanent copy of the trace, `response`, and return its path. It is stored next to the workspace or, if
+    there is no workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be
+    written.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -186,8 +187,8 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` if the program of an MCP server is given as a relative path, which would depend on the
-    working directory.
+    """Raise `ConfigError`, which names the `trait`, if the program of an MCP server is given as a relative path, which
+    would depend on the working directory.
     """
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
@@ -315,8 +316,9 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score a trait. Exceptions are not raised, but become the error in the outcome. `shown` is the
-        answer as judges see it, or None if no agent may see the answer.
+        """Investigate and score a trait, or, if it is `dynamic` and does not apply, find that out. Exceptions are not
+        raised, but become the error in the outcome. `shown` is the answer as judges see it, or None if no agent may see
+        the answer.
         """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)

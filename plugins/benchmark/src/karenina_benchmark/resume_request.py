@@ -124,7 +124,7 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the current settings by full name. The environment overrides the user's configuration file, which
-    overrides the benchmark's `config` section. This is left out if it has changed since the command was run.
+    overrides the benchmark's `config` section. The section is left out if it has changed since the `command` was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment

@@ -340,8 +340,9 @@ def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -
 
 
 def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -> str:
-    """Return the constructor call for a primitive, or for a normalizer such as SynonymMap, adding its class to
-    `imports`. Raises `DeclarationError` if a name is not valid or the primitive of a plugin is unknown.
+    """Return the constructor call for a `declared` primitive, or a normalizer such as SynonymMap, given as its name or
+    as a mapping with a `type`, and add its class to `imports`. Raises `DeclarationError` if a name is not valid or the
+    primitive of a plugin is unknown.
     """
     if isinstance(declared, str):
         declared = {"type": declared}
@@ -367,7 +368,9 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
 
 
 def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) -> str:
-    """Return the source of a parameter's value. A mapping with a `type` becomes a constructor call."""
+    """Return the source of a parameter's value, adding what it needs to `imports`. A mapping with a `type` becomes a
+    constructor call. `path` locates the value in messages.
+    """
     if isinstance(value, list):
         return f"[{', '.join(_write_argument(imports, entry, (*path, place)) for place, entry in enumerate(value))}]"
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):

@@ -68,14 +68,14 @@ class CorrectedRate:
 
 
 def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
-    """Estimate the share of right answers from labels of some of the answers. A stratum's share is (y + 1) / (n + 2).
-    The interval is for all questions of this kind, not only those in the run, so it has a width even if every answer is
-    labelled. Raises `ValueError` if a stratum has no labels or there are no answers.
+    """Estimate the share of right answers from labels of some of the `answers`, which are pairs of a stratum and a
+    unit. A stratum's share is (y + 1) / (n + 2). The interval is for all questions of this kind, not only those in the
+    run. Raises `ValueError` if a stratum has no labels or there are no answers.
 
-    `answers` contains all of the run's answers, each with its stratum and its unit (the question or a cluster of
-    questions). The variance is that of the linearised estimator, with residuals added up within each unit, because
-    answers to the same question are correlated. The pseudo labels, one right and one wrong in each stratum, preserve
-    the coverage if all labels in a stratum are equal.
+    `answers` contains all of the run's answers. Their unit is the question or a cluster of questions. The interval has
+    a width even if every answer is labelled. The variance is that of the linearised estimator, with residuals added up
+    within each unit, because answers to the same question are correlated. The pseudo labels, one right and one wrong in
+    each stratum, preserve the coverage if all labels in a stratum are equal.
     """
     counts = Counter(answers)
     total = sum(counts.values())
@@ -169,11 +169,11 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Merge strata with fewer than `least` answers, and return the members of each remaining stratum. If all have fewer
-    in total, one stratum is left. Strata without answers are ignored.
+    """Merge strata with fewer than `least` answers into `into`, if it exists, or into the next larger one, and return
+    the members of each remaining stratum. If all have fewer in total, one stratum is left. Strata without answers are
+    ignored.
 
-    The smallest stratum is merged into the stratum `into` if that exists, and otherwise into the next larger one. This
-    is repeated until no stratum is too small or only one is left.
+    The smallest stratum is merged first. This is repeated until no stratum is too small or only one is left.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -319,11 +319,9 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers. Raises
-    `ValueError` if there are fewer than two labels or no unlabelled answers.
-
-    `verdicts` contains the verdicts on the labelled answers, in the order of `labels`, and `unlabelled` contains the
-    verdicts on all other answers.
+    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers: `verdicts` on
+    the labelled ones, in the same order, and `unlabelled` on the others. Raises `ValueError` if there are fewer than
+    two labels or no unlabelled answers.
 
     Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023.
     """

@@ -226,7 +226,9 @@ def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
-    """Ask about the `missing` answers until the labeller stops. Each label is saved immediately."""
+    """Ask about the `missing` answers until the labeller stops, without showing verdicts if `blind` is set. Each label
+    is saved immediately.
+    """
     from karenina_calibration.labelling import asks_verdict, now
     from karenina_calibration.questions import Stop, answer_lines, ask_answer
 

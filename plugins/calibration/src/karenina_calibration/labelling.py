@@ -63,11 +63,12 @@ class Labelling:
         simple: bool = False,
         redraw: bool = False,
     ) -> Labelling:
-        """Open the labelling of results, with the draw in the label file or a new draw, which is not written until
-        `save_draw`. A larger `count` extends an existing draw, and a smaller one has no effect.
+        """Open the labelling of results, with the draw in the label file or, if it has none or `redraw` is set, a new
+        one of `count` answers with the given `seed`, which is not written until `save_draw`. A larger `count` extends
+        an existing draw, and a smaller one has no effect.
 
-        A new draw has `count` answers (60 by default) and the given `seed`, or a random one. If `simple` is set, it
-        ignores verdicts. Set `redraw` to ignore the label file.
+        By default, `count` is 60 and `seed` is random. If `simple` is set, a new draw ignores verdicts. If `redraw` is
+        set, the label file is ignored.
 
         Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw has a different
         `seed` or is not `simple` although that is set, or if there are no answers.

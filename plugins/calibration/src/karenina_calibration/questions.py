@@ -106,8 +106,8 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
-    """Yield the lines that show an answer. They include the judges' verdicts unless `blind` is set. Only the first
-    20,000 characters of the answer are shown.
+    """Yield the lines that show an answer, the one with this `number` of `count`, in `width` columns. They include the
+    judges' verdicts unless `blind` is set. Only the first 20,000 characters of the answer are shown.
     """
     answer = asked.answer
     text, more = clip(answer.text, _LONGEST, "; the labelling page shows the whole answer")

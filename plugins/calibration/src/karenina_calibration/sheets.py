@@ -84,8 +84,8 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook. Text is cut to 32,000 characters, and control
-    characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
+    """Return a function that writes a header and the rows as an Excel workbook. Text is cut to 32,000 characters, and
+    control characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook
@@ -156,7 +156,9 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Return the label with the parts of an earlier label that are missing from the rows."""
+    """Return the label with the parts of the earlier label `before` that are missing from the rows, and with the notes
+    of both.
+    """
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))

@@ -32,9 +32,8 @@ class OutOfReach(Exception):
 
 
 def why_unreadable(text: str, stereo: str) -> str | None:
-    """Return why a text cannot be compared as a structure, or None if it can.
-
-    Unless `stereo` is "ignored", a kind of stereochemistry that RDKit skips is a reason.
+    """Return why a text cannot be compared as a structure, or None if it can. Unless `stereo` is "ignored", a kind of
+    stereochemistry that RDKit skips is a reason.
     """
     if stereo != "ignored" and _OTHER_STEREO.search(text) is not None:
         return _STEREO_PROBLEM
@@ -174,7 +173,8 @@ def _with_cations(mol: Mol) -> Mol:
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are tautomers. Raises `OutOfReach` if one has too many to try all of them.
+    """Return whether two structures are tautomers, with stereochemistry compared as `stereo` states. Raises
+    `OutOfReach` if one has too many to try all of them.
 
     A hydrogen atom may move between a carbon atom and N, O or S, but not from one carbon atom to another: glucose and
     fructose, and other ketones with the same enol, are different compounds.

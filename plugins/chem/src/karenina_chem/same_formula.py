@@ -81,7 +81,9 @@ class SameFormula(ReadingPrimitive, defer_build=True):
 
 
 def _is_multiple(value: Formula, truth: Formula) -> bool:
-    """Return whether two uncharged formulas have the same ratio of atoms, and one has a fractional number of them."""
+    """Return whether two formulas are uncharged and have the same ratio of atoms, and one has a fractional number of
+    them.
+    """
     if value.charge or truth.charge or set(value.atoms) != set(truth.atoms):
         return False
     ratios = {value.atoms[symbol] / truth.atoms[symbol] for symbol in truth.atoms if truth.atoms[symbol]}

@@ -138,7 +138,9 @@ def _from_smiles(text: str) -> Mol | None:
 
 @cache
 def _smiles_parameters(sanitize: bool) -> Chem.SmilesParserParams:
-    """Return parameters for RDKit's parser that allow no name or extension after a SMILES."""
+    """Return parameters with which RDKit's parser allows no name or extension after a SMILES and, if `sanitize` is set,
+    sanitizes the structure.
+    """
     parameters = Chem.SmilesParserParams()
     parameters.sanitize = sanitize  # type: ignore[assignment]  # wrong in the stubs
     parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs

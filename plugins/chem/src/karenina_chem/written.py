@@ -72,7 +72,8 @@ def _is_closed(text: str) -> bool:
 
 
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
-    """Return the parts of a cleaned text that may be structures, and whether each of them has to be one.
+    """Return the parts of a cleaned text that may be structures, without those that are one of `names`, and whether
+    each of the parts has to be a structure.
 
     A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
     """

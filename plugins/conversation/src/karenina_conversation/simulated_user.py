@@ -100,10 +100,11 @@ class SimulatedUser:
     _messages: list[Message] = field(default_factory=list)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Ask the model that plays the user for its next message, or return why there is none.
+        """Ask the model that plays the user for its next message, and return it, or why there is none. Raises
+        `SimulatedUserFailed` if the call fails, or if two replies are unusable.
 
-        The answer and the reply are added to the messages that this model gets. Raises `SimulatedUserFailed` if the
-        call fails, or if two replies are empty, are too long, are written as the assistant, or are otherwise unusable.
+        The answer and the reply are added to the messages that this model gets. Among the unusable replies are those
+        that are empty, too long, or written as the assistant.
         """
         last = history[-1]
         if not self._messages:

@@ -122,8 +122,8 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    """Return the JSON Schema for the excerpts of all items. It allows far more excerpts than `most`, so that few
-    replies are invalid.
+    """Return the JSON Schema for the excerpts of all items, keyed by their names. It allows far more excerpts than
+    `most`, so that few replies are invalid.
     """
     excerpt = object_schema(
         {

@@ -151,7 +151,7 @@ class SearchableText:
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
         """Return why `find` does not find an excerpt with the given threshold: it is empty, altered, reordered or
-        invented.
+        invented. If there is a similar passage, it is included with its similarity.
         """
         quote = _without_quotes(fold(excerpt).strip())
         words = _split_words(quote)

@@ -107,8 +107,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps and return the filled template. If a step fails, its exception is raised after earlier results
-        are recorded.
+        """Run all steps on `text`, record their results, and return the filled template. If a step fails, its exception
+        is raised after the results of earlier steps are recorded.
         """
         progress = _Progress()
         try:

@@ -111,7 +111,9 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a string. The other values and the synonyms are accepted as well."""
+    """Return the type, ground truth and rule for a string. The ground truth is the first of `texts`, and the other
+    texts and the field's synonyms are accepted as well.
+    """
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
     canonical = normalize(truth, _steps(truth))

@@ -67,7 +67,9 @@ def model_settings() -> dict[str, ModelSetting]:
 
 @lru_cache(maxsize=8)  # a run asks twelve times
 def _model_settings(*_models: tuple[type[BaseModel], str]) -> dict[str, ModelSetting]:
-    """Return the settings that contain models while the active plugins have these settings models."""
+    """Return the settings that contain models, by full name, cached by the settings models of the active plugins,
+    `_models`. Logs a warning for a setting that declares an option although it contains no model.
+    """
     held: dict[str, ModelSetting] = {}
     for name, setting in all_settings().items():
         if holds_models(setting.info.annotation):

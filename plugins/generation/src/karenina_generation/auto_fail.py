@@ -44,7 +44,7 @@ class TraceValidationAutoFail(AutoFailStage):
 
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return the reason for skipping the stage, or None if it should run. The stage is skipped if there are no MCP
-        servers, if the answer is recorded, or if the agent has already failed.
+        servers, if the answer is recorded, or if the agent reached its turn limit.
         """
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"

@@ -95,8 +95,8 @@ class UnloadedFormat(Format):
 
 
 def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
-    """Return a format that can be listed without importing it. It is imported when it is used. `target` is the full
-    name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
+    """Return a format with this key, name and suffixes that can be listed without importing it. It is imported when it
+    is used. `target` is the full name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
     """
 
     def load() -> ImportFormat:

@@ -150,7 +150,8 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
 
 
 def comparable(value: object) -> Hashable:
-    """Return a hashable key that is equal for values that mean the same, such as strings in different case.
+    """Return a hashable key that is equal for values that mean the same, such as strings in different case or lists in
+    different order.
 
     Strings are equivalent if they only differ in case, spaces, outer punctuation, or characters that look the same.
     Lists are equivalent if they only differ in order. Numbers are equivalent if they are equal, but a number is never

@@ -115,7 +115,9 @@ def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | 
 
 
 def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether two expressions that are linear in their constants describe the same family of functions."""
+    """Return whether two expressions, linear in `constants` and in `others` respectively, describe the same family of
+    functions. Returns False if one of them is not linear in its constants or cannot be computed.
+    """
     try:
         first, second = _basis(one, constants), _basis(other, others)
     except (NoValue, OutOfReach):

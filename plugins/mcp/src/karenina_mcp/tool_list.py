@@ -81,7 +81,9 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
-    """Yield a message for each reason why a server's tool list is too large to be sent in requests."""
+    """Yield a message for each reason why a server's tool list is too large to be sent in requests, or a tool's name
+    too long.
+    """
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)

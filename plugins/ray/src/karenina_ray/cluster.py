@@ -42,7 +42,9 @@ async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> No
             joined.set_exception(error)
 
     def connect() -> None:
-        """Connect to the cluster in this thread, and disconnect again if the caller has given up meanwhile."""
+        """Connect to the cluster in this thread, and report the result to the event loop. If the caller has given up
+        meanwhile, disconnect again instead.
+        """
         failure: BaseException | None = None
         try:
             ray.init(address=address, **options)

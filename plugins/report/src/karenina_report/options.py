@@ -168,10 +168,9 @@ def moved_note(moved: Path | None) -> str:
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
     """Write `output` all at once, and return the path to which an earlier file of this name was moved, or None. Raises
-    `ConfigError` if the existing file is of another kind, or if writing fails.
+    `ConfigError` if the existing file does not start with one of `begins`, or if writing fails.
 
-    `write` is called with an open temporary file, which is renamed when it is complete. An existing `output` is only
-    moved if it starts with one of `begins`.
+    `write` is called with an open temporary file, which is renamed when it is complete.
     """
     check_output(output, lines=begins)
     moved: Path | None = None

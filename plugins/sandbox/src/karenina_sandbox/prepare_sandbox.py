@@ -91,7 +91,9 @@ class PrepareSandbox(_WorkspaceStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return a `ServiceNeed` with the problem if a sandbox is chosen but cannot be used, and otherwise nothing."""
+        """Return a `ServiceNeed` with the problem if a sandbox is chosen but cannot be used, and otherwise nothing.
+        Raises `ConfigError` as `sandbox_problem` does.
+        """
         if not questions or config.section(SandboxSettings).sandbox is None:
             return ()
         problem = sandbox_problem(config, plugins_of(config))

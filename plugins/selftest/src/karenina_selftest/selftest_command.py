@@ -43,10 +43,8 @@ _FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
 
 
 def make_benchmark(cases: Sequence[Case]) -> Benchmark:
-    """Return a benchmark with one question for each case, under the case's ID, without rubrics, few-shot examples and
-    workspaces.
-
-    The family becomes the only keyword.
+    """Return a benchmark with one question for each case, under the case's ID, with its family as the only keyword, and
+    without rubrics, few-shot examples and workspaces.
     """
     benchmark = Benchmark.create(name="Self-test of a judge")
     for case in cases:
@@ -64,10 +62,9 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Return the configuration of a self-test, in which the cases' answers are recordings. Raises `ConfigError` if
-    `settings` has no judge.
-
-    The settings `answering_models`, `replicate_count` and `evaluation_mode` are ignored.
+    """Return the configuration of a self-test, in which the cases' answers are recordings. The settings
+    `answering_models`, `replicate_count` and `evaluation_mode` are ignored. Raises `ConfigError` if `settings` has no
+    judge.
     """
     chosen = {name: value for name, value in settings.given().items() if name not in _FIXED}
     if not chosen.get("parsing_models"):
@@ -274,9 +271,8 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
 
 
 def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file, and their number.
-
-    `used` is the number of selected cases, and `every` is the total number.
+    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file's name, the number of
+    `used` cases and, if it is higher, the number of `every` available case.
     """
     from karenina_selftest.cases import pack_digest
 

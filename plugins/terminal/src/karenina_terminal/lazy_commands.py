@@ -89,8 +89,8 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target`, and return it as a click command that rejects repeated options. If the import fails, the reason
-    is printed and the program exits with code 2.
+    """Import `target`, and return it as a click command called `name` that rejects repeated options. If the import
+    fails, the reason is printed and the program exits with code 2.
     """
     try:
         loaded = resolve_name(target)

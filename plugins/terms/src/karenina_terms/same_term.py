@@ -107,7 +107,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return found if all(found) else []
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
-        """Return the verdict on a value that names the terms in `found`, of which `truth` is the correct one."""
+        """Return whether a value that names the terms in `found`, with their ranks, passes for the correct term
+        `truth`, or `Undecided` if it names no term, other terms too, or only related ones.
+        """
         if not found:
             return Unreadable(f"{value[:60]!r} names no term of the table {self.table}")
         strong = {term for term, rank in found.items() if rank < RELATED or self.related}
@@ -127,7 +129,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return clean(text)
 
     def _truth(self, table: TermTable, expected: object) -> str:
-        """Return the identifier of the term that the ground truth names. Raises `ValueError` if none or several fit."""
+        """Return the identifier of the term that the ground truth names, where a term's own name takes precedence over
+        synonyms. Raises `ValueError` if no term fits, or several fit equally well.
+        """
         written = self._written(expected)
         found = table.exact_terms(written) or table.terms(written)
         if not found:

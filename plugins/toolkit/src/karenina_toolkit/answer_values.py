@@ -168,10 +168,10 @@ def _stopped_by(*, turns: bool, output: bool, filtered: bool) -> StoppedBy:
 
 
 def _output_tokens(turns: Sequence[Usage], id: str | None, notes: CallNotes | None) -> int | str:
-    """Return the output tokens of all turns, or the reason why they are not known.
+    """Return the output tokens of all turns, or the reason why they are not known. `id` is the model, or None for a
+    recording, and `notes` describes the calls that an agent made.
 
-    `id` is the model, or None for a recording, which contains the tokens of all turns together. An agent makes several
-    calls in a turn; `notes` describes these.
+    A recording contains the tokens of all turns together. An agent makes several calls in a turn.
     """
     missing = uncounted_turns(turns)
     if id is not None and missing:

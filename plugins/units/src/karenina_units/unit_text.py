@@ -89,7 +89,8 @@ def _meanings(written: str) -> tuple[Unit, ...]:
 
 
 def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the pint names of the two units in a text such as *kJmol*, or two empty tuples unless one division fits.
+    """Return the pint names of the two units in a text such as *kJmol*, as one tuple for each, or two empty tuples
+    unless exactly one division fits.
 
     The symbols must be in their own case.
     """
@@ -107,7 +108,9 @@ def is_unit(text: str) -> bool:
 
 
 def _read_product(text: str) -> list[tuple[tuple[str, ...], int]] | None:
-    """Return the factors of a product of units, each with its possible names, or None if any is unknown."""
+    """Return the factors of a product of units, each with its possible names and its exponent, or None if any is
+    unknown.
+    """
     words = [word for word in re.split(r"[\s·*()]+|(?<=[a-z])-(?=[A-Za-z])", text.replace("**", "^")) if word]
     factors: list[tuple[tuple[str, ...], int]] = []
     power = 1

@@ -74,8 +74,8 @@ class Rubric(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _sorted_by_kind(cls, data: Any) -> Any:
-        """Return a single list of traits as one list for each kind, with JSON values converted to traits. Other data is
-        returned unchanged. Raises `ValueError` if an item is neither a trait nor a mapping.
+        """Return a single list of traits as a dict with one list for each kind, with JSON values converted to traits.
+        Other data is returned unchanged. Raises `ValueError` if an item is neither a trait nor a mapping.
         """
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data

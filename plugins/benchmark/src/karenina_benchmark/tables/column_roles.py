@@ -290,7 +290,7 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has at most six different values, all of them in `grades`. By default, `grades` are
+    """Return whether a column has from one to six different values, all of them in `grades`. By default, `grades` are
     verdicts such as `correct`. Case, spaces and punctuation are ignored.
     """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
@@ -348,8 +348,8 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3. `numbered` states whether the marks are
-    numbers.
+    """Yield the marks in `by_mark` of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3. `numbered` states whether
+    the marks are numbers.
     """
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))

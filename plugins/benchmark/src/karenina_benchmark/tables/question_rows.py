@@ -296,8 +296,8 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions in a table need their contexts: if a question has several contexts, many questions
-    share one, or many questions refer to a text.
+    """Return whether the questions in a table need their `contexts`: if a question has several or, unless all are
+    short, if many questions share one, if many refer to a text, or if the column is called `input`.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):

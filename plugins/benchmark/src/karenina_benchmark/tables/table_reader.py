@@ -189,8 +189,8 @@ def _warn_of_pictures(file: Path) -> tuple[str, ...]:
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with this suffix. A file
-    that cannot be opened is not an error here.
+    """Raise `BenchmarkFileError` for a workbook in the old format, a workbook whose `ending` is not `.xlsx`, or a text
+    file with this ending. A file that cannot be opened is not an error here.
     """
     if not file.is_file():
         return  # the reader reports what is wrong
@@ -376,7 +376,9 @@ def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
 
 
 def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the class names for each column of class numbers, given the types of all columns."""
+    """Return the class names for each column of class numbers, given the types of all columns as a Hugging Face dataset
+    states them.
+    """
     return {
         name: kind["names"]
         for name, kind in types.items()
@@ -418,7 +420,9 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether `column`, which is a cell in the first row, looks like the `cells` below it."""
+    """Return whether `column`, a cell in the first row, equals one of the `cells` below it, or is a path, number or
+    question like all of the first of them.
+    """
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

@@ -157,10 +157,7 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` is None, or contains the task's name or family.
-
-    A prompt without a task is only wanted if `names` is None.
-    """
+    """Return whether `names` is None, or contains the task's name or family. Without a task, `names` must be None."""
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 
@@ -243,7 +240,7 @@ def _print_prompt(screen: Screen, prompt: Prompt) -> None:
 
 
 def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
-    """Print the tasks and their stages, one task per line."""
+    """Print the tasks and their stages, one task per line, or as a JSON object."""
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = list(declared_tasks(plugins))

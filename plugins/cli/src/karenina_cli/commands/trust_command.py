@@ -175,7 +175,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
-        """Add a source, or another location of a known source."""
+        """Add a source, with its reason and line, to `pieces`, or, if it is already there, `place` to its places."""
         digest = digest_of(source)
         code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:

@@ -178,9 +178,9 @@ def _parse_models_of(name: str, text: str) -> Any:
 
 def _parse_value(name: str, text: str) -> Any:
     """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself. Only text that
-    starts like a table or list is an error if it is neither.
+    starts like a table or list raises `typer.BadParameter` if it is neither.
 
-    The error is `typer.BadParameter`. Its message does not show the text, which may contain a key.
+    The message does not show the text, which may contain a key.
     """
     from karenina_core.config import all_settings, read_value
 

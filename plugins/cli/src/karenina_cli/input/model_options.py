@@ -28,8 +28,8 @@ _PREFIX: Final = "models_of_"
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Parse the models for one role (see `karenina_benchmark.config.model_specs.parse_models`). Raises
-    `typer.BadParameter` if a specification is invalid.
+    """Return the models for one role, those in `specs` and one for each file in `recordings`, as settings (see
+    `karenina_benchmark.config.model_specs.parse_models`). Raises `typer.BadParameter` if a specification is invalid.
     """
     from karenina_benchmark.config import model_specs
     from karenina_core.errors import ConfigError

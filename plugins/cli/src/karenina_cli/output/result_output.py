@@ -303,10 +303,10 @@ def _fields(
     *,
     unicode: bool,
 ) -> StyledTable:
-    """Return a table of the template's fields, with a column for the rules if any are known.
+    """Return a table of the template's fields, with a column for the rules if any are known. Each row has a field's
+    name, extracted value, ground truth, and whether they match.
 
-    Each row has a field's name, extracted value, ground truth, and a mark for whether they match. The mark is empty if
-    they were not compared, and `?` if the field is undecided.
+    The mark for a match is empty if they were not compared, and `?` if the field is undecided.
     """
     shown = any(name in rules for name, *_ in rows)
     good, bad = ("✓", "✗") if unicode else ("+", "x")

@@ -138,10 +138,10 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
-    """Print how to continue a run that was stopped, and exit. Return if it was not stopped.
+    """Print how to continue a run that was stopped after `done` results in `output`, and exit. Return if it was not
+    stopped.
 
-    `done` is the number of results in `output`. Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to
-    the printed command.
+    Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to the printed command.
     """
 
     missing = len(session) - done

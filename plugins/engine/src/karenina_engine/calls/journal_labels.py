@@ -164,7 +164,10 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
         return ModelLabel(**values)
     except ValidationError as error:
         raise ConfigError(
-            ["cannot read the models of the run from the journal, which is damaged or was not written by Karenina"]
+            [
+                "cannot read the models of the run from the journal, which is damaged or was not written by Karenina; "
+                "use a journal that `karenina run` wrote"
+            ]
         ) from error
 
 

@@ -27,8 +27,8 @@ def find_program_sandbox(plugins: Plugins, config: VerificationConfig) -> Progra
 
 
 def check_programs(plugins: Plugins, config: VerificationConfig, models: Sequence[tuple[str, ModelConfig]]) -> None:
-    """Raise `ConfigError` with each program of the models that cannot run in the sandbox. `models` contains pairs of a
-    role for messages and a model.
+    """Raise `ConfigError` with each program of the models that cannot run in the sandbox. Without a sandbox for
+    programs, nothing is checked. `models` contains pairs of a role for messages and a model.
     """
     sandbox = find_program_sandbox(plugins, config)
     if sandbox is None:

@@ -57,9 +57,8 @@ class RetryPolicy:
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
         """Return the delay before the next retry, without waiting, and count the retry in `notes`. If the call should
-        not be retried, raises `error`, with an explanation in its `attempts`.
-
-        `refusing` is the number of seconds for which the server has refused all calls.
+        not be retried, raises `error`, with an explanation in its `attempts`. `refusing` is the number of seconds for
+        which the server has refused all calls.
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
         if delay is None:

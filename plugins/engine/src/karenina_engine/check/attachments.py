@@ -157,9 +157,8 @@ class AttachmentCheck:
 
     def check(self, *, has_budget: bool) -> None:
         """Raise `ConfigError` with all problems of the questions added so far, apart from files that are only missing.
-        Log a warning for each model of which it is unknown whether it understands the files.
-
-        If `has_budget` is set, it is also a problem if the price of a file is unknown.
+        With `has_budget`, an unknown price of a file is a problem too. Log a warning for each model of which it is
+        unknown whether it understands the files.
         """
         problems = [*self._problems]
         unknown: dict[str, list[str]] = {}

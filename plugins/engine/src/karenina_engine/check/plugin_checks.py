@@ -320,8 +320,9 @@ class OwnedFields:
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
-    """Yield the plugin values of a question, its traits and its template fields, in this order. Template fields are
-    omitted if the template cannot be loaded, for example because `trust` does not cover its code.
+    """Yield the plugin values of a question, its traits and its template fields, in this order, each with their kind
+    and the name of the trait or field. Template fields are omitted if the template cannot be loaded, for example
+    because `trust` does not cover its code.
     """
     if question.extra:
         yield "question_fields", "", question.extra

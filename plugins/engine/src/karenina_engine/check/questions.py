@@ -111,7 +111,9 @@ def select_questions(
 
 
 def _max_in_memory(file: Path | None) -> int:
-    """Return how many questions from a streamed file are kept in memory."""
+    """Return how many questions from a streamed file are kept in memory: fewer if the file is large, or has been
+    deleted.
+    """
     try:
         size = file.stat().st_size if file is not None else 0
     except OSError:  # it was deleted, but it is open and can still be read

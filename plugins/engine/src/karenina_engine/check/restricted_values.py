@@ -503,8 +503,8 @@ def _default_of(info: FieldInfo | None) -> object:
 
 
 def _paths_in_root(kind: type[BaseModel] | None, name: str, value: object) -> list[str]:
-    """Return the paths in a field's value that its model declares as relative to the workspace root. An invalid value
-    has none; it is refused elsewhere.
+    """Return the paths in a field's value that its model, `kind`, declares as relative to the workspace root. An
+    invalid value, which is refused elsewhere, and a field without a model have none.
 
     Declare them with `json_schema_extra={"relative_to": "workspace_root"}`. Other texts than paths, such as patches,
     are left out.

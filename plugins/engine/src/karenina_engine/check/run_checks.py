@@ -96,12 +96,12 @@ def check_questions(
     question_check: QuestionCheck | None = None,
     rules: RuleLines | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Raise `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or model.
-    Return the pipelines of the questions and the models that stages need.
+    """Check each question, add it to `judging`, `attachments` and `rules`, and return the pipelines of the questions
+    and the models that stages need. Raises `PlanError` if a question has no valid plan, and `ConfigError` if a stage or
+    `question_check` rejects a question or model.
 
-    Each question is checked by `question_check` and added to `judging`, `attachments` and `rules`. Logs warnings about
-    model fields, settings and traits that have no effect. If `offline` is set, no calls will be made, so whatever is
-    only needed for calls may be missing.
+    Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
+    made, so whatever is only needed for calls may be missing.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check, rules)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -131,8 +131,8 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log a warning if traits will not be scored, or if there are no traits to score though the evaluation mode asks
-    for it.
+    """Log a warning if traits will not be scored, or if questions have no traits although the evaluation mode asks for
+    them. `questions` is the number of all questions, and `with_traits` that of questions with traits.
     """
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:

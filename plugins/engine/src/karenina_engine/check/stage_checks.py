@@ -159,7 +159,9 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
 
 
 def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message if the model's name ends in a URL, because requests would not be sent there."""
+    """Yield a message if the model's name ends in a URL and it has no other address, because requests would not be sent
+    there. Recorded and free models are not checked.
+    """
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return

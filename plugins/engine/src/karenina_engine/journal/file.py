@@ -224,10 +224,9 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
-    """Open a database that others may have prepared. Its schema cannot call functions, no other files can be attached,
-    and the length of rows is limited. Each statement is committed, and any thread may use the connection.
-
-    If `uri` is set, `name` is a `file:` URI.
+    """Open the database `name`, or with `uri` the one at this `file:` URI, which others may have prepared. Its schema
+    cannot call functions, no other files can be attached, and the length of rows is limited. Each statement is
+    committed, and any thread may use the connection.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))

@@ -498,12 +498,11 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Add an item's result to the next commit, and return an awaitable that completes when it is in the file.
-        Raises `UnstorableRow`, either at once or when awaited, if the result cannot be stored, and `JournalError` if
-        the file cannot be written.
+        """Add an item's result to the next commit, and return an awaitable that completes when it is in the file. Set
+        `again` if the item must run again. Raises `UnstorableRow`, either at once or when awaited, if the result cannot
+        be stored, and `JournalError` if the file cannot be written.
 
-        `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix. Set
-        `again` if the item must run again.
+        `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)

@@ -104,8 +104,8 @@ class FileStore:
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
     def copy(self, kept: KeptFile, whose: str) -> KeptFile:
-        """Copy a file that belongs to a stored reply from the folder `earlier`, and return its entry. If this fails, a
-        warning is logged and the entry is returned unchanged.
+        """Copy a file that belongs to a stored reply from the folder `earlier`, and return its entry. It is returned
+        unchanged if there is no such folder or the file was not stored and, with a warning, if copying fails.
         """
         if self.earlier is None or kept.sha256 is None:
             return kept

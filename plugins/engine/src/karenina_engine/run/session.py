@@ -177,10 +177,10 @@ class RunSession:
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
         """Stop the run, from its event loop. Its results end early, but remain valid. Calls in flight have `grace`
-        seconds to finish, so that their replies are stored; a second call ends this wait.
+        seconds to finish, so that their replies are stored; a second call ends this wait. `why` is the reason, in words
+        that follow "because"; only the first one counts.
 
-        `why` is the reason, in words that follow "because". Only the first reason counts. From elsewhere, use
-        `stop_soon`.
+        From elsewhere, use `stop_soon`.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -307,7 +307,9 @@ class RunSession:
             await self.runner.aclose()
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
-        """Yield the stream of precomputed results, then the executor's stream."""
+        """Yield the stream of precomputed results, then the executor's stream. Once the run has been stopped, neither
+        is yielded.
+        """
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:

@@ -216,7 +216,7 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
 
 
 def _fill(rule: str, document: Mapping[str, Any]) -> str:
-    """Fill in a template for a document. Raises `NotFilled` if a value is missing."""
+    """Return the text of the template `rule`, filled in for a document. Raises `NotFilled` if a value is missing."""
     missing: set[str] = set()
     text = fill(_STRIP.sub(" | trim", rule), document, missing)
     if missing:

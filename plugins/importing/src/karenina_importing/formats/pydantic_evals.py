@@ -60,8 +60,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Make the row for a case. `shared` contains the evaluators for the whole dataset. If the case has no inputs, the
-    row has a problem.
+    """Make the row for a case, with `notes` for the user. `shared` contains the evaluators for the whole dataset. If
+    the case has no inputs, the row has a problem.
     """
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
@@ -157,8 +157,8 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Convert an evaluator to a promptfoo assertion, or return None if there is no equivalent. `expected` is the case's
-    expected output.
+    """Convert the evaluator called `name`, with these arguments, to a promptfoo assertion, or return None if there is
+    no equivalent. `expected` is the case's expected output.
     """
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}

@@ -81,7 +81,9 @@ def cohen_kappa(
 
 
 def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
-    """Return kappa and its variance. `table` maps both raters' classes to counts."""
+    """Return kappa and its variance. `table` maps pairs of classes, one from each rater, to counts. There must be
+    several classes, so that not all agreement is chance.
+    """
     size = sum(table.values())
     rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
     columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}
@@ -167,11 +169,11 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units. Returns None if there is only one
-    class.
+    """Return the coefficient of the sums of all units, `measured` and `counted`, with a percentile interval from a
+    bootstrap over the units. Returns None if there is only one class.
 
-    `measured` and `counted` come from `_sums`, and `coefficient` computes coefficients from their totals. There is no
-    interval if the rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
+    The sums come from `_sums`, and `coefficient` computes coefficients from their totals. There is no interval if the
+    rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
     """
     import numpy as np
 

@@ -233,8 +233,8 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Return p values from `DRAWS` random sign patterns of the sum, with a fixed seed, so that they are always the
-    same.
+    """Return p values of the sum of `values` from `DRAWS` random patterns of their signs, with a fixed seed, so that
+    they are always the same.
     """
     import numpy as np
 

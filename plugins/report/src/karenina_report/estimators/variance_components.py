@@ -167,8 +167,8 @@ def _interaction(
 
 
 def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
-    """Return the residual mean square for judges and answers within questions. There must be at least two judges and
-    two replicates.
+    """Return the residual mean square for judges and answers within questions. `cells` contains values by question,
+    judge and replicate, with at least two judges and two replicates, and `of_question` the mean of each question.
     """
     judges, replicates = len(cells[0]), len(cells[0][0])
     total = 0.0

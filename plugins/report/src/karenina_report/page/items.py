@@ -286,8 +286,8 @@ class PageFiles:
             yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file for the page with its contents, or with a note on why these are missing. The size of the
-        contents counts toward the limit of the page.
+        """Return the data of a file for the page, with its contents or with a note on why these are missing. The size
+        of the contents counts toward the limit of the page.
         """
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:

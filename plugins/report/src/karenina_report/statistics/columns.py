@@ -146,11 +146,10 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text. Raises
-    `ConfigError` for an unknown column.
+    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text. A
+    question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
 
-    The column may be one of the benchmark's `questions`. If questions share a text, a note says so. A question without
-    a value is a unit by itself.
+    The column may be one of the benchmark's `questions`. If questions share a text, a note says so.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

@@ -203,10 +203,8 @@ def _means(
 def group_rates(
     results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
-    """Return the pass rate for each value in the column `by`, sorted by value. Raises `ConfigError` if there is no such
-    column.
-
-    A result with several values counts for each of them. A result without a value is not counted.
+    """Return the pass rate for each value in the column `by`, sorted by value. A result with several values counts for
+    each of them, and one without a value is not counted. Raises `ConfigError` if there is no such column.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -220,10 +218,8 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions.
-
-    Questions with fewer than k judged replicates are skipped. Nothing is yielded if no question has several judged
-    replicates.
+    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions with at least k
+    judged replicates. Nothing is yielded if no question has several judged replicates.
     """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():

@@ -42,11 +42,9 @@ _CHUNK: Final = 2**20
 
 
 def compare_folders(source: Path, changed: Path, *, most_kept: int = MOST_KEPT) -> Patch:
-    """Return the patch that turns the folder `source` into `changed`. Links are compared, and never followed. Raises
-    `OSError` if one of the folders cannot be read.
-
-    The contents of files above `most_kept` bytes are not kept, so that the patch cannot be applied. Entries with a name
-    in `LEFT_OUT` are ignored.
+    """Return the patch that turns the folder `source` into `changed`. Links are compared, never followed. Entries named
+    in `LEFT_OUT` are ignored, and contents above `most_kept` bytes left out, so that the patch cannot be applied.
+    Raises `OSError` if one of the folders cannot be read.
     """
     return _compare(source, changed, most_kept, layered=False)
 
@@ -75,7 +73,9 @@ def apply_patch(patch: Patch, folder: Path) -> None:
 
 
 def _compare(source: Path, changed: Path, most_kept: int, *, layered: bool) -> Patch:
-    """Return the patch between two folders or, if `layered`, between the lower and the upper layer of an overlay."""
+    """Return the patch from `source` to `changed` or, if `layered`, from the lower to the upper layer of an overlay.
+    Contents of more than `most_kept` bytes are left out.
+    """
     comparison = _Comparison(most_kept)
     with opened(source) as before, opened(changed) as after:
         comparison.folder(before, after, "", layered=layered)

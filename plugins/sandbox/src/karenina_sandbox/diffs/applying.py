@@ -220,7 +220,7 @@ def _remove(change: FileChange, folder: Path) -> None:
 
 def _write(name: str, content: bytes, mode: int | None, folder: Path) -> None:
     """Write a new or changed file, or a link if `mode` is None. A folder with the same name is removed if it contains
-    no files.
+    no files; otherwise, raises `OSError`.
     """
     new = _inside(name)
     with open_folder(folder, folder / new.parent, make=True) as parent:

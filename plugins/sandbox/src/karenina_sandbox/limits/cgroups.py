@@ -152,7 +152,9 @@ def _find_first(mounted: list[tuple[str, set[str], str, Path]], groups: dict[str
 
 
 def _passes_on(group: Path) -> bool:
-    """Return whether a group of version 2 is writable and passes both controllers on to groups in it."""
+    """Return whether a group of version 2 is writable and passes the controllers `memory` and `pids` on to groups in
+    it.
+    """
     try:
         passed = (group / "cgroup.subtree_control").read_text().split()
     except OSError:

@@ -68,7 +68,9 @@ class ContainerProvider:
         return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> ContainerSandbox:
-        """Return a sandbox whose layers are in the folder `scratch`. Raises `SandboxError` if it cannot be opened."""
+        """Return a sandbox whose layers are in the folder `scratch` or, if `in_place`, whose commands change the
+        workspace itself. Raises `SandboxError` if it cannot be opened.
+        """
         self._check(policy)
         _remove_orphans(self.name)
         workspace = workspace.resolve()

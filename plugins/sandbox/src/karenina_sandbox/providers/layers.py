@@ -107,8 +107,8 @@ class LayeredSandbox:
         return content
 
     async def patch(self) -> Patch:
-        """Return what commands have changed in the workspace so far, after a running one. Raises `SandboxError` if
-        unreadable.
+        """Return what commands have changed in the workspace so far, once no command is running. Raises `SandboxError`
+        if the changes cannot be read.
         """
         async with self.lock:
             try:

@@ -22,7 +22,7 @@ _MOST_WORDS: Final = 1000
 
 
 def check_command(argv: Sequence[str]) -> None:
-    """Raise `CannotStart` if a command is empty, too long, or cannot be encoded."""
+    """Raise `CannotStart` if a command is empty, contains a null character, is too long, or cannot be encoded."""
     if not argv or not argv[0] or any("\0" in word for word in argv):
         raise CannotStart("the command is empty, or contains a null character")
     try:

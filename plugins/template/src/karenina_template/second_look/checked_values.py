@@ -235,7 +235,8 @@ async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
     """Return the value that the judge chooses as the answer in `response`, or None if it chooses none. `value` is
-    returned without asking the judge if the response consists of nothing else or there is nothing to choose from.
+    returned if the response consists of nothing else, without asking the judge, or if neither the judge's list nor
+    `rejected` gives a choice.
 
     A choice that the first look did not find must also be plausible when the judge sees it in the response. If the
     first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise, `value`

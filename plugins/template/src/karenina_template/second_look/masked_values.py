@@ -201,8 +201,8 @@ def normalize_value(value: str) -> str:
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
-    """Return the mean log-probability of each value being the answer in `response`. The key None means "no answer".
-    There must be at most four `values`.
+    """Return the mean log-probability of each value being the answer in `response`, as the judge chooses with `choose`.
+    The key None means "no answer". There must be at most four `values`.
 
     They are written as in the response. The judge is called twice, with the letters exchanged.
     """

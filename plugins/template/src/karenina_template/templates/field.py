@@ -340,8 +340,8 @@ class TruthCoercer:
             return value
 
     def accepts(self, name: str, kind: str) -> bool:
-        """Return whether the field `name` may accept values of type `kind`. This is only known for plain types without
-        constraints, and for lists of them. All other fields may accept any value.
+        """Return whether the field `name` may accept values of type `kind`, such as `float` or `list[str]`. This is
+        only known for plain types without constraints, and for lists of them. All other fields may accept any value.
         """
         info, adapter = self._fields[name], self._adapter(name, self._fields[name])
         if kind not in _SAMPLES or info.metadata or adapter is None or not self._kinds[name] <= _PLAIN_TYPES:

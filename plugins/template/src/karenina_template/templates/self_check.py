@@ -251,11 +251,10 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong value, and one if this
-    cannot be checked because a field has none.
+    """Yield a flaw if the class's own `verify` rejects the correct values in `accepted` or accepts the wrong values in
+    `changed`, both by field, and one if this cannot be checked because a field has none.
 
-    `accepted` contains correct values and `changed` contains wrong values, both by field. If a field has no correct
-    value, the class's `correct` is used.
+    If a field has no correct value, the class's `correct` is used.
     """
     fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}

@@ -222,8 +222,8 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Parse a list of Python calls with literal keyword arguments, such as `[f(x=1)]`. Returns None if the text is
-    anything else. Otherwise, the first item of the result, the text before the calls, is always empty.
+    """Parse a list of Python calls of tools in `known` with literal keyword arguments, such as `[f(x=1)]`. Returns None
+    if the text is anything else. Otherwise, the first item of the result, the text before the calls, is always empty.
     """
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:

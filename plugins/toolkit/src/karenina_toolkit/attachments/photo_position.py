@@ -23,7 +23,9 @@ def has_position(data: bytes) -> bool:
 
 
 def _find_exif(data: bytes) -> bytes | None:
-    """Return the Exif data of a JPEG, PNG or WebP file from its TIFF header on, or None if there is none."""
+    """Return the content of a JPEG, PNG or WebP file from the TIFF header of its Exif data on. Without Exif data,
+    returns None.
+    """
     if data.startswith(b"\xff\xd8"):
         at = data.find(b"Exif\0\0")
         return data[at + 6 :] if at >= 0 else None

@@ -42,7 +42,9 @@ def _family(
     tokens: int | None = None,
     page_tokens: int | None = None,
 ) -> _Known:
-    """Return what is known about the models whose names match the regular expression `names`, in any case."""
+    """Return what is known about the models whose names match the regular expression `names`, in any case: the kinds of
+    attachments that they understand or lack, and the most tokens that an image and a page cost.
+    """
     return _Known(re.compile(names, re.IGNORECASE), understands, lacks, tokens, page_tokens)
 
 

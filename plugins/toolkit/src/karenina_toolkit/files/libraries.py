@@ -50,10 +50,11 @@ class SheetFacts:
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
     """Yield each row of a sheet with its number, and fill in `facts`. `sheet` is its title, and defaults to the first
-    sheet. Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
+    sheet. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is set, exceeds a
+    limit.
 
-    Percentages and amounts of money become strings, as shown in the sheet, and empty strings None. `any_size` disables
-    the limits. `package` is the distribution whose extra installs the library, for use in messages.
+    Percentages and amounts of money become strings, as shown in the sheet, and empty strings None. `package` is the
+    distribution whose extra installs the library, for use in messages.
     """
     try:
         from defusedxml import DefusedXmlException

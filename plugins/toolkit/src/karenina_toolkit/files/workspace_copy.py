@@ -243,10 +243,10 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy a file or folder. Anything else is skipped, and so are files that cannot be read.
+        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is skipped and
+        recorded as left out, and so are files that cannot be read.
 
-        `real` is the path in the open folder `parent`. `place` is the path shown in messages, which may be that of a
-        link. `copied` is the path of the copy.
+        `place` is the path shown in messages, which may be that of a link.
         """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)

@@ -78,7 +78,8 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
 
 def check_address(model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1") -> SplitResult:
     """Return the parts of a model's base URL. Raises `AdapterConfigError` if no request can be sent to it: it does not
-    begin with http:// or https://, has no host, or its port is not a number up to 65535. The message shows no secrets.
+    begin with http:// or https://, has no host, or its port is not a number up to 65535. The message shows no secrets,
+    and may name `like` as an example.
     """
     where = _where(model)
     meant = complete_url(base_url)

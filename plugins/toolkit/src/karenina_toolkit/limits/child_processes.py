@@ -162,8 +162,8 @@ class _Pool:
         return result
 
     def _run(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> tuple[JsonValue, str | None]:
-        """Run a call in a child process. Return the result and None, or None and the limit that was exceeded. Raises
-        `ChildError` if the process does not start or the call fails.
+        """Call `function`, a full name, in a child process. Return the result and None, or None and the limit that was
+        exceeded, such as `seconds`. Raises `ChildError` if the process does not start or the call fails.
         """
         child = self._take(function)
         is_usable = False

@@ -141,8 +141,8 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones.
-    `offered` contains the stages that count as installed.
+    """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones, each
+    as its state and a text. `offered` contains the stages that count as installed.
     """
     stage = registered.stage
     keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}

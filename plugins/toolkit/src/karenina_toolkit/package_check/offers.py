@@ -197,8 +197,8 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for an imaginary model, and yield the problems with their methods. If the adapter
-    rejects this model both with and without an endpoint, only a warning is yielded.
+    """Create an adapter's ports for an imaginary model, and yield the problems with their methods, each as its state
+    and a text. If the adapter rejects this model both with and without an endpoint, only a warning is yielded.
     """
     served = ModelConfig(
         id="check",

@@ -51,7 +51,8 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
     """Return the object in `text`, without restoring backslashes, with a flag that is true if it had to be extracted or
-    repaired. Raises `ValueError` if there is none. See `read_object`.
+    repaired. Raises `ValueError` if there is none or, with `whole`, if `text` contains anything else. See
+    `read_object`.
     """
     stripped = text.strip()
     if not stripped:
@@ -187,7 +188,9 @@ def _last_end(text: str) -> int:
 
 
 def _check_outside(parts: list[str]) -> None:
-    """Raise `ValueError` if the text around an object shows that the object is only part of the reply."""
+    """Raise `ValueError` if the text around an object shows that the object is only part of the reply. `parts` are the
+    texts before, between and after the copies of the object.
+    """
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):

@@ -144,11 +144,10 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 
 
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or `one of
-    "a", "b"`.
+    """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or
+    `one of "a", "b"`, with references resolved in `root`.
 
-    References are resolved in `root`. `depth` is the current nesting level. Anything nested more than four levels deep
-    is shown as `...`.
+    `depth` is the current nesting level. Anything nested more than four levels deep is shown as `...`.
     """
     if depth > _DEEPEST:
         return "..."

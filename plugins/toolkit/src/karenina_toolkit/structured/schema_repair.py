@@ -275,7 +275,9 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the alternatives of a schema. They come from a list of types, or from `anyOf` or `oneOf`."""
+    """Return the alternatives of a schema, from a list of types, or from `anyOf` or `oneOf`, or an empty list if it has
+    none.
+    """
     kinds = schema.get("type")
     if isinstance(kinds, list):
         # null is accepted anyway; it is an option only for the word "null".

@@ -257,7 +257,9 @@ def _pydantic_error_types() -> frozenset[str]:
 
 
 def _retry_messages(reply: ParserReply, problem: str, schema: Mapping[str, Any]) -> list[Message]:
-    """Return the messages for a retry: the judge's reply, unless it is blank, and a description of the problem."""
+    """Return the messages for a retry: the judge's reply, unless it is blank, and a description of the problem and of
+    the fields in `schema`.
+    """
     fields = join_problems(
         [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
     )

@@ -195,8 +195,8 @@ class _ServerModes:
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
-        """Remember a rejection, and return a function that forgets it. If the server has accepted the mode before, the
-        rejection only applies to the schema `shape`.
+        """Remember a rejection, and return a function that forgets it. It only applies to the schema `shape` if that is
+        what was refused, or if the server has accepted the mode before.
         """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)

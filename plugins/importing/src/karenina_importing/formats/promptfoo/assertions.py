@@ -132,7 +132,9 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Fill in a correct answer. Returns None if this fails or if it is not a string or number."""
+    """Return a correct answer with variables filled in, or None if this fails, or if it is empty, a reference to a
+    file, or neither a string nor a number.
+    """
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
@@ -289,11 +291,12 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return an assertion's value, with variables filled in and files read, or `_UNKNOWN` if that is not possible.
-        A program is returned as it is written.
+        """Return the value of an assertion of the type `base` (without `not-`), with variables filled in and files
+        read, or `_UNKNOWN` if that is not possible. A program is returned as it is written. Variables without a value
+        are recorded as left out.
 
         It is not possible if only promptfoo can fill in the value, if a file is not read, or if the test's values are
-        too large. Variables without a value are recorded as left out. `base` is the assertion's type without `not-`.
+        too large.
         """
         rendered = self.rendered(assertion)
         if rendered is not None:

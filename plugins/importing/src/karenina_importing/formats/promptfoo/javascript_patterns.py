@@ -267,8 +267,9 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Return the items of a class as one pattern, and whether it contains characters outside the basic plane.
-        Raises `NotTranslated` for invalid ranges and, with the flag i, for non-ASCII letters.
+        """Return the items of a class, pairs of a character and its pattern, as one pattern, and whether it matches
+        characters outside the basic plane. Raises `NotTranslated` for invalid ranges and, with the flag i, for
+        non-ASCII letters.
         """
         shown: list[str] = []
         at = 0

@@ -100,7 +100,9 @@ def _read_prompt(entry: str, folder: Folder) -> Iterator[tuple[Any, str]]:
 
 
 def is_wanted(label: str, names: list[str]) -> bool:
-    """Return whether a prompt's label is one of `names`, or starts with one (`name:`, `name*`)."""
+    """Return whether a prompt's label is one of `names`, begins with one and a colon, or begins like one that ends in
+    `*`.
+    """
     return any(
         label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
         for name in names

@@ -80,10 +80,9 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables with references to other variables filled in, up to three levels deep. Raises `NotFilled` if
-    this fails or the variables become too long.
-
-    References to variables without a value, or to the variable itself, become an empty string.
+    """Return the variables with references to other variables filled in, up to three levels deep. References to
+    variables without a value, or to the variable itself, become an empty string. Raises `NotFilled` if this fails or
+    the variables become too long.
     """
     filled = dict(variables)
     for _ in range(_DEEPEST):

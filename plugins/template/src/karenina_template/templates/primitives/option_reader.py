@@ -177,7 +177,9 @@ class OptionReader:
         return _NONE
 
     def _whole(self, text: str) -> Named:
-        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several."""
+        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several, or
+        if the text may be a factorial.
+        """
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
@@ -210,8 +212,8 @@ class OptionReader:
         return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
 
     def _without_words(self, text: str, levels: int) -> Named:
-        """Return the options in `text` without introductory words such as *The answer is*, or without a rejection (*B,
-        not A*).
+        """Return the options that `text` names after introductory words such as *The answer is*, or apart from a
+        rejection (*B, not A*). `levels` limits how often such words are removed; at 0, the result is empty.
         """
         lead, instead, refused = _LEAD.match(text), _BUT.search(text), _REFUSED.search(text)
         rests = [self._after_lead(text, lead.end()) if lead is not None else ""]

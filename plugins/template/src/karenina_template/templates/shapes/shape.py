@@ -171,7 +171,9 @@ def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter and schema for an annotation, or None if JSON Schema does not support it."""
+    """Return the adapter, the schema and the constraints that are not shown, for an annotation or null, or None if JSON
+    Schema does not support it.
+    """
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:

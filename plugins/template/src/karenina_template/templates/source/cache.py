@@ -70,7 +70,9 @@ def find_shape(split: LiteralSplit) -> Shape | None:
 
 
 def find_pattern(split: LiteralSplit) -> ParsedPattern | None:
-    """Return the pattern of a source with the given `split`, or None if there is none."""
+    """Return the cached pattern of a source with the given `split`, and mark it as recently used, or return None if
+    there is none.
+    """
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:

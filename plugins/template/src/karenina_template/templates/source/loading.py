@@ -246,7 +246,8 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
-    """Return the source of a class, renamed to `Answer`, or None if it would not define the same template, or may not.
+    """Return the source of a class, renamed to `Answer`, or None if it would not, or might not, define the same
+    template.
 
     This is the case if the source cannot be read, if it uses the class's own name or names defined elsewhere, or if the
     file has several classes with this name, so that `key` or the schema differ. A source that contains code is not

@@ -44,8 +44,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add the blocks of an assistant entry to the turn, and yield the messages that are complete: a tool result ends
-    the turn. Text only continues on the same line after text from the same entry.
+    """Add the blocks of an assistant entry to the turn, and the names of its calls to `names` by id. Yield the messages
+    that are complete: a tool result ends the turn. Text only continues on the same line after text from the same entry.
     """
     if not blocks:
         turn.begin()

@@ -49,8 +49,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
-    """Convert an entry to an assistant message. Raises `TraceFormatError` if a block is malformed or is a tool
-    result.
+    """Convert an entry's blocks, which are pairs of kind and value, to an assistant message. Raises `TraceFormatError`
+    if a block is malformed or is a tool result.
     """
     parts = Parts()
     calls: list[ToolCall] = []

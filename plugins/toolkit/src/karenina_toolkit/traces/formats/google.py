@@ -128,8 +128,8 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Convert a user's content to messages: the tool results, and the text between them. Raises `TraceFormatError` for
-    an unknown role.
+    """Convert the parts of a user's content, each with its kind, value and whether it is a thought, to messages: the
+    tool results, and the text between them. Raises `TraceFormatError` for an unknown role.
     """
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"unknown role {role!r}; the roles of Google contents are 'user' and 'model'")

@@ -245,7 +245,7 @@ def is_delimited(text: str) -> bool:
 
 def read_delimited(text: str) -> list[Message]:
     """Convert text with the reference's headings to messages. Text before the first heading is ignored, and a line
-    inside a message may look like a heading.
+    inside a message that looks like a heading starts a new one.
 
     Use this only for text that is known to be in this format, and prefer recordings of messages.
     """
