@@ -270,14 +270,14 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
     store_scores(tested, cases=cases, settings=settings_digest(request.config), results=output)
 
 
-def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
+def _name_cases(file: Path | None, used: int, total: int, *, own_only: bool) -> str:
     """Return a description of the cases: the pack's digest (unless `own_only` is set), the file's name, the number of
-    `used` cases and, if it is higher, the number of `every` available case.
+    `used` cases and, if it is higher, the `total` number of cases.
     """
     from karenina_selftest.cases import pack_digest
 
     parts = [*([] if own_only else [f"pack {pack_digest()}"]), *([file.name] if file is not None else [])]
-    return " and ".join(parts) + (f", {used} of {every} cases" if used < every else f", {used} cases")
+    return " and ".join(parts) + (f", {used} of {total} cases" if used < total else f", {used} cases")
 
 
 def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:
