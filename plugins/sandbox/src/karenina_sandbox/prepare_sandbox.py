@@ -165,7 +165,9 @@ class CaptureWorkspace(_WorkspaceStage):
 
 
 def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
-    """Return the contents of the files in a patch, or none with the reason: `problem`, or that they are too large."""
+    """Return the contents of the files in a patch, or none with the reason: `problem`, or that they are too large, as
+    is assumed if there is no patch.
+    """
     if problem is None and (patch is None or not is_recordable(patch)):
         limits = f"{format_size(MOST_KEPT)} for a file and {format_size(MOST_RECORDED)} in total"
         problem = f"the changes are too large to be stored with the reply (the limits are {limits})"

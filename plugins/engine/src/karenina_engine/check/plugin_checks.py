@@ -295,8 +295,9 @@ class OwnedFields:
                         )
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in `given`, with the path of the value. In traits, an unknown name is only a
-        problem if it contains a dot.
+        """Yield the message and the path of the value for each problem in `given`, which has tuples of a kind of
+        fields, the place that sets them, and their values by name. In traits, an unknown name is only a problem if it
+        contains a dot.
         """
         for kind, place, values in given:
             models = self.models[kind]

@@ -166,8 +166,8 @@ def _rules_file(id: str) -> Path:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether `journal` is a copy of a journal that this user ran and that still exists. Returns False if the
-    stored command cannot be read.
+    """Return whether `journal` is a copy of the journal that this user ran with this id, and that still exists
+    elsewhere. Returns False if there is no stored command with the id, or if it cannot be read.
     """
     if not is_id(id):
         return False
