@@ -121,7 +121,8 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
-    """Store the field rules of a run, in words. Rules that are too long or cannot be written are not stored.
+    """Store the field rules of a run, in words, in place of those stored with the same journal id. If they are too long
+    or cannot be written, none are stored.
 
     `id` is the id of the journal, and `run` that of the run in result files. `rules` are blocks of lines of JSON, with
     the id of a template and its rules by field. Rules may take up to `MOST_BYTES`.
