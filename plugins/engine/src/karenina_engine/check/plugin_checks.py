@@ -334,7 +334,9 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin values of the traits in `rubrics`. Rubrics that are None are ignored."""
+    """Yield `trait_fields`, the trait's name and its plugin values for each trait in `rubrics` that has any. Rubrics
+    that are None are ignored.
+    """
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if trait.extra:
