@@ -177,8 +177,8 @@ def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
 
 
 def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
-    """Return a description of an agent's changes for the result, and store a long patch as a file of the item. With
-    `with_files`, each changed file is stored, too.
+    """Return a description of an agent's changes for the result, or of the `problem` if there is no patch, and store a
+    long patch as a file of the item. With `with_files`, each changed file is stored, too.
     """
     if patch is None:
         return {"problem": problem}
