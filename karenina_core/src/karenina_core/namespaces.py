@@ -108,7 +108,9 @@ def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Explain why a field has no owner, and how to fix it. `owners` maps known fields to their packages."""
+    """Explain why the field `name` has no owner, and how to fix it. `known` contains the names that may have been
+    meant, and `owners` maps the fields of known plugins to the packages to install.
+    """
     package = name.rpartition(".")[0]
     if name in owners:
         return f"the plugin that owns this field is not installed: {install_command(owners[name])}"

@@ -125,8 +125,8 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> Turn:
-        """Send `system` and `wire`, the encoded `messages`, and return the reply. Set `grows` if more turns will
-        follow, to cache this one.
+        """Send `system`, `wire`, which is the encoded `messages`, and further `fields` of the body, and return the
+        reply. Set `grows` if more turns will follow, to cache this one.
 
         `fields` replace those in `extra.body`, except that `output_config` is merged. A paused reply is not continued.
         Raises `PortError` if the request fails or its reply cannot be used.

@@ -142,8 +142,8 @@ class ClaudeParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request an object that fits `schema` in one mode. Raises `PortError` if the request fails or the server
-        rejects the mode.
+        """Request an object that fits `schema` in one mode, and return the reply. Raises `PortError` if the request
+        fails or the server rejects the mode.
         """
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))

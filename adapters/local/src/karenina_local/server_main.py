@@ -23,8 +23,8 @@ KINDS = 2  # half of the slots are for calls that restore one, the others for co
 
 
 def main() -> None:
-    """Run llama.cpp's server with settings read from standard input, until the parent ends. Exits with 1 if it cannot
-    load the model.
+    """Run llama.cpp's server with settings read from standard input, until the parent ends. Its address is printed as
+    JSON when the model is loaded. Exits with 1 if it cannot load the model.
     """
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # anything else that prints to standard output must not look like the report

@@ -68,7 +68,8 @@ class SlotClient(PlainTextClient):
         await _to_its_end(self._prompts.save, at, start)
 
     async def _render_start(self, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> str:
-        """Return the text of the prompt up to where the first message after the constant ones begins. It is cached.
+        """Return the text of the prompt up to where the first message after `messages`, whose encoding is `wire`,
+        begins. It is cached.
 
         Raises `PortError` if a request fails.
         """

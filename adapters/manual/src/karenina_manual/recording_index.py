@@ -240,8 +240,8 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row)))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Return which of the questions in `asked` lack a recording, and which recordings belong to no question in
-        `asked` or `others`.
+        """Return which questions in `asked` lack a recording or have an empty one, how many recordings are for later
+        replicates, and which belong to no question in `asked` or `others`.
 
         A question's replicates are consecutive in `asked`. `others` are questions that are not part of the run.
         """

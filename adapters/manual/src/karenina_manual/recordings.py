@@ -53,7 +53,8 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recordings{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.compare`, each with the name of the source.
+        """Return a message for each mismatch that `RecordingIndex.compare` finds between the questions and the
+        recordings, with the name of the source. Recordings of more replicates than the run has only cause a warning.
 
         Logs a warning if there are recordings for more replicates than the run has.
         """

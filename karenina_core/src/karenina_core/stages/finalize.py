@@ -172,7 +172,8 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Return `value` as a JSON-compatible value, with its parts converted separately down to a depth of `levels`.
+    """Return `value` as a JSON-compatible value. Its parts down to a depth of `levels` are converted separately, and
+    each that cannot be converted is replaced by a string.
 
     Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
     by a string that names its type. Parts below `levels` are not replaced separately.

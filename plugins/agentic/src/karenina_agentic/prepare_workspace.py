@@ -164,7 +164,9 @@ def _judges_need_workspace(config: VerificationConfig, question: Question) -> bo
 
 
 async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
-    """Run `work` in a thread, and wait for it even if cancelled, so that the files it creates can be removed."""
+    """Run `work` with `arguments` in a thread of `context`, and wait for it even if cancelled, so that the files it
+    creates can be removed.
+    """
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)

@@ -50,8 +50,8 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 
 
 def find_in_text(path: Path, text: str) -> Conversation | None:
-    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text. Raises
-    `ConfigError` if the text looks like a conversation but cannot be read.
+    """Return the conversation in `text`, the contents of the file at `path` (JSON, or text with headings or roles), or
+    None for any other text. Raises `ConfigError` if the text looks like a conversation but cannot be read.
     """
     document = parse_json_conversation(text)
     try:

@@ -379,8 +379,8 @@ def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) 
 
 
 def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
-    """Return the source of a plain value, adding what it needs to `imports`. Raises `DeclarationError` for other
-    values, such as NaN.
+    """Return the source of a plain value, adding what it needs to `imports`. Raises `DeclarationError` at `path` for
+    other values, such as NaN.
     """
     match value:
         case None | bool() | int() | str():

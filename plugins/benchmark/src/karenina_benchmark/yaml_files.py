@@ -184,8 +184,9 @@ class _Reader:
         return pairs
 
     def _own_pairs(self, node: MappingNode) -> _Pairs:
-        """Return a mapping's own keys and values, with `<<` treated like any other key. A duplicate key is collected as
-        an error, and its first value is kept. Raises `BenchmarkFileError` for a key that is not a scalar.
+        """Return the nodes of a mapping's own keys and values, by key, with `<<` treated like any other key. A
+        duplicate key is collected as an error, and its first value is kept. Raises `BenchmarkFileError` for a key that
+        is not a scalar.
         """
         self._check_tag(node, "map")
         first: _Pairs = {}

@@ -71,7 +71,9 @@ def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as CSV. Text that could be a formula is prefixed with an apostrophe."""
+    """Return a function that writes the column names and the rows as CSV. Text that could be a formula is prefixed with
+    an apostrophe.
+    """
 
     def write(file: BinaryIO) -> None:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)

@@ -162,7 +162,9 @@ def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
 
 
 def _with_cations(mol: Mol) -> Mol:
-    """Return a structure with cations in place of its carbon radicals, which have the same resonance forms."""
+    """Return a copy of a structure in which uncharged carbon radicals, which have the same resonance forms as cations,
+    are cations.
+    """
     copy = Chem.Mol(mol)
     for atom in copy.GetAtoms():
         if atom.GetNumRadicalElectrons() == 1 and atom.GetAtomicNum() == 6 and not atom.GetFormalCharge():

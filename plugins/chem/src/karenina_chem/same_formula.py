@@ -42,8 +42,8 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         return "HeNe" if self.check("He", expected) is True else "He"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the formulas are the same, `Unreadable` if the value is no formula, or `Undecided` if it is
-        ambiguous.
+        """Return whether the formulas are the same, or the value is one of `synonyms`. Returns `Unreadable` if the
+        value is no formula, or `Undecided` if it is ambiguous.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():

@@ -183,6 +183,7 @@ class SearchableText:
 
     def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
         """Find an excerpt in the text with normalized whitespace, and return its position in the folded text, or None.
+        `threshold` is the least similarity of a passage that only resembles it.
 
         Folding the case of a long text is slow, so that is only done if the alignment, which tolerates some differences
         in case, finds nothing.

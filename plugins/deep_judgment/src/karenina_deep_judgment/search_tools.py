@@ -176,8 +176,8 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt, add the results and the risk to it, and return the number of model calls. If a search
-    fails, the excerpt gets a `search_error` but no risk. If the judge omits a risk, it is "medium".
+    """Search for each excerpt with `chosen`, add the results and the risk to it, and return the number of model calls.
+    If a search fails, the excerpt gets a `search_error` but no risk. If the judge omits a risk, it is "medium".
 
     `chosen` is the name of a search tool, or a function. Raises `StructuredError` or `PortError` if the judge fails.
     """

@@ -162,8 +162,9 @@ def as_set(tree: Tree) -> Tree:
 
 
 def readings(tree: Tree) -> list[Tree]:
-    """Return the meanings of a list: unions or intersections if it consists of inequalities, otherwise the list.
-    Inequalities that are separated by commas can be either. A tree of another kind is its only meaning.
+    """Return what a list, or conditions joined by *and* or *or*, can mean: the union or the intersection of
+    inequalities of one symbol (both if they are separated by commas), otherwise the list. A tree of another kind is its
+    only meaning.
     """
     if tree[0] not in ("list", "and", "or"):
         return [tree]

@@ -64,7 +64,8 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server, and stop it and its process group at the end of the `with` block.
+    """Start a server, yield the streams of its messages, and stop it and its process group at the end of the `with`
+    block.
 
     The server runs in `folder`, or in the current folder if `folder` is None. `environment` is its whole environment.
     It is disconnected if it writes more than `bounds` allows, or more than

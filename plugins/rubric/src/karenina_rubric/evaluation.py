@@ -239,7 +239,7 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
-        """Set the result fields and artifacts for the scores in `merged` and for deep judgment.
+        """Set the result fields and artifacts for the scores in `merged`, and for the deep judgment of `llm_traits`.
 
         `llm_traits` contains the names of the LLM traits that were to be scored.
         """

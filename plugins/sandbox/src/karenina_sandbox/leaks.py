@@ -56,8 +56,8 @@ class LeakSearch:
     missing: list[str] = field(default_factory=list)
 
     def messages(self, questions: Collection[Question]) -> Iterator[tuple[Message, str]]:
-        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id. Questions
-        without a workspace are added to `missing`. A workspace is read once for all its questions.
+        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id. The reasons
+        why questions have no workspace are added to `missing`. A workspace is read once for all its questions.
         """
         tasks: dict[Path, list[_Task]] = {}
         for question in questions:

@@ -257,7 +257,9 @@ def _entries(path: Path, columns: Columns) -> Iterator[Entry]:
 
 
 def _of_term(term: str, named: Sequence[tuple[str, int]]) -> Iterator[Entry]:
-    """Yield an entry for each name of a term, with its keys for lookup. Names without letters or digits are skipped."""
+    """Yield an entry for each name of a term, with its keys for lookup. `named` has tuples of a name and its rank.
+    Names without letters or digits are skipped.
+    """
     for name, rank in named:
         key = identifier_keys(name)[0] if rank == IDENTIFIER else key_of(name)
         if key:

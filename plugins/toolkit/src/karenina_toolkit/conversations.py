@@ -290,8 +290,8 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
-    """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it. Consecutive
-    user messages are joined.
+    """Yield the turns in a trace: the user's message (None if the trace begins with another one) and the messages after
+    it. Consecutive user messages are joined.
     """
     said: str | None = None
     part: list[Message] = []

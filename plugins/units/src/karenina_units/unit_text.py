@@ -71,7 +71,9 @@ def read_unit(text: str) -> tuple[Unit, ...]:
 
 
 def _meanings(written: str) -> tuple[Unit, ...]:
-    """Return the possible meanings of a unit in plain text, without trying to separate symbols such as *ms*."""
+    """Return the possible meanings of a unit in plain text, without trying to separate symbols such as *ms*. There are
+    none for other texts.
+    """
     written = _CALENDAR_WORDS.sub("per", _BODY_SURFACE.sub("1.73m2", written))
     written = re.sub(r"\bper cent\b", "percent", written)
     above, *below = re.split(r"\s*/\s*|\s*\bper\b\s*", written)

@@ -94,8 +94,8 @@ class Rubric(BaseModel, defer_build=True):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
-        """Convert the JSON values in a list to traits, based on their `type`. Any other iterable is converted to a
-        list, except strings and mappings, which are returned unchanged.
+        """Convert the JSON values in a list or another iterable to a list of traits, based on their `type`. Values that
+        are traits already are kept. Strings, mappings and what is not iterable are returned unchanged.
         """
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value

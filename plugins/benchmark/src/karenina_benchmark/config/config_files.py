@@ -84,7 +84,7 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a model's values without its secrets, and the names of the secrets.
+    """Return a model's values without its secrets, and the names of the secrets, each preceded by `place`.
 
     `secrecy` maps settings to the kind of secret they contain. Settings of kind `key` or `whole` are removed, and dicts
     in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched. Each

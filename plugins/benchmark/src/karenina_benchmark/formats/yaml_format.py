@@ -142,8 +142,8 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add the question in a mapping. Raises `BenchmarkFileError` if it is invalid, repeats an id, or has no id and
-    repeats another question.
+    """Add the question in a mapping to the benchmark, and what it asks to `texts`. Raises `BenchmarkFileError` if it is
+    invalid, repeats an id, or has no id and repeats another question.
 
     `texts` maps the text and attachments of each question without an id to its position and line; the question is added
     to it.

@@ -287,8 +287,8 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers. All texts, including lists separated by semicolons, become prose if more than half of them
-    are.
+    """Return the answers that were read from `cells`. All texts, including lists separated by semicolons, become prose
+    if more than half of them are.
     """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [

@@ -340,8 +340,8 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
-    """Add notes to `done` about how columns were interpreted, and warnings about columns that may mean something
-    else.
+    """Add notes to `done` about how columns were interpreted, and warnings about columns that may mean something else.
+    `joined` and `has_context` state if questions include a context, and `option` is the one that maps columns.
     """
     roles = done.roles
     done.notes.append(roles.describe())

@@ -110,8 +110,8 @@ class ModelOptions:
         )
 
     def values(self, recordings: Sequence[Path] = ()) -> dict[str, Any]:
-        """Return the settings with their texts and parsed models. Each file in `recordings` adds a model that replays
-        it. Raises `typer.BadParameter` if a model is invalid.
+        """Return the given settings by name, with their texts or parsed models. Each file in `recordings` adds an
+        answering model that replays it. Raises `typer.BadParameter` if a model is invalid.
         """
         settings, texts = _settings(), {name: given[0] for name, given in self.specs.items() if name in _texts()}
         specs = {name: given for name, given in self.specs.items() if name not in texts}

@@ -150,8 +150,8 @@ class Conditions:
                 )
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if the group's pass rate is too low or missing. Undecided items count as wrong. `of` names
-        the group in the message.
+        """Yield a message if the group's pass rate is below its limit, or missing although it has one. Undecided items
+        count as wrong. `of` follows *the pass rate* in the message: empty, or *of* and the group's name.
         """
         limit, rate, undecided = (
             self.fail_under.of(group),

@@ -58,8 +58,9 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check the run with `Stage.before_run`, then check the models that it needs. Return these models,
-    with their roles and ports. Raises `ConfigError` with all problems found.
+    """Let each stage check the run with `Stage.before_run`, then check the models that it needs. `survey` maps names to
+    stages and the positions of their questions. Return the models, with their roles and ports. Raises `ConfigError`
+    with all problems found.
 
     `survey` contains the questions for each stage. If `offline` is set, no calls will be made, so services and keys may
     be missing.

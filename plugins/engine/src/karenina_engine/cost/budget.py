@@ -191,8 +191,8 @@ class Budget:
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return a call's maximum expected cost, and the most that it may cost if that estimate is too low. Both are 0
-        if the model has no price.
+        """Return a call's maximum expected cost, judging by the calls `seen`, and the most that it may cost if that
+        estimate is too low, in picodollars. Both are 0 if the model has no price.
         """
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:

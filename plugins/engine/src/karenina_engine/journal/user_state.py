@@ -121,7 +121,8 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
-    """Store the field rules of a run, in words. Rules that are too long or cannot be written are not stored.
+    """Store the field rules of a run, in words, in place of those stored with the same journal id. If they are too long
+    or cannot be written, none are stored.
 
     `id` is the id of the journal, and `run` that of the run in result files. `rules` are blocks of lines of JSON, with
     the id of a template and its rules by field. Rules may take up to `MOST_BYTES`.
@@ -166,8 +167,8 @@ def _rules_file(id: str) -> Path:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether `journal` is a copy of a journal that this user ran and that still exists. Returns False if the
-    stored command cannot be read.
+    """Return whether `journal` is a copy of the journal that this user ran with this id, and that still exists
+    elsewhere. Returns False if there is no stored command with the id, or if it cannot be read.
     """
     if not is_id(id):
         return False

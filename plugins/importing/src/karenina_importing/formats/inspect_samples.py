@@ -113,8 +113,8 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation of a sample, or None if it is just a question and an answer. If the last message is not
-    an answer that contains the log's final answer, `completion`, it is appended.
+    """Return the messages of a sample, or None if they contain no answer, or are just a question and an answer. If the
+    last message is not an answer that contains the log's final answer, `completion`, it is appended.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)

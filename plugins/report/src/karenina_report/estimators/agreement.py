@@ -125,7 +125,8 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Krippendorff's alpha for nominal data over the items with several ratings, or None if it is not defined.
+    """Return Krippendorff's alpha for nominal data over the `items` with several ratings, or None if it is not defined.
+    Its interval resamples `units`, which has the unit of each item.
 
     It is not defined if there are no such items, or if all ratings are the same. The interval is from a bootstrap over
     units. There is none if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's

@@ -282,7 +282,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return a list of the units of the answers, and a list of their verdicts in the order of `judges`. A missing
+    """Return the unit of each answer, and a list with each answer's verdicts in the order of `judges`. A missing
     verdict is None.
     """
     return (

@@ -232,8 +232,8 @@ async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Ope
 
 
 def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
-    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none. Raises
-    `OSError` or `ValueError` if it cannot be read or written.
+    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none. `uid`
+    becomes the owner of what commands may change. Raises `OSError` or `ValueError` if a file cannot be read or written.
 
     `uid` becomes the owner of what commands may change, which with `in_place` is the workspace itself.
     """

@@ -353,8 +353,8 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` can be read as two different dates, in a field that allows dates. If set, `format` is the
-    only accepted date format.
+    """Return whether `value` can be read as two different dates, and `part`, the schema of its field, allows dates. If
+    set, `format` is the only accepted date format.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1

@@ -120,8 +120,8 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation, or "" for an empty string. A quote that is kept is a prime,
-    so it counts as part of a number.
+    """Return *number*, *letter* or *symbol* for a character next to punctuation, or "" for an empty string. A quote
+    that is kept is a prime, so it counts as part of a number.
     """
     if not character:
         return ""

@@ -158,8 +158,8 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Return a parameter's value: the text itself if the schema allows strings or has no type, otherwise the text
-    parsed as JSON, or unchanged if it is not valid JSON.
+    """Return a parameter's value: the text itself if the schema allows strings or has no type, and `is_text` is not
+    *false*, otherwise the text parsed as JSON, or unchanged if it is not valid JSON.
 
     `is_text` is the call's `string` attribute. If it is `false`, the value is always parsed.
     """
@@ -191,8 +191,8 @@ def is_quoted(text: str, place: int) -> bool:
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether `body` is a single JSON object, or the beginning of one. Any invalid JSON that starts with `{`
-    counts as a beginning.
+    """Return whether `body` is a single JSON object, or the beginning of one. Empty text, and any invalid JSON that
+    starts with `{`, count as a beginning.
     """
     if not body.startswith("{"):
         return not body

@@ -136,8 +136,9 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send a request, and return the response with its body, whatever the status. Raises `PortError` if there is no
-        complete reply within the size and time limits.
+        """Send a POST request with these arguments of aiohttp, and return the response with its body, whatever the
+        status. Redirects are not followed. Raises `PortError` if there is no complete reply within the size and time
+        limits.
         """
         import aiohttp
 

@@ -160,8 +160,8 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Yield the problems with an adapter's declarations and, if it can be used here, with its ports, which are created
-    for an imaginary model.
+    """Yield the state and the text of each problem with an adapter's declarations and, if it can be used here, with its
+    ports, which are created for an imaginary model.
     """
     if not spec.description.strip():
         yield "problem", "the adapter has no description for `karenina plugins` to print; write description=..."

@@ -69,7 +69,9 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_yaml(path: Path) -> bool:
-    """Return whether the start of a YAML file looks like a configuration or a list of tests."""
+    """Return whether the start of a YAML file looks like a configuration or a list of tests of promptfoo, rather than a
+    file of Karenina.
+    """
     start = FileHead(path).text(_HEAD)
     keys = set(_TOP_KEY.findall(start))
     if "karenina" in keys or "karenina_import" in keys:

@@ -100,7 +100,9 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(template: Any) -> set[str]:
-    """Return the names of the variables that are used by the templates in a value."""
+    """Return the names of the variables in the placeholders of all texts in a value. Placeholders with anything but a
+    variable, its parts and filters are ignored.
+    """
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
         return {match[1] for match in expressions if match is not None}

@@ -105,7 +105,9 @@ def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
 
 
 def _is_prompt(entry: Entry) -> bool:
-    """Return whether the user wrote this line. Tool results and lines added by the program do not count."""
+    """Return whether an entry is a message that the user wrote, rather than a tool result or a line added by the
+    program.
+    """
     if entry["type"] != "user" or entry.get("isMeta"):
         return False
     content = entry["message"].get("content")
