@@ -182,7 +182,8 @@ def make_plan(
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
     """Plan the stages for `question`, or return the plan in the cache `known` for the same stages. Raises `PlanError`
-    with all problems.
+    with all problems, also with `conflicts` and, if one of its stages is needed, with the reason of a plugin in
+    `failures`.
 
     `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
     contains problems with names that several distributions offer. The order of `offered` does not matter. `known` is

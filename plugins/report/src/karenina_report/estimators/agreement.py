@@ -59,6 +59,7 @@ def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
     """Return Cohen's kappa for two raters with its 95% interval, or None if a rater always gave the same rating.
+    `pairs` has both ratings of each item, `units` its statistical unit, and `weights` its sampling weight.
 
     `units` contains each item's statistical unit. `weights` are sampling weights, for items drawn with unequal
     probabilities. The interval uses the large-sample variance of the table at its effective size, with 1/2 added to
