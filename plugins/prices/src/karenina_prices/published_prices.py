@@ -41,8 +41,8 @@ class PublishedPrices:
         """Return a model's tariff and its name in the list, or None if the list has no price for it at `served_by`, a
         provider or base URL.
 
-        `served_by` is a provider or base URL. If it is None, the provider is inferred from the model's name. A model
-        without prices is free if its name ends in ":free".
+        If `served_by` is None, the provider is inferred from the model's name. A model without prices is free if its
+        name ends in ":free".
         """
         from genai_prices.data_snapshot import get_snapshot
 

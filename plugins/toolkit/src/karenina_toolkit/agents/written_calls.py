@@ -161,7 +161,7 @@ def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
     """Return a parameter's value: the text itself if the schema allows strings or has no type, and `is_text` is not
     *false*, otherwise the text parsed as JSON, or unchanged if it is not valid JSON.
 
-    `is_text` is the call's `string` attribute. If it is `false`, the value is always parsed.
+    `is_text` is the call's `string` attribute.
     """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
