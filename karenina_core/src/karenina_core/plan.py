@@ -294,8 +294,8 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` has the
-    same meaning as in `order_stages`.
+    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` maps
+    stage names to ranks that replace those of the slots, as in `order_stages`.
     """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
