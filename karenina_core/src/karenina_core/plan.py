@@ -182,11 +182,12 @@ def make_plan(
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
     """Plan the stages for `question`, or return the plan in the cache `known` for the same stages. Raises `PlanError`
-    with all problems.
+    with all problems, also with `conflicts` and, if one of its stages is needed, with the reason of a plugin in
+    `failures`.
 
-    `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
-    contains problems with names that several distributions offer. The order of `offered` does not matter. `known` is
-    keyed by the names and distributions of the stages. The `left_out` of a cached plan belongs to an earlier question.
+    `failures` maps unusable plugins to the reasons. `conflicts` contains problems with names that several distributions
+    offer. The order of `offered` does not matter. `known` is keyed by the names and distributions of the stages. The
+    `left_out` of a cached plan belongs to an earlier question.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -294,8 +295,8 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` has the
-    same meaning as in `order_stages`.
+    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` maps
+    stage names to ranks that replace those of the slots, as in `order_stages`.
     """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:

@@ -130,7 +130,9 @@ class ModelProxy:
             asked.cancel()
 
     async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
-        """Send the reply as an event stream, with pings until the reply arrives, and return the finished response."""
+        """Send the reply as an event stream, with pings until `asked`, from which it comes, is done, and return the
+        finished response.
+        """
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:

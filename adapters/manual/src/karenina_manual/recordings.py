@@ -55,8 +55,6 @@ class Recordings:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return a message for each mismatch that `RecordingIndex.compare` finds between the questions and the
         recordings, with the name of the source. Recordings of more replicates than the run has only cause a warning.
-
-        Logs a warning if there are recordings for more replicates than the run has.
         """
         index = self._index()
         found = index.compare(asked, others)

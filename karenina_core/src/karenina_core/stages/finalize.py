@@ -175,8 +175,8 @@ def _to_json_values(value: Any, levels: int) -> Any:
     """Return `value` as a JSON-compatible value. Its parts down to a depth of `levels` are converted separately, and
     each that cannot be converted is replaced by a string.
 
-    Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
-    by a string that names its type. Parts below `levels` are not replaced separately.
+    Unsupported objects, NaN and infinities are converted to strings. A string in place of a part names its type. Parts
+    below `levels` are not replaced separately.
     """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}

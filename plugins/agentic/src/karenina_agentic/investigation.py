@@ -89,9 +89,8 @@ def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
     """Return a request with the trait and its scale, the question, and the parts that the agent may see. If `file` is
-    given, the response is in the file with that name and is not repeated in the request.
-
-    `response` is None if the agent must not see the answer.
+    given, the response is in the file with that name and is not repeated in the request. `response` is None if the
+    agent must not see it.
     """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 

@@ -129,8 +129,8 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate of the share of right answers, or None unless each answer has a verdict from exactly
-    one judge, at least two answers are labelled, and some answers are not labelled.
+    """Return the PPI++ estimate of the share of right answers in `own`, of which `usable` are labelled, or None unless
+    each answer has a verdict from exactly one judge, at least two answers are labelled, and some are not.
 
     `own` contains the model's answers, and `usable` contains those labelled right or wrong.
     """

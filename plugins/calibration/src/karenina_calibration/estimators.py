@@ -205,7 +205,8 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Return the weighted share of hits and its interval. Without items, the rate has no value.
+    """Return the weighted share of hits and its interval, which is wider if items of the same unit are alike. Without
+    items, the rate has no value.
 
     `units` contains the statistical unit of each item. The interval is Wilson's interval at the effective size, which
     is smaller if items of the same unit are alike or if weights differ. With equal weights, it is the same interval as

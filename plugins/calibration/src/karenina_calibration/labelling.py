@@ -139,8 +139,8 @@ class Labelling:
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer with the values to ask about. If its label is stale, the answer has a reason for being shown
-        again and only the values that have no label yet.
+        """Return an answer with the values to ask about. If its label by `labeller` (by default, by anyone) is stale,
+        the answer has a reason for being shown again and only the values that have no label yet.
         """
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:

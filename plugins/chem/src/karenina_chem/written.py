@@ -89,7 +89,6 @@ def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
 
 def is_name(text: str, names: Sequence[str], ionic: bool = False) -> bool:
     """Return whether words beside a structure only name it: they are in `names`, or each looks like a chemical name.
-
     Names of salts and ions only count with `ionic`, because *acetate* beside the acid is a contradiction.
     """
     if any(names_equal(text, name) for name in names):

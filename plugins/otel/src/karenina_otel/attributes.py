@@ -236,8 +236,9 @@ def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
 def _scores(
     rubric: VerificationResultRubric, labels: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Evaluation]:
-    """Yield an evaluation for each trait, or for each metric of a metric trait. Traits without a score have no value.
-    If a trait could not be scored, the evaluation has the error `trait_error`.
+    """Yield an evaluation for each trait, or for each metric of a metric trait, with its label and reason from `labels`
+    and `reasons`, by trait. Traits without a score have no value. If a trait could not be scored, the evaluation has
+    the error `trait_error`.
     """
     errors = rubric.trait_errors or {}
     scores = rubric.get_all_trait_scores()

@@ -161,9 +161,8 @@ class RunChecks(Stage):
 
         async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
             """Return the stored result of the check for a patch and this `repeat`, or run the check and store the
-            result. Raises `PortError` if the environment is broken, for which `why` returns a reason.
-
-            Such a result is never stored.
+            result. Raises `PortError` if the environment is broken, for which `why` returns a reason; this is never
+            stored.
             """
             key = runner.key(check, patch, repeat)
 

@@ -170,7 +170,8 @@ def _modules_in(folder: Path) -> set[str]:
 
 
 def is_searched(folder: str, source: Path, patch: Patch, added: Patch, run: Sequence[str]) -> bool:
-    """Return whether Python may look for modules in a folder of the workspace while the command `run` runs tests.
+    """Return whether Python may look for modules in a folder of the workspace, changed by `patch` and then by `added`,
+    while the command `run` runs tests.
 
     It does in the workspace itself, in folders of scripts that the command `run` names, in those that the settings of
     the source name, such as `src`, and in folders with tests, which pytest and unittest put first. Packages are none

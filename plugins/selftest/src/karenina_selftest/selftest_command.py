@@ -221,8 +221,9 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return at most `limit` evenly spaced cases, and the number of all cases. Prints the questions from which no cases
-    are made. Raises `ConfigError` if no case remains or a family is unknown.
+    """Return at most `limit` evenly spaced cases of the given families, and the number of all cases: the shipped ones,
+    unless `own_only` is set, and those made from the benchmark. Prints the questions from which no cases are made.
+    Raises `ConfigError` if no case remains or a family is unknown.
 
     Set `own_only` to skip the shipped cases, which requires a benchmark. If no `families` are given, all are used.
     """

@@ -87,8 +87,7 @@ def _without_secrets(
     """Return a model's values without its secrets, and the names of the secrets, each preceded by `place`.
 
     `secrecy` maps settings to the kind of secret they contain. Settings of kind `key` or `whole` are removed, and dicts
-    in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched. Each
-    returned name starts with `place`.
+    in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched.
     """
     public: dict[str, Any] = {}
     left_out: list[str] = []

@@ -175,7 +175,7 @@ def declare_options(options: Mapping[str, str], right: Sequence[str], *, several
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the unused column that is named like a type and mostly contains answer types, or None."""
+    """Return the unused column that is named like a type and is blank or mostly contains answer types, or None."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue

@@ -289,7 +289,9 @@ def _trust_hint(file: Path) -> str:
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool, quiet: bool) -> str:
-    """Describe how much of a stopped run is finished, and how to continue it."""
+    """Describe how much of a stopped run is finished (`done` items), and how to continue it, with more time if it was
+    `timed_out`.
+    """
     where = f"; the results are in {path}, and `karenina show {quote(str(path))}` prints them" if done else ""
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:

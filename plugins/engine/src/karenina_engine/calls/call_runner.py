@@ -214,8 +214,8 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason. The first time a server gives a reason, a warning is logged.
-        Reasons may contain ids, so only the first `_MOST_REASONS` reasons of each server are counted separately.
+        """Count a reply that ended for an unknown reason. The first time a model gives a reason, a warning is logged.
+        Reasons may contain ids, so only the first `_MOST_REASONS` reasons of each model are counted separately.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)

@@ -127,8 +127,8 @@ class OverloadDetector:
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
     def _classify_above(self, level: int) -> RefusalCause:
-        """Return the cause of a refusal at or above the level of the last reduction. Without a valid measurement, the
-        cause is assumed to be overload.
+        """Return the cause of a refusal at or above the level of the last reduction, and record it. Without a valid
+        measurement, the cause is assumed to be overload.
         """
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires

@@ -36,7 +36,7 @@ def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
     """Return the configuration with the benchmark's `workspace_root` and its folder filled in for settings that default
-    to them, with links resolved.
+    to them, with links resolved. `leads` maps paths to targets that are already known.
 
     A root set in a file is relative to that file. If it points outside the file's folder, the user must trust it,
     unless the user's own configuration sets all of these settings. Links are resolved here, once for the whole run.

@@ -411,7 +411,8 @@ class _Finder:
         places: tuple[str, ...],
     ) -> None:
         """Add the restricted values among the settings for a model's adapter (`extra`), ignoring unknown names. If the
-        adapter is not installed or does not declare its settings, all of them are restricted.
+        adapter is not installed or does not declare its settings, all of them are restricted. `where` precedes their
+        names, and `setting` and the questions in `places` contain the model.
         """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():

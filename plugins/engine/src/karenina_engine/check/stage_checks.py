@@ -62,8 +62,7 @@ def check_stages(
     stages and the positions of their questions. Return the models, with their roles and ports. Raises `ConfigError`
     with all problems found.
 
-    `survey` contains the questions for each stage. If `offline` is set, no calls will be made, so services and keys may
-    be missing.
+    If `offline` is set, no calls will be made, so services and keys may be missing.
     """
     problems: list[str] = []
     model_needs: list[ModelNeed] = []

@@ -106,8 +106,8 @@ def _make_error(path: Path, doing: str, why: str) -> JournalError:
 
 
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
-    """Return whether an SQLite error means that the file is damaged. During writing, the statement itself may be the
-    cause of some of these errors.
+    """Return whether an SQLite error means that the file is damaged. Some errors only do if they are raised while
+    `reading`, because a statement that writes may be their cause.
     """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)

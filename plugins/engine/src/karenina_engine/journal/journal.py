@@ -129,13 +129,12 @@ class Journal:
         sync: Sync = "normal",
         limits: ConcurrencyLimits | None = None,
     ) -> Self:
-        """Open the journal at `path`, creating it if necessary and locking it until `close`. Raises `JournalError` if
-        the file is damaged, has another format, is not a journal or cannot be written, and `JournalInUse` if another
-        process is using it.
+        """Open the journal at `path`, creating it if necessary and locking it until `close`, or with `replaying` only
+        for reading. With `fresh`, an existing one is renamed. Raises `JournalError` if the file is damaged, has another
+        format, is not a journal or cannot be written, and `JournalInUse` if another process is using it.
 
-        If `fresh` is set, an existing journal is renamed first. If `replaying` is set, the file is only opened for
-        reading, without a lock. With `sync="full"`, commits survive a power failure. Rows are held back briefly so that
-        several can be committed together, unless none of the calls in `limits` are in flight.
+        With `sync="full"`, commits survive a power failure. Rows are held back briefly so that several can be committed
+        together, unless none of the calls in `limits` are in flight.
         """
         file = Path(path)
         if replaying:

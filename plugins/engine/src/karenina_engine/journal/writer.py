@@ -164,8 +164,8 @@ class JournalWriter:
         return {}
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
-        """Write the rows one at a time, because one of them could not be stored. Returns the errors, keyed by the row's
-        `id()`. Errors of rows that no caller waits for are logged as warnings.
+        """Write the rows one at a time, because one of them could not be stored, and then `spent`. Returns the errors,
+        keyed by the row's `id()`. Errors of rows that no caller waits for are logged as warnings.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():

@@ -84,8 +84,9 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value for part of the schema. Returns None if the part is nested too deeply or not supported. If the
-    part allows several options, the first option other than null is used.
+    """Return a value for part of the schema, with the parameters of `example_for_schema` in `filling`. Returns None if
+    the part is nested too deeply or not supported. If the part allows several options, the first option other than null
+    is used.
     """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):

@@ -334,7 +334,9 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
 
 
 def _user_faults(summary: GroupSummary, items: int, faulty: int) -> UserFaults | None:
-    """Return the counts and bounds for simulated users at fault, or None if there are none."""
+    """Return the counts `items` and `faulty`, and the bounds of the pass rate, for simulated users at fault, or None if
+    there are none.
+    """
     if not faulty:
         return None
     hits, asked = summary.pass_rate.hits, summary.pass_rate.out_of + faulty

@@ -198,8 +198,9 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, add its entry to the item, and return it. If it cannot be stored, a warning is logged, and the
-        entry contains the reason. Files after the first `MOST_OF_ITEM` are only counted, with one warning.
+        """Store a file, which must be inside the folder `below` if that is set, add its entry to the item, and return
+        it. If it cannot be stored, a warning is logged, and the entry contains the reason. Files after the first
+        `MOST_OF_ITEM` are only counted, with one warning.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"

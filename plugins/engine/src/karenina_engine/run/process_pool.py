@@ -271,7 +271,9 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Run jobs until the pool closes, then exit the process. A job that fails has the result None."""
+    """Run jobs with the function that `work` returns until the pool closes, then exit the process. A job that fails has
+    the result None.
+    """
     try:
         state = WorkerState()
         _detach(parent, state)

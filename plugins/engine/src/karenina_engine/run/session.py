@@ -204,8 +204,9 @@ class RunSession:
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop. If the
-        run has not started yet, it ends as soon as it starts, and `then` is not called.
+        """Stop the run for the reason `why` from a signal handler or another thread, with `grace` seconds for calls in
+        flight. Afterwards, `then` is called in the event loop. If the run has not started yet, it ends as soon as it
+        starts, and `then` is not called.
         """
 
         def stop() -> None:

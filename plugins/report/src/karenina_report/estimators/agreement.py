@@ -59,11 +59,11 @@ def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
     """Return Cohen's kappa for two raters with its 95% interval, or None if a rater always gave the same rating.
+    `pairs` has both ratings of each item, `units` its statistical unit, and `weights` its sampling weight.
 
-    `units` contains each item's statistical unit. `weights` are sampling weights, for items drawn with unequal
-    probabilities. The interval uses the large-sample variance of the table at its effective size, with 1/2 added to
-    each cell (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). Items of a unit are
-    correlated, so the effective size of the raw agreement is used.
+    `weights` are for items drawn with unequal probabilities. The interval uses the large-sample variance of the table
+    at its effective size, with 1/2 added to each cell (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin
+    72, 1969). Items of a unit are correlated, so the effective size of the raw agreement is used.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None

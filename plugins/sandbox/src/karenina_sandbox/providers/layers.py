@@ -235,7 +235,7 @@ def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: boo
     """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none. `uid`
     becomes the owner of what commands may change. Raises `OSError` or `ValueError` if a file cannot be read or written.
 
-    `uid` becomes the owner of what commands may change, which with `in_place` is the workspace itself.
+    What commands may change is with `in_place` the workspace itself.
     """
     if in_place:
         if uid is not None:

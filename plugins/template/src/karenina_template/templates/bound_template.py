@@ -192,9 +192,9 @@ class BoundTemplate:
     def bind(
         self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
     ) -> BaseAnswer:
-        """Return the answer made of the judge's `values` and the question's ID, ground truths, weights and `response`.
-        Values that a field rejects are repaired if they have one meaning ("yes" for a boolean). Raises pydantic's
-        `ValidationError` for invalid values and missing fields.
+        """Return the answer made of the judge's `values`, the `known` values, by name, of fields with a source, and the
+        question's ID, ground truths, weights and `response`. Values that a field rejects are repaired if they have one
+        meaning ("yes" for a boolean). Raises pydantic's `ValidationError` for invalid values and missing fields.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
         values are repaired in the same way as a judge's reply (see `repair`), such as "2" for a numeric literal. Dates

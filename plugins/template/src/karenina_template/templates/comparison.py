@@ -129,8 +129,7 @@ class Comparison:
         fields, only some combinations are tried. Returns False if `verify` raises an exception or fields remain
         undecided. Raises `InvalidAnswer` if a method returns something invalid.
 
-        "All pass" and "all fail" are tried first, which is enough unless a passing field can make `verify` fail. With
-        more than six undecided fields, not all combinations are tried.
+        "All pass" and "all fail" are tried first, which is enough unless a passing field can make `verify` fail.
         """
         count = len(undecided)
         extremes = ((True,) * count, (False,) * count)

@@ -70,7 +70,8 @@ class Side:
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault that `shares` and the seed assign to a call, or None. It never changes for a call.
+        """Return the fault that `shares` and the seed assign to the call of this number for an item, on the side
+        `answer` or `judge`, or None. It never changes for a call.
 
         `side` is `answer` or `judge`.
         """

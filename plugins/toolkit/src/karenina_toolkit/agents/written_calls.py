@@ -161,7 +161,7 @@ def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
     """Return a parameter's value: the text itself if the schema allows strings or has no type, and `is_text` is not
     *false*, otherwise the text parsed as JSON, or unchanged if it is not valid JSON.
 
-    `is_text` is the call's `string` attribute. If it is `false`, the value is always parsed.
+    `is_text` is the call's `string` attribute.
     """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
@@ -203,10 +203,10 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call that has no end was cut off, rather than only mentioned: the text after its beginning looks
-    like the rest of a call, or is empty, and the call starts its line.
+    """Return whether a call that has no end was cut off, rather than only mentioned: `body`, the text after its
+    beginning, looks like the rest of a call, or it is empty and the call starts its line.
 
-    `begin` is the match of the call's beginning. `body` is the text after it.
+    `begin` is the match of the call's beginning.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"

@@ -282,8 +282,9 @@ def remove_orphans(kind: str, is_own: Callable[[Path], bool]) -> None:
 
 
 def _clean_up_list(file: Path, is_own: Callable[[Path], bool]) -> None:
-    """Remove the folders that a killed process listed in `file`. An empty list is deleted. Does nothing if the process
-    is still running. Raises `OSError` if the list cannot be read or trusted.
+    """Remove the folders that a killed process listed in `file`, if `is_own` returns True for them, and delete the list
+    if nothing is left in it. Does nothing if the process is still running. Raises `OSError` if the list cannot be read
+    or trusted.
     """
     handle = os.open(file, _READ_AND_WRITE)
     with os.fdopen(handle, "r+b") as opened:

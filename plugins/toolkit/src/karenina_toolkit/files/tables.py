@@ -165,10 +165,10 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
-    """Yield the rows unchanged. Raises `FileError` when they have more cells in total than `cell_limit()`.
+    """Yield the rows unchanged. Raises `FileError`, with the location that `where` returns for a row's number, when
+    they have more cells in total than `cell_limit()`.
 
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`. `where` converts a row's number to its location,
-    for use in messages.
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:

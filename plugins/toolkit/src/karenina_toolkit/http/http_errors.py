@@ -227,8 +227,8 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the exception for a server that could not be reached. Its category is `connection`, or permanent for a TLS
-    error, because a retry would fail the same way.
+    """Return the exception for a server that could not be reached, which states `what` happened and the cause as
+    `shown`. Its category is `connection`, or permanent for a TLS error, because a retry would fail the same way.
 
     `what` describes what happened, and `shown` is the cause without secrets. `tls_error` is the message of a TLS error,
     or None.

@@ -26,8 +26,9 @@ def is_official(url: SplitResult) -> bool:
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """Convert `schema` to the form that strict mode requires, and return it with True. If it has an optional key or an
-    open map, which cannot be strict, return it with False. Do not modify the result, because other calls may share it.
+    """Convert `schema` to the form that strict mode, of OpenAI's `official` service or another server, requires, and
+    return it with True. If it has an optional key or an open map, which cannot be strict, return it with False. Do not
+    modify the result, because other calls may share it.
 
     Strict mode requires all keys and forbids any others. It supports `anyOf` but not `oneOf`, forbids keywords next to
     a `$ref`, and has no defaults. OpenAI's own service (`official`) also forbids limits on string length. They are kept

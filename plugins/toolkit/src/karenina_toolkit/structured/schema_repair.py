@@ -212,10 +212,10 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value` whose type, value, missing keys or number of entries `schema` does not
-    allow. Null is always allowed. Raises `SchemaTooComplex` after too many comparisons.
+    """Yield a sentence for each part of `value`, which is at `place`, whose type, option, missing key or number of
+    entries `schema` does not allow. Null is always allowed. Raises `SchemaTooComplex` after too many comparisons.
 
-    Null is never reported, and limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
+    Limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
     """
     root.step()
     schema = _resolve(schema, root)

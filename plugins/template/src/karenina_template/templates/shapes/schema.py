@@ -151,7 +151,7 @@ class _Cleaning:
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
         """Return a part of a schema without what a judge does not see, and describe omitted constraints in `unshown`.
-        `place` consists of the part's definition ("" for the root) and its property.
+        With `shown`, none are omitted. `place` consists of the part's definition ("" for the root) and its property.
 
         `single` is the description that `unshown` gets for a single option in the part. If it is None, the option is
         kept.

@@ -105,10 +105,9 @@ class _Calls:
         return call
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
-        """Return the tool message for the first open call of the tool `name` (of any tool if it is None), and mark the
-        call as done. If there is no open call, the message does not name one.
-
-        `failed` marks the result as an error.
+        """Return the tool message with `content`, which is an error if `failed`, for the first open call of the tool
+        `name` (of any tool if it is None), and mark the call as done. If there is no open call, the message does not
+        name one.
         """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
