@@ -72,8 +72,11 @@ class Draw(BaseModel, defer_build=True):
                 f"two strata contain the answers of {twice[0][0]!r:.80} with the verdict {twice[0][1]!r:.80}"
             )
         if any((ANY in stratum.verdicts) != self.simple for stratum in self.strata):
-            verdict = "a verdict other than 'any'" if self.simple else "the verdict 'any'"
-            raise ValueError(f"a {'simple draw' if self.simple else 'draw by verdict'} has a stratum with {verdict}")
+            raise ValueError(
+                "every stratum of a simple draw must have the verdict 'any'"
+                if self.simple
+                else "only the strata of a simple draw may have the verdict 'any'"
+            )
         items = Counter(item.item for item in self.items)
         if repeated := [item for item, count in items.items() if count > 1]:
             raise ValueError(f"the answer {repeated[0]!r:.80} was drawn more than once")

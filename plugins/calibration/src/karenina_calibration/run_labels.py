@@ -150,7 +150,9 @@ def _difference(a: RunLabels, b: RunLabels) -> RunNote:
 
 
 def corrected_section(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section about corrected rates. Returns nothing if there are no labels."""
+    """Return a list with the section about pass rates corrected with people's labels, or an empty tuple if there are no
+    labels for the runs of the page.
+    """
     runs = [
         NotedRun(label, run.model, Path(run.source) if run.source is not None else None)
         for label, run in zip(page.labels, page.runs, strict=True)

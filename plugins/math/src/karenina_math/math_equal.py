@@ -18,6 +18,14 @@ from karenina_template.templates.primitives.values import Number, exact, text_of
 from karenina_toolkit.limits import ChildError, LimitReached, call_limited
 
 _SECONDS: Final = 5.0
+_CONDITION: Final = r"[<>≤≥≠∈]|\\(?:leq?|geq?|neq?|in|lt|gt)(?![A-Za-z])|!="
+
+
+def _tangent(found: re.Match[str]) -> str:
+    """Return the LaTeX function for *tg* or *ctg*."""
+    return r"\cot " if found[1] or found[2] else r"\tan "
+
+
 _OTHER_READINGS: Final = (
     (re.compile(r"(?<![\w.])(\d{1,3})\s?C\s?(\d{1,3})(?![\w.])"), r"\\binom{\1}{\2}"),
     (re.compile(r"(?<![\w.])(\d{1,3})\s?P\s?(\d{1,3})(?![\w.])"), r"(\\binom{\1}{\2} \\cdot \2!)"),
@@ -27,8 +35,19 @@ _OTHER_READINGS: Final = (
     (re.compile(r"\^(-?\d+[a-z])(?![\w^])"), r"^{\1}"),
     (re.compile(r"(?<![\w\\])P[iI]\b"), r"\\pi "),
     (re.compile(r"^[\s$]*[A-Za-z]\s?\([a-z]\)\s?=\s?(?=\$?\\?(?:mathcal\s?\{?\s?)?(?:O|Theta|Omega|Θ|Ω)\b)"), ""),
+    (re.compile(r"(?<![\d,])(\d+),(\d+)(?![\d,]|\s*\\?[)\]}])"), r"\1.\2"),
+    (re.compile(r"(?<=;)(\s*\d+),(\d+)(?![\d,])"), r"\1.\2"),
+    (re.compile(r"(?<=[\d)}%])\s+\((?=[\d\s./%^{}\\a-z-]*\d)(?:[\d\s./%^{}-]|\\frac|\\%)+\)[\s$.]*$"), ""),
+    (re.compile(r"^(?:[^A-Za-z\\=<>]|\\(?:frac|[dt]frac|sqrt|cdot|times|left|right)\b)+=(?=[^=<>]+$)"), ""),
+    (re.compile(rf"^((?:(?!{_CONDITION}).)+?)[,;]\s*\(?[A-Za-z]\s*(?:{_CONDITION})[^,;]*$"), r"\1"),
+    (re.compile(r"(?<=[\])}])\s*(?:U|,|\\text\{\s*or\s*\}|\bor\b)\s*(?=\\?[\[({])"), r" \\cup "),
+    (re.compile(r"^[\s$]*(?:[a-z]\s*(?:∈|\\in\b|in\b)\s*)?R\b(?!\s*\()"), r"\\mathbb{R}"),
+    (re.compile(r"\\operatorname\{(c?)tg\}|(?<![A-Za-z\\])(c?)tg\b"), _tangent),
 )
-"""Notations with another reading: *5C2* and *P(5, 2)* count, *e^-2x* has no braces, and *T(n) = O(n)* is a bound."""
+"""Notations with another reading: *5C2* and *P(5, 2)* count, *e^-2x* has no braces, *T(n) = O(n)* is a bound, *1,5* may
+have a decimal comma, *0.5 (1/2)* repeats the number, *1/2 = 0.5* is a computation, *x^2, x > 0* has a condition,
+*(1, 2) U (3, 4)* is a union, *R* are the real numbers, and *tg* is the tangent.
+"""
 _COMMA: Final = re.compile(r"[-\u2212]?[0-9]+,[0-9]+")
 
 
@@ -56,7 +75,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     functions that are not defined (*\\Gamma(5)* for *24*), letters before brackets that may be functions or factors
     (*2\\Phi(1)* for *\\Phi(2)*), another order of factors that may be matrices or vectors (*A^{-1}B* for *BA^{-1}*,
     *u \\times v* for *v \\times u*), two forms of a Greek letter, *j* for *i*, *5C2* and *P(5, 2)*, infinite sums,
-    *1,22* for *1.22*, a text of more than 2,000 characters, and a comparison that takes too long.
+    *1,22* for *1.22*, a value with its other form, computation or condition (*0.5 (1/2)*, *1/2 = 0.5*, *x^2, x > 0*),
+    intervals joined by *U* or a comma, a text of more than 2,000 characters, and a comparison that takes too long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -207,9 +207,9 @@ def fits_field(name: str, trait: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DeepJudgmentSummary:
-    """A summary of the deep judgment of a rubric.
+    """A summary of deep judgment for all traits of a rubric: whether it was performed, and what was found for each.
 
-    `fields` contains the result fields that no evaluator sets.
+    `fields` contains the values of result fields that are not set by the evaluators of single traits.
     """
 
     performed: bool

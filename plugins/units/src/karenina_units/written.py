@@ -190,7 +190,9 @@ def split_frequency(text: str) -> tuple[str, Fraction | None]:
 
 
 def other_spellings(text: str) -> list[str]:
-    """Return *1.5 \u00c5* for *1.5 A* and *250 kcal* for *250 calories*, and other ways to write the number."""
+    """Return other readings of a quantity: with another unit, such as *1.5 \u00c5* for *1.5 A* or *250 kcal* for *250
+    calories*, or with the number read differently.
+    """
     others = (pattern.sub(unit, text) for pattern, unit in _OTHER_SYMBOLS)
     return [*other_readings(text), *(other for other in others if other != text)]
 

@@ -152,8 +152,8 @@ def _confine_recordings(path: Path, config: VerificationConfig, trusted: Iterabl
 def require_trust(
     benchmark: QuestionSource, config: VerificationConfig, trust: Trust | Literal["all"] | None
 ) -> tuple[Trust, VerificationConfig]:
-    """Resolve the user's trust, check the benchmark with it, and return the trust and the configuration to use. See
-    `resolve_trust` and `check_restricted_values`. Raises `RestrictedValues` if the trust does not suffice.
+    """Return what the user trusts, and the configuration to use. Raises `RestrictedValues` if the benchmark contains
+    restricted values that the user does not trust. See `resolve_trust` and `check_restricted_values`.
     """
     resolved = resolve_trust(trust)
     return resolved, check_restricted_values(benchmark, config, resolved)

@@ -185,8 +185,8 @@ def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a section under the field names of `model`. Those without a counterpart are added to
-    `other`, and empty ones dropped.
+    """Return the values of a section under the field names of `model`, without nulls. Values without a counterpart are
+    added to `other` under the section's name, except for empty ones, False, and the models in `_OF_ITEMS`.
     """
     values: dict[str, Any] = {}
     for key, value in stored.items():

@@ -49,8 +49,8 @@ def _has_latitude(exif: bytes) -> bool:
 
 
 def _entries(exif: bytes, order: str, at: int) -> dict[int, int]:
-    """Return the four-byte field of each tag in the Exif directory at byte `at`: its value, or the place of a longer
-    value. `order` is the byte order as in `struct`.
+    """Return the last four bytes of each tag's entry in the Exif directory at byte `at`, read as an integer: for a
+    directory, the byte at which it starts. `order` is the byte order as in `struct`.
     """
     (count,) = struct.unpack_from(f"{order}H", exif, at)
     places = range(at + 2, at + 2 + 12 * min(count, _MOST_ENTRIES), 12)

@@ -175,7 +175,7 @@ Bound = Annotated[str | date | None, BeforeValidator(_date_text)]
 
 
 class DateRange(Primitive, defer_build=True):
-    """Passes if the date is from `min` to `max`, both included. The ground truth is ignored.
+    """Passes if the date is between `min` and `max`, inclusive. The ground truth is ignored.
 
     A bound is a date or a string that contains one. A bound without a time includes the whole day. If a bound has a
     time, times are compared: an extracted date without a time then means midnight, and it fails if only one of the two

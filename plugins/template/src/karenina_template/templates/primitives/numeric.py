@@ -406,7 +406,7 @@ class NumericThresholdGraded(NumericPrimitive):
         return above_by(expected, Decimal(-1 if self.direction == "max" else 0))
 
     def mutate(self, expected: object) -> object:
-        """Return a number on the wrong side that earns no credit."""
+        """Return a number on the side of the ground truth that fails, so far from it that it gets no partial credit."""
         width = product(exact(self.margin), unit(self.mode, self._truth(expected)))
         return above_by(expected, width if self.direction == "max" else width.copy_negate() - 1)
 

@@ -247,10 +247,10 @@ class TraceContains(TracePrimitive, defer_build=True):
 
 
 class TraceLength(TracePrimitive, defer_build=True):
-    """Passes if the length of the response in `unit` ("chars" or "words") is from `min` to `max`, both included.
+    """Passes if the length of the response in `unit` ("chars" or "words") is between `min` and `max`, inclusive.
 
     Characters are Unicode code points, including whitespace. Words are separated by whitespace. One of the bounds may
-    be omitted. `min` must not be above `max`.
+    be omitted. `min` must not be greater than `max`.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
