@@ -164,7 +164,8 @@ class VerificationContext:
                 f"stage {self._planned.name} reads the setting {name!r} of another owner without declaring it; "
                 f"add it to {self._planned.name}.reads"
             )
-        return self.config.setting(name) if self.config.has(name) else self._planned.other_settings[name]
+        config = self._state.item.config
+        return config.setting(name) if config.has(name) else self._planned.other_settings[name]
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
