@@ -278,14 +278,14 @@ def _metadata(state: State) -> dict[str, Any]:
     """
     item, question = state.item, state.item.question
     answering, judge = item.answering_model, item.parsing_model or item.answering_model
-    question_id, answering_id, judge_id = question.id, answering.id, judge.id
+    tools = sorted(answering.mcp_urls_dict or {})
     error = state.first_error()
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     now = datetime.now(UTC).isoformat(timespec="microseconds")
-    identity = "\x1f".join((question_id, answering_id, judge_id, now, str(item.replicate)))
+    identity = "\x1f".join((question.id, answering.id, judge.id, now, str(item.replicate)))
     answered = sum([record.seconds for record in state.parent.records]) if state.parent is not None else 0.0
     return {
-        "question_id": question_id,
+        "question_id": question.id,
         "template_id": str(bound.template_id) if bound is not None else NO_TEMPLATE,
         "result_id": sha256(identity.encode()).hexdigest()[:16],
         "question_text": question.question,
@@ -293,13 +293,9 @@ def _metadata(state: State) -> dict[str, Any]:
         "keywords": list(question.keywords) or None,
         "run_name": item.run_name,
         "replicate": item.replicate,
-        "answering_id": answering_id,
-        "parsing_id": judge_id,
-        "answering": {
-            "interface": answering.interface,
-            "model_name": answering.model_name,
-            "tools": sorted(answering.mcp_urls_dict or {}),
-        },
+        "answering_id": answering.id,
+        "parsing_id": judge.id,
+        "answering": {"interface": answering.interface, "model_name": answering.model_name, "tools": tools},
         "parsing": {"interface": judge.interface, "model_name": judge.model_name},
         "answering_system_prompt": answering.system_prompt,
         "parsing_system_prompt": judge.system_prompt,
