@@ -140,7 +140,9 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext, bound: BoundTemplate) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
-        answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
+        answer = context.get_artifact(PARSED_ANSWER)
+        if bound.sources:
+            answer = bound.with_known_values(answer, context.known_values)
         text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         conversation = context.find_artifact(CONVERSATION)
         if conversation is not None:
