@@ -281,7 +281,7 @@ class VerificationContext:
 
     def _fields_for(self, name: str) -> dict[str, Any]:
         """Return the section of the result that contains the given field, creating the section if necessary."""
-        section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
+        section = FREE_FIELDS.get(name) or f"extensions:{self._planned.distribution}"
         return self._state.fields.setdefault(section, {})
 
     # ---- verdicts
