@@ -88,8 +88,7 @@ class Pipeline:
         state = State(item, parent=answer, started=time.monotonic(), deadline=answer.deadline)
         try:
             await self.run_stages(self._item_stages, state)
-            finished: VerificationResult | None = state.read(VERIFICATION_RESULT.name)
-            result = finished if finished is not None else make_result(state)
+            result: VerificationResult = state.read(VERIFICATION_RESULT.name) or make_result(state)
             result.stages = [*answer.records, *state.records]
             return result
         finally:

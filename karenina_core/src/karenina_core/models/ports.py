@@ -81,6 +81,8 @@ class Message:
         """Convert the message to a JSON-compatible dict without empty fields. Attachments are described by name, media
         type, digest and size. Their contents and paths are not included.
         """
+        if _optional_parts(self) == _NO_PARTS:
+            return {"role": self.role, "content": self.content}
         data = {name: value for name in _STORED if (value := getattr(self, name)) not in (None, False, ())}
         if self.tool_calls:
             data["tool_calls"] = [
@@ -110,6 +112,8 @@ class Message:
 
 
 _STORED = tuple(item.name for item in fields(Message) if item.compare)
+_optional_parts = attrgetter(*_STORED[2:])
+_NO_PARTS = _optional_parts(Message("user"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,7 +164,8 @@ class VerificationContext:
                 f"stage {self._planned.name} reads the setting {name!r} of another owner without declaring it; "
                 f"add it to {self._planned.name}.reads"
             )
-        return self.config.setting(name) if self.config.has(name) else self._planned.other_settings[name]
+        config = self._state.item.config
+        return config.setting(name) if config.has(name) else self._planned.other_settings[name]
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -280,7 +281,7 @@ class VerificationContext:
 
     def _fields_for(self, name: str) -> dict[str, Any]:
         """Return the section of the result that contains the given field, creating the section if necessary."""
-        section = FREE_FIELDS.get(name, f"extensions:{self._planned.distribution}")
+        section = FREE_FIELDS.get(name) or f"extensions:{self._planned.distribution}"
         return self._state.fields.setdefault(section, {})
 
     # ---- verdicts

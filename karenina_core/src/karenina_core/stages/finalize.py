@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -194,15 +195,15 @@ def _sections(state: State) -> dict[str, dict[str, Any]]:
     """Return the result's fields, grouped by section. Fields set by name override those set by artifacts. An item's
     fields override those of its answer. Artifacts that are None are omitted.
     """
-    sections: dict[str, dict[str, Any]] = {}
+    sections: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for level in (state.parent, state):
         if level is None:
             continue
         for name, value in level.artifacts.items():
             if value is not None and (place := _RESULT_FIELDS.get(name)) is not None:
-                sections.setdefault(place[0], {})[place[1]] = value
+                sections[place[0]][place[1]] = value
         for section, values in level.fields.items():
-            sections.setdefault(section, {}).update(values)
+            sections[section].update(values)
     return sections
 
 
@@ -229,10 +230,10 @@ def _extracted_values(state: State) -> dict[str, Any]:
     filled: dict[str, list[str]] = {}
     for field, name in bound.sources.items():
         filled.setdefault(name, []).append(field)
-    known = {name: value for name, value in state.all_values().items() if name in filled} if filled else {}
+    offered = state.all_values().items() if filled else ()
+    known = {key: value.model_copy(update={"fields": filled[key]}) for key, value in offered if key in filled}
     return {
-        "known_values": {name: value.model_copy(update={"fields": filled[name]}) for name, value in known.items()}
-        or None,
+        "known_values": known or None,
         "parsed_llm_response": bound.extracted(answer) if answer is not None else None,
         "parsed_gt_response": bound.expected(),
     }
@@ -246,15 +247,16 @@ def _usage(state: State) -> dict[str, dict[str, Any]] | None:
     total = NO_USAGE
     for level in (state.parent, state):
         for key, usage in level.usage.items() if level is not None else ():
-            if usage == NO_USAGE:
-                continue
-            entries[key] = {**_usage_json(usage), "scope": "item" if level is state else "answer"}
-            total += usage
+            if usage.calls or usage != NO_USAGE:
+                entries[key] = _usage_json(usage)
+                entries[key]["scope"] = "item" if level is state else "answer"
+                total += usage
     if not entries:
         return None
     if "answer_generation" in entries:
         entries["answer_generation"]["model"] = state.item.answering_model.model_name
-    return {**entries, "total": _usage_json(total)}
+    entries["total"] = _usage_json(total)
+    return entries
 
 
 def _usage_json(usage: Usage) -> dict[str, Any]:
@@ -276,15 +278,14 @@ def _metadata(state: State) -> dict[str, Any]:
     """Return the metadata section. Without a judge, the answering model takes its place. The execution time includes
     the time spent on the answer.
     """
-    item = state.item
-    question = item.question
-    judge = item.parsing_model or item.answering_model
+    item, question = state.item, state.item.question
+    answering, judge = item.answering_model, item.parsing_model or item.answering_model
+    tools = sorted(answering.mcp_urls_dict or {})
     error = state.first_error()
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     now = datetime.now(UTC).isoformat(timespec="microseconds")
-    identity = "\x1f".join((question.id, item.answering_model.id, judge.id, now, str(item.replicate)))
+    identity = "\x1f".join((question.id, answering.id, judge.id, now, str(item.replicate)))
     answered = sum([record.seconds for record in state.parent.records]) if state.parent is not None else 0.0
-    answering, servers = item.answering_model, item.answering_model.mcp_urls_dict or {}
     return {
         "question_id": question.id,
         "template_id": str(bound.template_id) if bound is not None else NO_TEMPLATE,
@@ -296,7 +297,7 @@ def _metadata(state: State) -> dict[str, Any]:
         "replicate": item.replicate,
         "answering_id": answering.id,
         "parsing_id": judge.id,
-        "answering": {"interface": answering.interface, "model_name": answering.model_name, "tools": sorted(servers)},
+        "answering": {"interface": answering.interface, "model_name": answering.model_name, "tools": tools},
         "parsing": {"interface": judge.interface, "model_name": judge.model_name},
         "answering_system_prompt": answering.system_prompt,
         "parsing_system_prompt": judge.system_prompt,

@@ -237,18 +237,10 @@ class StageCalls:
         """Information about the item, which calls include by default."""
         if self._info is None:
             item, planned = self._state.item, self._planned
-            self._info = CallInfo(
-                item.question.id,
-                item.question.question,
-                item.replicate,
-                planned.usage_key,
-                item.order,
-                CallNotes(),
-                planned.name,
-                shared := planned.scope == "answer",
-                judge="" if shared or item.parsing_model is None else item.parsing_model.id,
-                sources=item.sources,
-            )
+            question, shared = item.question, planned.scope == "answer"
+            about = (question.id, question.question, item.replicate, planned.usage_key, item.order)
+            judge = "" if shared or item.parsing_model is None else item.parsing_model.id
+            self._info = CallInfo(*about, CallNotes(), planned.name, shared, judge=judge, sources=item.sources)
         return self._info
 
     @property

@@ -143,6 +143,8 @@ class RubricEvaluation(Stage):
         """Return True if the question has a trait that is not agentic, and otherwise a `Skip` with the reason. Raises
         `ValueError` if a static and a dynamic trait have the same name.
         """
+        if question.rubric is None and question.dynamic_rubric is None:
+            return Skip("the question has no traits")
         check_dynamic_names(question.rubric, question.dynamic_rubric)
         if _static_traits(question) or _dynamic_traits(question):
             return True

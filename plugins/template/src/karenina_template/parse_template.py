@@ -261,8 +261,8 @@ class ParseTemplate(ParsingStage):
 
 def wanted_extras(context: VerificationContext) -> tuple[bool, bool]:
     """Return the settings `list_rejected` and `check_values`. They default to True for small judges."""
-    lists: bool | None = context.setting("list_rejected")
-    checks: bool | None = context.setting("check_values")
+    settings = context.config.section(TemplateSettings)
+    lists, checks = settings.list_rejected, settings.check_values
     if lists is None or checks is None:
         is_small = is_small_judge(context.parsing_model, context.plugins)
         return is_small if lists is None else lists, is_small if checks is None else checks

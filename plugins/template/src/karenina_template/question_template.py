@@ -54,6 +54,12 @@ def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     return template
 
 
+def loaded_template(question: Question) -> Template | None:
+    """Return the question's template if it is loaded already and needed no trust, otherwise None."""
+    loaded = question.derived
+    return loaded.template if isinstance(loaded, _Loaded) and loaded.trust is None else None
+
+
 def may_need_judge(question: Question) -> bool:
     """Return whether a judge may be needed to fill the question's template, without loading the template. The result
     may be True although no judge is needed, but False is always right.

@@ -33,7 +33,7 @@ class RuleLines:
     def __init__(self) -> None:
         self._compressor = zlib.compressobj(_FASTEST)
         self._compressed = bytearray()
-        self._texts: dict[int, tuple[Primitive, str]] = {}  # by identity: templates of one form share primitives
+        self._texts: dict[tuple[tuple[str, int], ...], tuple[list[Primitive], str]] = {}  # by field and identity
 
     def add(self, question: Question) -> None:
         """Add the rules of a question's template. Nothing is executed: a template with code is left out."""
@@ -42,17 +42,20 @@ class RuleLines:
         except TemplateError:
             return
         if template is not None:
-            rules = {name: self._text(rule.primitive) for name, rule in template.key.rules.items()}
-            line = json.dumps([template.template_id, rules])
-            self._compressed += self._compressor.compress(line.encode() + b"\n")
+            line = f'["{template.template_id}", {self._rules(template)}]\n'
+            self._compressed += self._compressor.compress(line.encode())
 
-    def _text(self, primitive: Primitive) -> str:
-        """Return the rule of a primitive. That of the same object is only made once."""
-        known = self._texts.get(id(primitive))
+    def _rules(self, template: Template) -> str:
+        """Return the rules of a template as JSON. That of the same primitives, which templates of one form share, is
+        only made once.
+        """
+        key = tuple([(name, id(rule.primitive)) for name, rule in template.key.rules.items()])
+        known = self._texts.get(key)
         if known is None:
             if len(self._texts) >= _MOST_TEXTS:
                 self._texts.clear()
-            known = self._texts[id(primitive)] = primitive, _rule_text(primitive)
+            primitives = [rule.primitive for rule in template.key.rules.values()]
+            known = self._texts[key] = primitives, json.dumps(template_rules(template))
         return known[1]
 
     def blocks(self) -> Iterator[bytes]:

@@ -12,10 +12,11 @@ from karenina_core import Question, Skip, Stage, VerificationConfig, Verificatio
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
-from karenina_template.question_template import known_values_of, template_of
+from karenina_template.question_template import known_values_of, loaded_template, template_of
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.errors import InvalidAnswer
+from karenina_template.templates.primitives.base import Primitive
 from karenina_template.templates.primitives.named_files import files_of
 from karenina_template.turns import field_turns, read_turns
 from karenina_toolkit.conversations import CONVERSATION
@@ -68,9 +69,12 @@ class VerifyTemplate(Stage):
 
     def checks_question(self, config: VerificationConfig, question: Question) -> bool:
         """Return whether a question's template may contain something that `before_run` checks: a primitive with a check
-        before runs, or a field with a source. Only the text of the template is searched, because loading it is slow.
-        Without text, as for a class, the answer is True.
+        before runs, or a field with a source. If the template is not loaded yet, only its text is searched, because
+        loading it is slow. Without text, as for a class, the answer is then True.
         """
+        template = loaded_template(question)
+        if template is not None:
+            return any(rule.source is not None or _has_checks(rule.primitive) for rule in template.key.rules.values())
         from karenina_template.templates import known_primitives
 
         source = question.answer_template
@@ -136,7 +140,9 @@ class VerifyTemplate(Stage):
 
     def _compare(self, context: VerificationContext, bound: BoundTemplate) -> None:
         """Verify the fields, search for the patterns, and set the artifacts."""
-        answer = bound.with_known_values(context.get_artifact(PARSED_ANSWER), context.known_values)
+        answer = context.get_artifact(PARSED_ANSWER)
+        if bound.sources:
+            answer = bound.with_known_values(answer, context.known_values)
         text = context.get_artifact(Keys.RAW_LLM_RESPONSE)
         conversation = context.find_artifact(CONVERSATION)
         if conversation is not None:
@@ -216,10 +222,13 @@ def _names_with_checks(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return words of which at least one occurs in every source that uses a primitive with a check before runs. `names`
     are the known primitives.
     """
-    from karenina_template.templates import Primitive, known_primitives
+    from karenina_template.templates import known_primitives
 
-    checked = {
-        name: primitive.before_run is not Primitive.before_run or primitive.check_files is not Primitive.check_files
-        for name, primitive in known_primitives().items()
-    }
-    return (*(name for name in names if checked[name]), "before_run", "check_files")
+    primitives = known_primitives()
+    return (*(name for name in names if _has_checks(primitives[name])), "before_run", "check_files")
+
+
+def _has_checks(primitive: Primitive | type[Primitive]) -> bool:
+    """Return whether a primitive has a check before runs."""
+    kind = primitive if isinstance(primitive, type) else type(primitive)
+    return kind.before_run is not Primitive.before_run or kind.check_files is not Primitive.check_files

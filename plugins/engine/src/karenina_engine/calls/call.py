@@ -143,7 +143,7 @@ class Call:
     @property
     def attached_bytes(self) -> int:
         """The total size of the attachments."""
-        return sum(attachment.size for message in self.messages for attachment in message.attachments)
+        return sum([attachment.size for message in self.messages for attachment in message.attachments])
 
     def with_endpoint_digest(self, digest: bytes) -> Call:
         """Return a copy of this call for an endpoint with the given digest."""

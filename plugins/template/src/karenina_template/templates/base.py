@@ -305,7 +305,8 @@ class BaseAnswer(BaseModel):
     def _credits(self, results: Mapping[str, Result]) -> dict[str, float | None]:
         key = self._answer_key()
         scores = key.credits(results, self._values(key))
-        return {**scores, **{name: float(passed) for name, passed in self._get_binding().assumed.items()}}
+        assumed = self._get_binding().assumed
+        return {**scores, **{name: float(passed) for name, passed in assumed.items()}} if assumed else scores
 
     def _answer_key(self) -> AnswerKey:
         """Return the ground truths and strategy of a declared template, or those of the class."""

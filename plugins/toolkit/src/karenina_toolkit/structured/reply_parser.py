@@ -46,6 +46,8 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
     value, mended = _read(text, whole=whole)
     if "\\" in text:
         value = restore_backslashes(value)
+    elif text.isascii():
+        return value, mended  # as most replies: it has neither a surrogate nor the escape of one
     return (replace_surrogates_in(value) if _HALF.search(text) else value), mended
 
 

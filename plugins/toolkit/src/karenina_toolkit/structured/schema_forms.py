@@ -135,10 +135,25 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
     """Return the heading `Fields:` and a line for each field of an object's JSON Schema with its description, type and
     hint. `hints` contains hints keyed by field name.
     """
+    try:
+        text = None if hints else to_json(schema)
+    except PydanticSerializationError:  # half of a surrogate pair, or a mapping of another kind
+        text = None
+    return _describe_fields(schema, hints or {}) if text is None else _cached_description(text)
+
+
+@lru_cache(maxsize=64)
+def _cached_description(text: bytes) -> str:
+    """Return `describe_fields` for a schema given as JSON, without hints. Questions with one template share it."""
+    return _describe_fields(from_json(text), {})
+
+
+def _describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str]) -> str:
+    """Return the heading and the lines of `describe_fields`."""
     lines = []
     for name, part in schema.get("properties", {}).items():
         description = " ".join(str(part.get("description", "")).split())
-        hint = " ".join((hints or {}).get(name, "").split())
+        hint = " ".join(hints.get(name, "").split())
         line = f"{name}: {description}" if description else name
         lines.append(f"- {line} ({describe_type(part, schema)})" + (f" Hint: {hint}" if hint else ""))
     return "\n".join(["Fields:", *lines])

@@ -218,13 +218,16 @@ def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator
     Limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
     """
     root.step()
-    schema = _resolve(schema, root)
+    if "$ref" in schema or "allOf" in schema:
+        schema = _resolve(schema, root)
     if value is None:
         return
     options = _options(schema)
     if options:
-        if all(_fails(value, option, root) for option in options):
-            yield f"{_at(place)} must be {describe_type({'anyOf': options}, root)}"
+        for option in options:
+            if not _fails(value, option, root):
+                return
+        yield f"{_at(place)} must be {describe_type({'anyOf': options}, root)}"
         return
     allowed = _allowed(schema)
     if allowed is not None:

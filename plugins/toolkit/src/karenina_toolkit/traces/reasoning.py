@@ -73,7 +73,7 @@ _LOOKED_AT: Final = 200
 def has_content(text: str) -> bool:
     """Return whether a reply contains more than spaces, special tokens and empty reasoning."""
     first = text[:1]
-    if first.isascii() and first.isalnum():  # nothing that is skipped starts like that
+    if first == "{" or (first.isascii() and first.isalnum()):  # nothing that is skipped starts like that
         return True
     nothing = _NOTHING.match(text)
     return nothing is None or nothing.end() < len(text)

@@ -70,7 +70,7 @@ class ExactMatch(Primitive, defer_build=True):
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether both strings are equal after normalization."""
         truth, text = self._normalized_truth(expected), text_of(extracted)
-        return text is not None and normalize(text, self.normalize) == truth
+        return text is not None and (text == expected or normalize(text, self.normalize) == truth)
 
     def _normalized_truth(self, expected: object) -> str:
         """Return the normalized ground truth. Raises `ValueError` if it cannot be converted to a string, or if
