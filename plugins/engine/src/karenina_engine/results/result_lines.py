@@ -97,9 +97,7 @@ class LineWriter:
         status = record["status"]
         if status == "ran":
             del record["status"]
-            if not record:
-                return 0
-            return record["seconds"] if record.keys() == {"seconds"} else record
+            return record["seconds"] if len(record) == 1 and "seconds" in record else record or 0
         if status == "skipped" and record.keys() <= {"status", "reason"}:
             reason = record.get("reason")
             return None if reason is None else self._id(reason, rows) or record
