@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import random
 import shutil
 import sqlite3
+import string
+import zlib
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -98,6 +102,23 @@ def test_every_text_reads_back(some: list[str], repeated: int) -> None:
         reader = TextReader(lambda: database)
         for text in [*some, *(text * repeated for text in some), *some]:
             assert reader.read(compressor.compress(text)) == text
+
+
+def test_texts_with_an_earlier_larger_window_read_back() -> None:
+    words = random.Random(1)
+    dictionary = "".join(words.choices(string.ascii_letters, k=1 << 14)).encode()
+    text = dictionary[1000:3000].decode()  # a copy that only a window of 16 KiB reaches
+    id = hashlib.sha256(dictionary).digest()[:8]
+    deflate = zlib.compressobj(3, zlib.DEFLATED, -14, 7, zdict=dictionary)
+    stored = id + deflate.compress(text.encode()) + deflate.flush()
+    assert len(stored) < len(text) / 10
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        database.execute("CREATE TABLE meta (name, value)")
+        database.execute("INSERT INTO meta VALUES (?, ?)", (f"dictionary {id.hex()} 1", dictionary))
+        reader = TextReader(lambda: database)
+        assert reader.read(stored) == text
+        compressor = TextCompressor(lambda *_: None, dictionary)  # of a journal that an earlier version began
+        assert reader.read(compressor.compress(text)) == text
 
 
 def test_a_resumed_run_uses_the_dictionary_of_its_first_results(journal: Path) -> None:

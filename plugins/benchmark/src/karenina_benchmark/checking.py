@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -475,15 +475,17 @@ class _Check:
             path = [] if field is None else ["answer", field, *([flaw.part] if flaw.part else [])]
             self._add(flaw.level, place, flaw.what, flaw.cure, *path, question=question.id)
 
-    @contextmanager
-    def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> Iterator[None]:
-        """Resolve the template's files in the folder `template_files`, or else in the benchmark's folder, inside the
-        block, opening files elsewhere only if they are trusted.
-        """
+    def _template_files(self, bound: BoundTemplate, config: VerificationConfig) -> AbstractContextManager[None]:
+        """Return a context manager for checking a template that may name files, see `_files_of_benchmark`."""
         kinds = {type(rule.primitive) for rule in bound.template.key.rules.values()}
-        if all(kind.check_files is Primitive.check_files for kind in kinds):
-            yield
-            return
+        names_files = any(kind.check_files is not Primitive.check_files for kind in kinds)
+        return self._files_of_benchmark(config) if names_files else nullcontext()
+
+    @contextmanager
+    def _files_of_benchmark(self, config: VerificationConfig) -> Iterator[None]:
+        """Resolve files in the folder `template_files`, or else in the benchmark's folder, inside the block, opening
+        files elsewhere only if they are trusted.
+        """
         own = config.setting("template_files") if config.has("template_files") else None
         folder = own or (self._benchmark.path.absolute().parent if self._benchmark.path is not None else None)
         with files_in(folder), open_only_below(None if self._trusts_values() else folder):

@@ -119,7 +119,7 @@ class Section:
         value = self.value.get(key)
         if value is None:
             return None
-        if not isinstance(value, Mapping):
+        if not isinstance(value, (dict, Mapping)):  # most are dicts, and the check of an abstract class is slow
             raise self.error(f"{key!r} must be a mapping of keys to values, not {value!r:.60}", "", key)
         return Section(self.document, (*self.path, key), value)
 

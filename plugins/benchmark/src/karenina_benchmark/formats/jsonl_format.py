@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import IO, TYPE_CHECKING, Any
 
+from pydantic_core import from_json
+
 from karenina_benchmark.content import BenchmarkContent
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, to_checkpoint_error
@@ -181,6 +183,15 @@ def _parse_line(line: bytes, path: Path, number: int) -> dict[str, Any]:
     return parse_object(text, path, number, what="a question")
 
 
+def _parse_again(line: bytes) -> dict[str, Any]:
+    """Return the object in a line that `_parse_line` has accepted before."""
+    try:
+        values: dict[str, Any] = from_json(line)
+    except ValueError:  # it is stricter than `json`: with lone surrogates and deep nesting
+        values = json.loads(line.decode())
+    return values
+
+
 def _make_section(values: Mapping[str, Any], path: Path, number: int) -> Section:
     """Return the object in a line as a section. All places in it have the line's number."""
     return Section(Document(path, values, {(): number}, _ScalarTexts(values)), (), values)
@@ -301,7 +312,7 @@ class QuestionLines(MutableMapping[str, Question]):
             line = self._read_line(position)
             if _digest(line) != self._index.digests[position * _DIGEST_BYTES : (position + 1) * _DIGEST_BYTES]:
                 raise BenchmarkFileError(self._path, f"line {number}", "the line has changed", "")
-            values = json.loads(line.decode())  # it is the line that `_index_lines` has checked
+            values = _parse_again(line)
         except (BenchmarkFileError, OSError) as error:
             what = f"the question {id!r} cannot be read again: {error}"
             cure = "do not change the file while it is in use; load it again"

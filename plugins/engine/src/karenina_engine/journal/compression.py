@@ -22,10 +22,14 @@ DICTIONARY: Final = "dictionary "
 """The prefix of dictionary names in `meta`."""
 _COPIES: Final = (1, 2)
 _ID_BYTES: Final = 8
-_WINDOW: Final = 14
-"""The size of zlib's window, as a power of 2. Dictionaries can be up to 16 KiB in size."""
+_WINDOW: Final = 13
+"""The size of zlib's window in bytes, as a power of 2, which is also the maximum size of a dictionary. A compressor is
+copied for each text, with its window and tables; larger ones take longer to copy and do not make results smaller.
+"""
+_LARGEST_WINDOW: Final = 14
+"""The largest window of texts and dictionaries that are read. Earlier versions wrote them with this window."""
 _LEVEL: Final = 3
-_MEMORY: Final = 7
+_MEMORY: Final = 5
 _ENOUGH: Final = 12_000
 """The number of bytes of samples needed to make a dictionary."""
 _SAMPLE: Final = 2_000
@@ -96,7 +100,7 @@ class TextReader:
             return stored if isinstance(stored, str) else ""
         dictionary = self.dictionary(dictionary_id(stored))
         try:
-            inflate = zlib.decompressobj(-_WINDOW, zdict=dictionary or b"")
+            inflate = zlib.decompressobj(-_LARGEST_WINDOW, zdict=dictionary or b"")
             data = inflate.decompress(stored[_ID_BYTES:], max(MAX_BYTES, max_file_bytes()))
             return data.decode() if dictionary and inflate.eof else ""
         except (zlib.error, UnicodeDecodeError):
@@ -129,7 +133,7 @@ def intact_dictionary(name: str, value: object) -> dict[str, bytes]:
     """Return a dictionary stored in a row of `meta`, under the names of all its copies. Returns an empty dict if the
     copy is damaged or the row contains something else.
     """
-    if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _WINDOW):
+    if not (name.startswith(DICTIONARY) and isinstance(value, bytes) and len(value) <= 1 << _LARGEST_WINDOW):
         return {}
     names = _copy_names(value)
     return dict.fromkeys(names, value) if name in names else {}

@@ -11,8 +11,8 @@ import os
 import socket
 import sqlite3
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -79,24 +79,35 @@ class JournalInUse(JournalError):
         self.pid = pid
 
 
-@contextmanager
-def journal_errors(path: Path, doing: str = "read") -> Iterator[None]:
-    """Convert errors from SQLite and the operating system in the `with` block to `JournalError`: `JournalDamaged` if
-    the file is damaged, and `JournalNotWritten` if writing fails. `doing` is what cannot be done, such as "read" or
-    "written".
+class journal_errors(AbstractContextManager[None, None]):  # noqa: N801 - used like a function
+    """A context manager that converts errors from SQLite and the operating system to `JournalError`: `JournalDamaged`
+    if the file is damaged, and `JournalNotWritten` if writing fails.
+
+    `doing` is a past participle for the message "the journal ... cannot be `doing`". Each row that is read needs one,
+    and a generator would be several times slower.
     """
-    try:
-        yield
-    except sqlite3.Error as error:
-        if _is_damage(error, reading=doing in ("read", "opened")):
-            raise JournalDamaged(path, str(error) if _has_code(error) else _NOT_UTF8) from error
-        if _is_forbidden_by_header(error, path):
-            raise JournalDamaged(path, "its header forbids writing to it") from error
-        raise _make_error(path, doing, _explain(error)) from error
-    except UnicodeDecodeError as error:  # an SQLite message that quotes the file
-        raise JournalDamaged(path, _NOT_UTF8) from error
-    except OSError as error:
-        raise _make_error(path, doing, error.strerror or str(error)) from error
+
+    __slots__ = ("_doing", "_path")
+
+    def __init__(self, path: Path, doing: str = "read") -> None:
+        self._path = path
+        self._doing = doing
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        """Raise the `JournalError` for the error of the `with` block, if it is one of those to convert."""
+        if error is None:
+            return
+        path, doing = self._path, self._doing
+        if isinstance(error, sqlite3.Error):
+            if _is_damage(error, reading=doing in ("read", "opened")):
+                raise JournalDamaged(path, str(error) if _has_code(error) else _NOT_UTF8) from error
+            if _is_forbidden_by_header(error, path):
+                raise JournalDamaged(path, "its header forbids writing to it") from error
+            raise _make_error(path, doing, _explain(error)) from error
+        if isinstance(error, UnicodeDecodeError):  # an SQLite message that quotes the file
+            raise JournalDamaged(path, _NOT_UTF8) from error
+        if isinstance(error, OSError):
+            raise _make_error(path, doing, error.strerror or str(error)) from error
 
 
 def _make_error(path: Path, doing: str, why: str) -> JournalError:

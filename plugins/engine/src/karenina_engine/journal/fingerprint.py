@@ -208,7 +208,9 @@ def digest_question(question: Question) -> bytes:
     """Return a digest of a question, without its dates, and of the core's version. The question's id and text are
     normalized to NFC. A template class is represented by its template id.
     """
-    content = {name: value for name, value in question.__dict__.items() if name not in _OF_NO_JUDGEMENT}
+    content = question.__dict__.copy()
+    for name in _OF_NO_JUDGEMENT:
+        del content[name]
     if not content["extra"]:  # so that journals from earlier versions can be continued
         del content["extra"]
     if question.attachments:

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 
@@ -159,13 +160,16 @@ def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:
     return with_digest("spent", (session, *line.names, *counts))
 
 
+_columns_to_read: Final = itemgetter(1, 9, 10, 15, 16, 17, 19)
+
+
 def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
     """Return the stored outcome in a row of `replies`, or None if the row is damaged or does not belong to the call
     with the given key.
     """
     if row[0] != key or not is_intact("replies", row):
         return None
-    port, failed, reusable, seconds, retries, waited, text = (row[at] for at in (1, 9, 10, 15, 16, 17, 19))
+    port, failed, reusable, seconds, retries, waited, text = _columns_to_read(row)
     try:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
         if port != "service" and not failed:

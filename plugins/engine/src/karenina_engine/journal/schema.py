@@ -140,8 +140,8 @@ def row_digest(table: str, values: Sequence[Any]) -> bytes:
 
     Raises `UnicodeEncodeError` if the last value contains a lone surrogate.
     """
-    *head, last = values[_NOT_COVERED.get(table, 0) :]
-    digest = hashlib.sha256(to_json([table, *head], bytes_mode="hex"))
+    last = values[-1]
+    digest = hashlib.sha256(to_json([table, *values[_NOT_COVERED.get(table, 0) : -1]], bytes_mode="hex"))
     digest.update(last.encode() if isinstance(last, str) else to_json(last, bytes_mode="hex"))
     return digest.digest()[:16]
 

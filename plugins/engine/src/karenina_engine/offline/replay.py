@@ -149,7 +149,7 @@ class ReplayReplies:
         """
         info = call.info
         try:
-            outcome = await self._find_any(call)
+            outcome = await (self._find_any(call) if self.identities else self._from_journal(call))
         except PortError as error:
             self.missed.add((info.question_id, info.replicate, info.stage))
             raise PortError(

@@ -385,7 +385,7 @@ def _output_text(job: _Job, result: VerificationResult) -> str:
 
 def _refuse_incomplete(result: VerificationResult, replies: ReplayReplies) -> None:
     """Turn a judged result into an error if one of its replies is missing. This changes `result` in place."""
-    if not result.outcome.judged:
+    if not replies.missed or not result.outcome.judged:
         return
     meta = result.metadata
     for record in result.stages:
@@ -425,5 +425,7 @@ def _traits(result: VerificationResult | EarlierResult) -> dict[str, Any]:
 
 def _differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the entries in which two tables differ, as pairs of the old and the new value. A missing value is None."""
+    if was == now:
+        return {}
     names = dict.fromkeys([*was, *now])
     return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}

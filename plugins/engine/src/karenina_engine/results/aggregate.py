@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from itertools import repeat
 from math import isfinite
+from operator import add
 from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, ConfigDict
@@ -382,8 +384,7 @@ class Totals:
         answer = hash((meta.question_id, meta.answering_id, meta.replicate or 1))
         for name, part in (template.usage_metadata or {}).items():
             if name != "total" and (part.get("scope") != "answer" or answer not in self._answers):
-                for index, counted in enumerate(_USAGE_FIELDS):
-                    self._used[index] += part.get(counted, 0)
+                self._used = [*map(add, self._used, map(part.get, _USAGE_FIELDS, repeat(0)))]
         self._answers.add(answer)
 
     def summary(self) -> Summary:

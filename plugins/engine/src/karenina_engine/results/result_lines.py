@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -63,31 +63,37 @@ class LineWriter:
     """Writes the lines of a file, and keeps track of the rows that it already contains."""
 
     def __init__(self) -> None:
-        self._ids: dict[bytes, str] = {}
+        self._ids: dict[Hashable, str] = {}
+        """The ids of rows, by a reason's text or by the values of a row."""
 
     def lines(self, text: str) -> list[str]:
         """Return the lines for a result written by `dump_result`: new table rows, followed by the result. If the text
         is not a result or the table is full, the text itself is the only line.
         """
         rows: list[str] = []
-        row: dict[str, Any] = {}
         try:
             values = from_json(text)
-            stages = values.get("stages", [])
+            records = values.get("stages", [])
+            sections: dict[str, dict[str, Any]] = {}
             for section, shared in _SHARED.items():
                 fields = values.get(section, {})
-                row[section] = {name: fields.pop(name) for name in shared if name in fields}
+                sections[section] = {name: fields.pop(name) for name in shared if name in fields}
             meta = values["metadata"]
             if meta["parsing_id"] == meta["answering_id"]:
                 del meta["parsing_id"]
-            row["stages"] = [{name: stage.pop(name) for name in _SHARED_BY_STAGES if name in stage} for stage in stages]
+            stages = [tuple([record.pop(name, None) for name in _SHARED_BY_STAGES]) for record in records]
+            key = to_json(sections), *stages
+            id = self._ids.get(key)
         except (ValueError, LookupError, TypeError, AttributeError):  # nested too deeply, or not a result
             return [text]
-        id = self._id(row, rows)
+        if id is None:
+            named = [dict(zip(_SHARED_BY_STAGES, stage, strict=True)) for stage in stages]
+            given = [{name: value for name, value in stage.items() if value is not None} for stage in named]
+            id = self._add(key, {**sections, "stages": given}, rows)
         if id is None:
             return [text]
-        if stages:
-            values["stages"] = [self._shorten(record, rows) for record in stages]
+        if records:
+            values["stages"] = [self._shorten(record, rows) for record in records]
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
@@ -97,22 +103,22 @@ class LineWriter:
         """
         status = record["status"]
         if status == "ran":
+            if len(record) == 2 and "seconds" in record:
+                return record["seconds"]
             del record["status"]
-            if not record:
-                return 0
-            return record["seconds"] if record.keys() == {"seconds"} else record
-        if status == "skipped" and record.keys() <= {"status", "reason"}:
-            reason = record.get("reason")
-            return None if reason is None else self._id(reason, rows) or record
+            return record or 0
+        reason = record.get("reason")
+        if status == "skipped" and len(record) == 1 + ("reason" in record):
+            return None if reason is None else self._ids.get(reason) or self._add(reason, reason, rows) or record
         return record
 
-    def _id(self, row: Any, rows: list[str]) -> str | None:
-        """Return the id of a row. If the row is new, its line is added to `rows`. Returns None if the table is full."""
+    def _add(self, key: Hashable, row: Any, rows: list[str]) -> str | None:
+        """Return the id of a new row, whose line is added to `rows`. Returns None if the table is full."""
+        if len(self._ids) >= MOST_ROWS:
+            return None
         text = to_json(row)
-        id = self._ids.get(text)
-        if id is None and len(self._ids) < MOST_ROWS:
-            id = self._ids[text] = _digest(text)
-            rows.append(f'{{"table":{{"{id}":{text.decode()}}}}}')
+        id = self._ids[key] = _digest(text)
+        rows.append(f'{{"table":{{"{id}":{text.decode()}}}}}')
         return id
 
 
