@@ -20,10 +20,13 @@ MEMBERS = sorted(
     for pattern in ("karenina_core", "karenina", "plugins/*", "adapters/*")
     for file in ROOT.glob(f"{pattern}/pyproject.toml")
 )
-NAMES = {"karenina": "karenina-api", "tavily": "tavily-python"}
+NAMES = {"backports": "backports.tarfile", "karenina": "karenina-api", "tavily": "tavily-python"}
 """Distributions not named like their package, which are installed with `-e` or may be missing."""
 OF_CALLERS = {("plugins/toolkit", "zstandard")}
 """Packages for which the caller names an extra of its own."""
+
+PYTHONS: tuple[Mapping[str, str], ...] = ({}, {"python_version": "3.11", "python_full_version": "3.11.0"})
+"""This version of Python, and the oldest."""
 
 
 @cache
@@ -67,7 +70,8 @@ def installed_with(name: str, extras: set[str]) -> set[str]:
         except PackageNotFoundError:  # of another platform, or an extra that is not installed
             continue
         for requirement in map(Requirement, lines):
-            if requirement.marker is None or requirement.marker.evaluate({"extra": one[1]}):
+            marker = requirement.marker
+            if marker is None or any(marker.evaluate({"extra": one[1], **python}) for python in PYTHONS):
                 waiting += [(canonicalize_name(requirement.name), extra) for extra in ("", *requirement.extras)]
     return {distribution for distribution, _ in found}
 

@@ -9,7 +9,7 @@ import tomllib
 from email.message import Message
 from email.parser import Parser
 from pathlib import Path
-from shutil import copy
+from shutil import copy, unpack_archive
 from urllib.parse import unquote, urlsplit
 from zipfile import ZipFile
 
@@ -140,8 +140,7 @@ def test_a_source_distribution_pins_and_builds_the_release_wheel(tmp_path: Path)
     release = metadata(build_distribution("wheel", ROOT, tmp_path / "release", KARENINA_RELEASE="1"))
 
     source = build_distribution("sdist", ROOT, tmp_path)
-    with tarfile.open(source) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+    unpack_archive(source, tmp_path / "unpacked")
     (tree,) = (tmp_path / "unpacked").iterdir()
     unpacked = {path.name for path in tree.iterdir()} - {".gitignore"}
     wheel = build_distribution("wheel", tree, tmp_path)
@@ -165,8 +164,7 @@ def test_the_others_are_extras(checkout: Path, tmp_path: Path) -> None:
 
 def test_extras_are_pinned_in_releases_and_source_distributions(checkout: Path, tmp_path: Path) -> None:
     release = metadata(build_distribution("wheel", checkout, tmp_path / "release", KARENINA_RELEASE="1"))
-    with tarfile.open(build_distribution("sdist", checkout, tmp_path)) as archive:
-        archive.extractall(tmp_path / "unpacked", filter="data")
+    unpack_archive(build_distribution("sdist", checkout, tmp_path), tmp_path / "unpacked")
     (tree,) = (tmp_path / "unpacked").iterdir()
 
     through = metadata(build_distribution("wheel", tree, tmp_path))

@@ -13,7 +13,7 @@ import lzma
 import os
 import posixpath
 import secrets
-import tarfile
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
@@ -36,6 +36,11 @@ from karenina_toolkit.files.workspace_copy import (
     is_created_name,
     unique_name,
 )
+
+if TYPE_CHECKING or sys.version_info >= (3, 11, 4):
+    import tarfile
+else:
+    from backports import tarfile  # with filters
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -189,8 +194,6 @@ def _extract(packed: tarfile.TarFile, stream: IO[bytes], folder: Path, most_byte
     """Unpack an open archive into a folder. Raises `_Refused` if an entry is unsafe or there are too many entries or
     bytes, and `tarfile.TarError` or `OSError` if it is damaged. What was unpacked until then remains.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise _Refused("needs Python 3.11.4 or later; unpack it yourself, or use a newer Python")
     size, links = 0, set[str]()
     for count, entry in enumerate(packed, 1):
         why = _why_refused(entry, links)
