@@ -66,7 +66,7 @@ CHANGES: dict[str, tuple[Callable[[Lines], object], str]] = {
     "another seed": (lambda lines: lines[0]["draw"].update(seed=99), "are not those drawn with seed 99"),
     "said to be simple": (
         lambda lines: lines[0]["draw"].update(simple=True),
-        "a simple draw has a stratum with a verdict other than 'any'",
+        "the strata of a simple draw must have only the verdict 'any'",
     ),
     "no strata": (lambda lines: lines[0]["draw"].update(strata=[]), "unknown stratum 0"),
 }

@@ -72,15 +72,15 @@ class Draw(BaseModel, defer_build=True):
                 f"two strata contain the answers of {twice[0][0]!r:.80} with the verdict {twice[0][1]!r:.80}"
             )
         if any((ANY in stratum.verdicts) != self.simple for stratum in self.strata):
-            verdict = "a verdict other than 'any'" if self.simple else "the verdict 'any'"
-            raise ValueError(f"a {'simple draw' if self.simple else 'draw by verdict'} has a stratum with {verdict}")
+            verdict = "must have only the verdict 'any'" if self.simple else "cannot have the verdict 'any'"
+            raise ValueError(f"the strata of a {'simple draw' if self.simple else 'draw by verdict'} {verdict}")
         items = Counter(item.item for item in self.items)
         if repeated := [item for item, count in items.items() if count > 1]:
             raise ValueError(f"the answer {repeated[0]!r:.80} was drawn more than once")
         counts = Counter(item.stratum for item in self.items)
         if outside := [number for number in counts if number >= len(self.strata)]:
             raise ValueError(
-                f"unknown stratum {outside[0]}; the number of strata is {len(self.strata)}, counted from 0"
+                f"unknown stratum {outside[0]}; the number of strata is {len(self.strata)}, and numbering starts at 0"
             )
         for number, stratum in enumerate(self.strata):
             if not counts[number] == stratum.drawn <= stratum.size:

@@ -137,7 +137,9 @@ def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written
     names = {entry["name"] for entry in written}
     for name in Properties(unread.get("properties")).names():
         if (name in known or name.startswith(_CUSTOM_PREFIX)) and name not in names:
-            raise ValueError(f"`unread.properties` contains {name!r}, which would be read as a value; remove it")
+            raise ValueError(
+                f"`unread.properties` contains {name!r}, which would be read back as a known property; remove it"
+            )
 
 
 def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
