@@ -251,7 +251,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
                 place = _locate(number, question.id)
                 first = seen.setdefault(compose(question.id), number)
                 if first != number:
-                    raise ValueError(f"question {first} has the same id; give one of them a different @id")
+                    raise ValueError(f"question {first} has the same id; give one of the two questions a different @id")
                 _add_question(benchmark, question)
             except (ValueError, TypeError) as error:
                 benchmark.broken.append(_make_error(error, path, place, "correct the question"))
