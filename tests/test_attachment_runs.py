@@ -458,7 +458,7 @@ def test_a_url_is_refused_with_the_cure(server: ScriptedServer, file: Path) -> N
 
     assert code == 2
     assert "line 7" in printed
-    assert "nothing is fetched" in " ".join(printed.split())
+    assert "attachments are not downloaded" in " ".join(printed.split())
     assert not server.log
 
 

@@ -270,7 +270,7 @@ def test_without_any_report_the_environment_is_broken(
     ("writes_report", "reason"),
     [
         ("f.mkdir(); (f / 'TEST-a.xml').write_text('<testsuite/>')", "the report is a folder; join the files in it"),
-        ("f.write_text('<testsuite>')", "the report is not complete XML"),
+        ("f.write_text('<testsuite>')", "the report is not well-formed XML"),
         ("f.symlink_to('program.py')", "the report is a link, which is not followed"),
         ("f.open('wb').truncate(30_000_000)", "the report is larger than 20,000,000 bytes"),
     ],

@@ -411,16 +411,19 @@ def test_a_dry_run_counts_each_turn_of_a_script() -> None:
             "field 'holds': turn 9 does not exist; available: why, year; the last turn is number 4",
         ),
         (("turn: year,", "turn: yaer,"), "field 'year': turn 'yaer' does not exist; did you mean 'year'?"),
-        (("turn: 2,", "turn: 0,"), "write the number of a turn (1 is the question), its id, last or all, or {only: 2}"),
-        (("turn: 2,", "turn: true,"), "write the number of a turn"),
-        (("turn: 2,", "turn: [1],"), "write the number of a turn"),
-        (("turn: 2,", "turn: {only: 0},"), "write the number of a turn"),
+        (
+            ("turn: 2,", "turn: 0,"),
+            "write a turn number (1 is the question), a turn id, last, all, or a mapping such as {only: 2}",
+        ),
+        (("turn: 2,", "turn: true,"), "write a turn number"),
+        (("turn: 2,", "turn: [1],"), "write a turn number"),
+        (("turn: 2,", "turn: {only: 0},"), "write a turn number"),
         (("turn: 2,", "turn: {only: all},"), "`only` shows one turn; for the whole conversation, write turn: all"),
         (("turn: 2,", "turn: {only: 9},"), "field 'holds': turn 9 does not exist"),
         (("say: Are", "sya: Are"), "turns"),
         (("say: Are you sure?", 'say: "\\u200b" #'), "it must not be blank"),
         (("id: year", "id: why"), "two turns have the id 'why'"),
-        (("id: year", "id: last"), "cannot be a number, empty, last or all"),
+        (("id: year", "id: last"), "must not be empty, a number, last or all"),
         (('type: TraceRegex, pattern: "BCR-?ABL"', "type: NumericExact"), "needs no ground truth, such as TraceRegex"),
         (
             ("said: {type: TraceRegex, pattern", "said: {type: TraceRegex, length: 3, pattern"),
@@ -443,8 +446,8 @@ def test_what_cannot_work_is_refused_before_the_run(change: tuple[str, str], say
     assert talk.models.requests == []
 
 
-WHOLE = "turns: write a list of messages, each a text or a mapping with `say`"
-ENTRY = "turns.0: write a text in quotes, or a mapping with `say` or `end`, not "
+WHOLE = "turns: write a list of messages, each either text or a mapping with `say`"
+ENTRY = "turns.0: write text in quotes, or a mapping with `say` or `end`, not "
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_a_budget_needs_the_price_of_the_user(shop: Shop, tmp_path: Path) -> Non
         ("user: {brief: A man., max_turns: 0}", "greater than or equal to 1"),
         ("user: {brief: A man., max_turns: true}", "valid integer"),
         ("user: {brief: ' '}", "it must not be blank"),
-        ("user: {brief: A man.}\n    turns: [Really.]", "line 4: a question has either `turns` (a script) or `user`"),
+        ("user: {brief: A man.}\n    turns: [Really.]", "line 4: a question can have `turns` (a script) or `user`"),
         ("user:", "user: write a mapping with `brief`, which says who the user is, or remove `user`"),
         ("user: grumpy", "user: write a mapping with `brief`, which says who the user is, or remove `user`"),
         ("user: {brief: A man., knows: 5}", "user.knows: write a mapping"),

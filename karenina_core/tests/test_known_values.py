@@ -99,7 +99,10 @@ def test_a_stage_must_declare_what_it_offers() -> None:
 
 @pytest.mark.parametrize(
     ("value", "says"),
-    [(None, "the known value 'words.count' is None without a reason; give the reason as why=..."), ({1, 2}, "JSON")],
+    [
+        (None, "the known value 'words.count' is None, but no reason was given; pass the reason as why=..."),
+        ({1, 2}, "JSON"),
+    ],
 )
 def test_a_value_is_json_or_has_a_reason(value: object, says: str) -> None:
     def execute(_stage: object, context: VerificationContext) -> None:

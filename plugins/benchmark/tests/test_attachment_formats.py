@@ -80,9 +80,9 @@ def test_a_single_path_needs_no_list(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "why"),
     [
-        ("[https://x.org/a.png]", "nothing is fetched"),
-        ("[{file: a.pdf, pages: x}]", "pages are numbers"),
-        ("[{path: a.png}]", "no key 'path'; available: file, pages"),
+        ("[https://x.org/a.png]", "are not downloaded"),
+        ("[{file: a.pdf, pages: x}]", "pages must be numbers"),
+        ("[{path: a.png}]", "unknown key 'path' in an attachment; available: file, pages"),
         ("[{file: a.pdf, page: 1}]", "did you mean 'pages'"),
         ("7", "a path, or a mapping"),
     ],
@@ -98,7 +98,7 @@ def test_other_values_are_refused_with_their_line(tmp_path: Path, written: str, 
 def test_a_url_in_a_table_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("question,answer,attachments\nWhich?,42,https://x.org/a.png\n", "utf-8")
 
-    with pytest.raises(BenchmarkFileError, match=r"(?s)line 2.*nothing is fetched"):
+    with pytest.raises(BenchmarkFileError, match=r"(?s)line 2.*are not downloaded"):
         Benchmark.load(tmp_path / "a.csv")
 
 

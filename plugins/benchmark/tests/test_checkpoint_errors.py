@@ -109,7 +109,7 @@ YAML_CASES = [
         "both `answer` and `template`",
     ),
     (HEAD + "rubric:\n  - {type: regex, name: t, pattern: '(['}\n", "line 4", "does not compile"),
-    (HEAD + "rubric:\n  - {name: t}\n", "line 4", "the trait has no `type`"),
+    (HEAD + "rubric:\n  - {name: t}\n", "line 4", "the trait needs a `type`"),
     (HEAD + "questions_from: {file: absent.csv}\n", "line 3", "absent.csv: the file does not exist"),
     (HEAD + "metadata: &m {a: *m}\n", "line 3", "alias refers to a value that contains it"),
     (HEAD + "metadata: {a: !!python/name:os.system x}\n", "line 3", "python/name:os.system"),

@@ -95,7 +95,7 @@ WRONG = [
     ({"a b": {"description": "d", "ground_truth": 1}}, None, "'a b' is not a valid name"),
     ({"class": {"description": "d", "ground_truth": 1}}, None, "'class' is not a valid name"),
     ({"_x": {"description": "d", "ground_truth": 1}}, None, "underscore"),
-    ({"x": 5}, None, "'x' is not a mapping"),
+    ({"x": 5}, None, "'x' must be a mapping"),
     ({"x": {"description": "d"}}, None, "no 'ground_truth'"),
     ({"x": {"description": "d", "ground_truth": []}}, None, "add a `type`"),
     ({"x": {"description": "d", "ground_truth": 1, "type": "integer"}}, None, "unknown type 'integer'"),

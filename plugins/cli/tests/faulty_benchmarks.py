@@ -19,7 +19,7 @@ HEAD_FAULTS = {
         "config:\n  parsing_models:\n    - id: j\n      interface: openai\n      model_name: m\n"
         "      temperatur: 0  #! did you mean 'temperature'?"
     ),
-    "a trait without a type": "rubric:\n  - {name: short}  #! the trait has no `type`",
+    "a trait without a type": "rubric:\n  - {name: short}  #! the trait needs a `type`",
     "a trait without a pattern": "rubric:\n  - {type: regex, name: short}  #! 'pattern' is missing",
     "a misspelt field of a trait": (
         "rubric:\n  - {type: regex, name: short, patern: b}  #! patern: there is no such field; did you mean 'pattern'?"

@@ -221,9 +221,7 @@ def test_no_tool_is_needed_where_nothing_is_searched() -> None:
 
 
 def test_a_search_without_excerpts_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match="deep_judgment_mode is reasoning_only, which has none; set deep_judgment_mode to full"
-    ):
+    with pytest.raises(ConfigError, match="deep_judgment_mode is reasoning_only; set deep_judgment_mode to full"):
         problems(deep_judgment_mode="reasoning_only", deep_judgment_search_enabled=True)
 
 

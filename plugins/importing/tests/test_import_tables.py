@@ -230,5 +230,5 @@ def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
 
     assert refused.code == 2
     assert "line 4" in refused.err
-    assert "question: the value is the formula error #REF!" in refused.err
+    assert "question: the cell contains the formula error #REF!" in refused.err
     assert "2 questions from 3 rows" in partial.out

@@ -269,7 +269,7 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
     assert "Warning: a section from ruler 2.0 was left out: LookupError: no such thing" in done.err
     sections = {section["id"]: section for section in blocks(tmp_path / "report.html")["head"]["sections"]}
     assert "Warning: a section from ruler 2.0 was left out: PydanticSerializationError: " in done.err
-    assert "a block of the section 'plain' is 'str'; use TextBlock(\"...\") for a paragraph" in done.err
+    assert "the section 'plain' contains a block of type 'str'; use TextBlock(\"...\") for a paragraph" in done.err
     assert sections["undefined"]["blocks"][0]["rows"] == [[None]]
     assert "odd" not in sections
     assert sections["lengths"]["distribution"] == "ruler"

@@ -44,7 +44,7 @@ def test_pass_at_k_counts_every_draw(drawn: tuple[int, int, int]) -> None:
 
 
 def test_more_draws_than_replicates_are_refused() -> None:
-    with pytest.raises(ValueError, match="cannot draw 4 of 3 replicates"):
+    with pytest.raises(ValueError, match="cannot draw 4 from 3 replicates"):
         pass_at_k(1, 3, 4)
 
 

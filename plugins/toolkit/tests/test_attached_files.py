@@ -170,13 +170,13 @@ def test_a_rewritten_file_gets_a_new_digest(tmp_path: Path) -> None:
     ],
 )
 def test_only_paths_are_attachments(value: object) -> None:
-    with pytest.raises(ValueError, match=r"a path|is a URL|has no key 'page'"):
+    with pytest.raises(ValueError, match=r"a path|is a URL|unknown key 'page'"):
         Attachment.of(value)
 
 
 @pytest.mark.parametrize("pages", [0, "0", "2-", "a", "1;2", True, "-1", "", [1]])
 def test_pages_must_be_numbers_and_ranges(pages: object) -> None:
-    with pytest.raises(ValueError, match="pages are numbers"):
+    with pytest.raises(ValueError, match="pages must be numbers"):
         Attachment.of({"file": "a.pdf", "pages": pages})
 
 

@@ -30,7 +30,7 @@ class ArtifactKey(Generic[T]):
         self, name: str, type: type[T], section: Section | None = None, field: str | None = None, cure: str = ""
     ) -> None:
         if not name or name != name.strip():
-            raise ValueError(f"the artifact name {name!r} is empty or has surrounding spaces")
+            raise ValueError(f"the artifact name {name!r} is empty, or has leading or trailing spaces")
         self.name: Final = name
         self.type: Final = type
         self.section: Final = section

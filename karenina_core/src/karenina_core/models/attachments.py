@@ -44,15 +44,18 @@ class Attachment:
         unknown = [key for key in entry if key not in ("file", "pages")]
         if unknown:
             raise ValueError(
-                f"an attachment has no key {unknown[0]!r:.200}{did_you_mean(str(unknown[0]), ('file', 'pages'))}"
+                f"unknown key {unknown[0]!r:.200} in an attachment{did_you_mean(str(unknown[0]), ('file', 'pages'))}"
             )
         if not isinstance(path, str | PurePath) or not PurePath(path).name:
-            raise ValueError(f"an attachment is a path, or a mapping with `file` and `pages`, not {value!r:.200}")
+            raise ValueError(f"an attachment must be a path, or a mapping with `file` and `pages`, not {value!r:.200}")
         if _URL.match(str(path)):
-            raise ValueError(f"{str(path)!r:.200} is a URL, and nothing is fetched; download it and write its path")
+            raise ValueError(
+                f"{str(path)!r:.200} is a URL, but attachments are not downloaded; download the file and specify "
+                "its path"
+            )
         text = None if pages is None or isinstance(pages, bool) else str(pages).replace(" ", "")
         if pages is not None and not (text and _PAGES.fullmatch(text)):
-            raise ValueError(f"pages are numbers and ranges from 1, such as 1-2,5, not {pages!r:.200}")
+            raise ValueError(f"pages must be numbers from 1, or ranges of them, such as 1-2,5, not {pages!r:.200}")
         return cls(PurePath(path).name, pages=text, source=str(path))
 
     def to_dict(self) -> dict[str, Any]:

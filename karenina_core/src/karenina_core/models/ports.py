@@ -101,7 +101,7 @@ class Message:
         """
         unknown = sorted(set(data) - set(_STORED))
         if unknown:
-            raise ValueError(f"a message has no field {unknown[0]!r}; its fields are {', '.join(sorted(_STORED))}")
+            raise ValueError(f"unknown message field {unknown[0]!r}; the fields are {', '.join(sorted(_STORED))}")
         if data.get("role") not in ("system", "user", "assistant", "tool"):
             raise ValueError(f"a message role must be system, user, assistant or tool, not {data.get('role')!r}")
         values = dict(data)

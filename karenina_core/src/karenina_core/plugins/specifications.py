@@ -128,7 +128,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
         raise ImportError(failure)
     owner = HookOwner(module, replace(info, state="loaded"))
     if not owner.hooks:
-        raise ImportError(f"{info.target} specifies no hook; mark its functions with karenina_core.hookspec")
+        raise ImportError(f"{info.target} does not specify any hooks; mark its functions with karenina_core.hookspec")
     return owner
 
 

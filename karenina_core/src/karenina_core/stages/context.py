@@ -244,7 +244,7 @@ class VerificationContext:
         if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
         if value is None and not why:
-            raise ValueError(f"the known value {name!r} is None without a reason; give the reason as why=...")
+            raise ValueError(f"the known value {name!r} is None, but no reason was given; pass the reason as why=...")
         self._state.values[name] = KnownValue(value=value, why=why if value is None else None, counts=counts)
 
     @property

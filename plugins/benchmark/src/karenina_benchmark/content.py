@@ -174,7 +174,8 @@ class BenchmarkContent:
                 or attachments
             ):
                 raise ValueError(
-                    "a Question cannot be combined with other arguments; change it with question.changed(...) first"
+                    "a Question cannot be combined with other arguments; make the changes with "
+                    "question.changed(...) first"
                 )
             added = question
         else:

@@ -184,7 +184,7 @@ def _make_form(
     written = [repr(mark) for mark in marks]
     found = split_literals(marked)
     if found is None or any(found.literals.count(text) != 1 for text in written):
-        raise ValueError("a value is not written once, as it is")
+        raise ValueError("a value does not occur exactly once in the source")
     places = [found.literals.index(text) for text in written]
     order = sorted(range(len(values)), key=places.__getitem__)
     parts, end = [], 0
@@ -199,7 +199,7 @@ def _make_form(
     ]
     form = _Form((*parts, marked[end:]), order, literals, places, pattern)
     if form.write(values) != source or not free.keys() >= set(places):
-        raise ValueError("a value is part of the form")
+        raise ValueError("the source around a value depends on the value")
     return form
 
 

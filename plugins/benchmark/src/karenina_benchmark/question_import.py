@@ -240,7 +240,7 @@ def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, 
     if isinstance(files, str):
         parts = re.split(r"[,\n]", files)
         if files.lstrip().startswith("[") or len([part for part in parts if _ENDS_IN_SUFFIX.search(part)]) > 1:
-            raise ValueError(f"attachments: the paths are separated by `;`, not as in {files!r:.200}")
+            raise ValueError(f"attachments: the paths must be separated by `;`, not as in {files!r:.200}")
         files = [file for part in files.split(";") if (file := part.strip())]
     if files:
         values["attachments"] = files if isinstance(files, list) else [files]

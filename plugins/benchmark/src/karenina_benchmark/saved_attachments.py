@@ -66,11 +66,11 @@ class MovedQuestions(MutableMapping[str, Question]):
 
     def __setitem__(self, id: str, question: Question) -> NoReturn:
         """Raise `TypeError`."""
-        raise TypeError("a benchmark cannot be changed while it is saved")
+        raise TypeError("a benchmark cannot be changed while it is being saved")
 
     def __delitem__(self, id: str) -> NoReturn:
         """Raise `TypeError`."""
-        raise TypeError("a benchmark cannot be changed while it is saved")
+        raise TypeError("a benchmark cannot be changed while it is being saved")
 
     def _move(self, attachment: Attachment) -> Attachment:
         """Return an attachment with its path relative to the new folder, and add paths that lead out of it to

@@ -156,10 +156,12 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
     """
     _check_name("field", name, "answer", name)
     if name.startswith("_"):
-        raise DeclarationError(f"the field {name!r} begins with an underscore", "answer", name, cure="rename it")
+        raise DeclarationError(
+            f"the name of the field {name!r} must not begin with an underscore", "answer", name, cure="rename it"
+        )
     if not isinstance(declared, Mapping):
         cure = "write {description: ..., ground_truth: ...}"
-        raise DeclarationError(f"the field {name!r} is not a mapping", "answer", name, cure=cure)
+        raise DeclarationError(f"the field {name!r} must be a mapping", "answer", name, cure=cure)
     options: dict[str, Any] = {}
     if not _FIELD_KEYS.issuperset(declared):
         try:

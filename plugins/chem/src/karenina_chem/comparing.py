@@ -134,7 +134,7 @@ def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
     parts = Chem.GetMolFrags(one, asMols=True)
     ligands = {_flat(part) for part in parts if part.GetNumAtoms() > 1 or part.GetAtomWithIdx(0).GetFormalCharge() <= 0}
     if len(ligands) > 1:
-        raise OutOfReach("the structures differ only in which parts have bonds to the metal")
+        raise OutOfReach("the structures differ only in which parts are bonded to the metal")
     return True
 
 
@@ -264,12 +264,12 @@ def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> boo
     if salts == "ignored":
         if inchi.MolToInchiKey(parent(mol)) == key:  # type: ignore[no-untyped-call]
             return True
-        raise OutOfReach("an InChIKey cannot tell which salt it is")
+        raise OutOfReach("the salt cannot be identified from an InChIKey")
     bonds, configuration, _ = key.split("-")
     own_bonds, own_configuration, _ = own.split("-")
     if bonds != own_bonds or key[-1] != own[-1]:
         if tautomers == "same":
-            raise OutOfReach("an InChIKey cannot tell whether it is a tautomer")
+            raise OutOfReach("an InChIKey does not show whether the structures are tautomers")
         return False
     if stereo == "ignored":
         return True
@@ -277,7 +277,7 @@ def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> boo
         return True
     if stereo == "required" or configuration == _NO_STEREO or "?" not in _centres(mol):
         return False
-    raise OutOfReach("an InChIKey cannot tell how the configurations differ")
+    raise OutOfReach("an InChIKey does not show how the configurations differ")
 
 
 def _centres(mol: Mol) -> str:

@@ -93,7 +93,7 @@ def read(text: str, names: Sequence[str]) -> list[Formula]:
         raise NotReadable(f"it has more than {_LONGEST} characters")
     if (words := _WORDS_BEHIND.search(text)) is not None:
         if not is_name(words[1], names, ionic=True):
-            raise WordsBesideFormula(f"{words[1]!r} behind the formula may change it")
+            raise WordsBesideFormula(f"{words[1]!r} after the formula may change its meaning")
         text = text[: words.start()]
     text = _plain(text)
     if _OXIDATION_STATE.search(text):

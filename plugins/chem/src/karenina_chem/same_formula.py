@@ -54,7 +54,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         try:
             meanings = read(value, self.synonyms)
         except WordsBesideFormula as error:
-            return Undecided(f"{error} (list them in `synonyms` if they are a name)")
+            return Undecided(f"{error} (if it is a name, add it to `synonyms`)")
         except NotReadable as error:
             return Unreadable(f"the value cannot be read as a formula: {error}")
         verdicts = {meaning == truth for meaning in meanings}
@@ -76,7 +76,7 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         except NotReadable as error:
             raise self._wrong_truth(f"a chemical formula ({error})", expected) from None
         if len(meanings) > 1:
-            raise self._wrong_truth("a formula with a mark before its charge (such as O^2- or O2^-)", expected)
+            raise self._wrong_truth("a formula with ^ before its charge (such as O^2- or O2^-)", expected)
         return meanings[0]
 
 

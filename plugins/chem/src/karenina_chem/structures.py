@@ -43,9 +43,9 @@ def read(text: str) -> Mol:
         raise NotReadable(f"{text[:60]!r} contains a character that is not part of a SMILES or InChI")
     mol = _from_inchi(text) if is_inchi(text) else _from_smiles(text)
     if mol is None or not mol.GetNumAtoms():
-        raise NotReadable(f"{text[:60]!r} is not the SMILES or InChI of a structure that can exist")
+        raise NotReadable(f"{text[:60]!r} is not the SMILES or InChI of a possible structure")
     if any(not atom.GetAtomicNum() or atom.HasQuery() for atom in mol.GetAtoms()):
-        raise NotReadable(f"{text[:60]!r} contains a placeholder")
+        raise NotReadable(f"{text[:60]!r} contains a placeholder instead of an atom")
     for atom in mol.GetAtoms():
         atom.SetAtomMapNum(0)
     mol = _as_ions(_without_hydrides(_without_dative_bonds(mol)), _ALKALINE)

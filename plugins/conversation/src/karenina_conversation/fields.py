@@ -101,8 +101,8 @@ class Condition(StrictSettings):
         """Return the condition. Raises `ValueError` unless it sets exactly one of its four fields."""
         if sum(value is not None for value in (self.said, self.tool, self.not_said, self.not_tool)) != 1:
             raise ValueError(
-                "a condition has exactly one of `said` (a primitive that tests the last answer), `tool` (the name of a "
-                "tool) and their negations, `not_said` and `not_tool`"
+                "a condition must have exactly one of `said` (a primitive that tests the last answer), `tool` (the "
+                "name of a tool) and their negations, `not_said` and `not_tool`"
             )
         return self
 
@@ -124,20 +124,22 @@ class Entry(StrictSettings):
     def _one(self) -> Self:
         """Return the entry. Raises `ValueError` unless it is either a message, with an allowed id, or an `end`."""
         if (self.say is None) is (self.end is None):
-            raise ValueError("an entry of `turns` has either `say` (a message) or `end` (a condition)")
+            raise ValueError("an entry of `turns` must have either `say` (a message) or `end` (a condition)")
         if self.attachments and self.say is None:
             raise ValueError("`attachments` are sent with a message, so they need `say`")
         if self.end is not None and (self.when is not None or self.id is not None):
-            raise ValueError("an `end` is not a turn, so it has no `when` and no `id`")
+            raise ValueError("an `end` is not a turn, so it cannot have `when` or `id`")
         if self.id is not None and (self.id in _RESERVED or self.id.isdecimal() or not self.id.strip()):
-            raise ValueError(f"the id {self.id!r} of a turn cannot be a number, empty, last or all; choose another")
+            raise ValueError(
+                f"the id of a turn must not be empty, a number, last or all, but it is {self.id!r}; choose another id"
+            )
         return self
 
 
 def _read_entry(value: object) -> object:
     """Return a plain text as an entry that says it, and a mapping unchanged. Raises `ValueError` for other values."""
     if not isinstance(value, str | Mapping | Entry):
-        raise ValueError(f"write a text in quotes, or a mapping with `say` or `end`, not {value!r:.60}")  # noqa: TRY004
+        raise ValueError(f"write text in quotes, or a mapping with `say` or `end`, not {value!r:.60}")  # noqa: TRY004
     return {"say": value} if isinstance(value, str) else value
 
 
@@ -151,7 +153,7 @@ def _read_turns(value: object) -> object:
     """
     entries = script_entries(value)
     if not isinstance(entries, list | tuple):
-        raise ValueError("write a list of messages, each a text or a mapping with `say`")  # noqa: TRY004
+        raise ValueError("write a list of messages, each either text or a mapping with `say`")  # noqa: TRY004
     if not entries:
         raise ValueError("the list is empty; write what the user says after the first answer, or remove `turns`")
     return entries
@@ -219,7 +221,9 @@ class QuestionFields(BaseModel):
     def _one(self) -> Self:
         """Return the fields. Raises `ValueError` if there are turns and a user."""
         if self.turns and self.user is not None:
-            raise ValueError("a question has either `turns` (a script) or `user` (played by a model); remove one")
+            raise ValueError(
+                "a question can have `turns` (a script) or `user` (played by a model), but not both; remove one"
+            )
         return self
 
 
@@ -242,7 +246,9 @@ def _read_turn(value: object) -> object:
     turn = value["only"] if isinstance(value, Mapping) and only else value
     is_number = isinstance(turn, int) and not isinstance(turn, bool) and turn >= 1
     if not is_number and not (isinstance(turn, str) and turn.strip()):
-        raise ValueError("write the number of a turn (1 is the question), its id, last or all, or {only: 2}")
+        raise ValueError(
+            "write a turn number (1 is the question), a turn id, last, all, or a mapping such as {only: 2}"
+        )
     if only and turn == "all":
         raise ValueError("`only` shows one turn; for the whole conversation, write turn: all")
     return OnlyTurn.model_validate({"only": turn}) if only else turn

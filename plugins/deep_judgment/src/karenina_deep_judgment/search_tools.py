@@ -45,7 +45,7 @@ def find_search_tool(context: VerificationContext, name: str) -> SearchTool:
     for tool in search_tools(context.plugins):
         if tool.name == name:
             return _with_replay(context, tool)
-    raise LookupError(f"this run has no search tool {name!r}")
+    raise LookupError(f"no search tool named {name!r} is available in this run")
 
 
 def check_search_tool(config: VerificationConfig, setting: str) -> None:

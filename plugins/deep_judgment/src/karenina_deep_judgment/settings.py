@@ -217,7 +217,7 @@ class DeepJudgmentSettings(BaseModel):
         """
         if searches and info.data.get("deep_judgment_mode") == "reasoning_only":
             raise ValueError(
-                "a search needs excerpts, but deep_judgment_mode is reasoning_only, which has none; set "
+                "a search needs excerpts, but there are none if deep_judgment_mode is reasoning_only; set "
                 "deep_judgment_mode to full, or deep_judgment_search_enabled to false"
             )
         return searches

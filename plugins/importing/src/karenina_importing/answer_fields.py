@@ -195,7 +195,8 @@ def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence
     if indices:
         names = " and ".join(name for name, places in ways.items() if places)
         raise NoAnswer(
-            f"the correct answer {truth!r:.80} matches more than one option by {names}; set choice_by to one of them"
+            f"the correct answer {truth!r:.80} matches more than one option (by {names}); "
+            "set choice_by to the intended one"
         )
     what = f"the correct answer {truth!r:.80} is not one of the {len(choices)} options"
     raise NoAnswer(f"{what}; map raw_answer to a different path, or set choice_by or answer_pattern")

@@ -209,7 +209,7 @@ class _Converter:
         """
         value = self._value(row, name)
         if is_error_cell(value):
-            raise _RowError(f"{name}: the value is the formula error {value}")
+            raise _RowError(f"{name}: the cell contains the formula error {value}")
         with _naming(name):
             return as_text(value) if value is not None else None
 

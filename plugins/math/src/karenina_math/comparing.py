@@ -127,7 +127,10 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
         if not verdict and whole and domain == "real":
             integers = _Rules(domain, ordered, Fraction(tolerance), common=False, whole=whole)
             if integers.same(_expanded(truth), _expanded(value)):
-                return [None, f"they are equal if {', '.join(sorted(whole))} are integers (set `domain` in the rule)"]
+                return [
+                    None,
+                    f"the values are equal only for integer {', '.join(sorted(whole))} (set `domain` in the rule)",
+                ]
         if verdict and domain != "complex" and (letters := with_letter_i(truth, value)) and not is_same(*letters):
             return [None, "i may be a symbol"]
         if verdict and rules.untrue:
@@ -241,7 +244,7 @@ class _Rules:
         if "time" in (one[0], other[0]):
             if any(equal(value_of(term, self._point()), Fraction(0)) for term in (*first, *second)):
                 return False
-            raise OutOfReach("a ratio and a time of day are written in the same way")
+            raise OutOfReach("a value may be either a ratio or a time of day")
         return True
 
     def _point(self, trial: int = 0) -> Point:
@@ -256,7 +259,7 @@ class _Rules:
             vector, pair = (one, other) if one[0] == "matrix" else (other, one)
             items = vector[1] if len(vector) == 2 else [row[0] for row in vector[1:] if len(row) == 1]
             if len(items) == len(pair) - 1 and all(map(self.same, items, pair[1:])):
-                raise OutOfReach("a vector and a tuple are written in different ways")
+                raise OutOfReach("one value is a vector and the other a tuple with the same items")
         if one[0] != other[0] or len(one) != len(other):
             return False
         if one[0] == "matrix":
@@ -297,13 +300,13 @@ class _Rules:
         if len(distinct[0]) != len(distinct[1]) or not all(self._count(item, distinct[1]) for item in distinct[0]):
             return False
         if len({str(json.loads(name)[1])[:1] for name in named or others or ()}) > 1:  # x = 2, y = 3 for 2, 3
-            raise OutOfReach("only one of the texts says which symbol has which value")
+            raise OutOfReach("only one of the texts states which value belongs to which symbol")
         if "set" in kinds or "solutions" in kinds:
             return True
         if all(self._count(item, first) == self._count(item, second) for item in distinct[0]):
             return True
         if len(distinct[0]) in (len(first), len(second)):
-            raise OutOfReach("one value repeats an item, which may state its multiplicity")
+            raise OutOfReach("one value repeats an item, perhaps to indicate its multiplicity")
         return False
 
     def _count(self, item: Tree, items: Sequence[Tree]) -> int:
@@ -377,7 +380,10 @@ class _Rules:
             if same is False and self.domain == "real":
                 positive = _Rules("positive", self.ordered, self.tolerance, self.common, self.degrees)
                 if positive._have_same_solutions(one, other):
-                    raise OutOfReach("the equations are equal if all symbols are positive (set `domain` in the rule)")
+                    raise OutOfReach(
+                        "the equations are equivalent only if all symbols are positive (if they are, set "
+                        "`domain` in the rule)"
+                    )
         if same is not False and differ(one, other, points, positive=is_positive):
             return False
         return same
@@ -472,7 +478,7 @@ class _Rules:
                 raise OutOfReach("inequalities can only be compared over all real numbers")
             return False
         if len(names) > 1:
-            raise OutOfReach("the inequalities are about different symbols")
+            raise OutOfReach("the inequalities contain different symbols")
         pairs = zip(relations, critical, strict=True)
         if not all(points is not None or has_no_other_roots(relation, tried, point) for relation, points in pairs):
             raise OutOfReach("it could not be determined whether the inequalities have the same solutions")

@@ -265,9 +265,9 @@ def _series(parts: list[Any], point: Point) -> Value:
     kind, index, low, high, body = parts
     first, last = _value(low, point), _value(high, point)
     if mpmath.isinf(number(first)) or mpmath.isinf(number(last)) or last - first > _MOST_TERMS:
-        raise OutOfReach(f"a sum of more than {_MOST_TERMS:,} terms is not computed")
+        raise OutOfReach(f"sums and products of more than {_MOST_TERMS:,} terms are not supported")
     if not all(isinstance(bound, Fraction) and bound.denominator == 1 for bound in (first, last)):
-        raise NoValue("a bound of a sum is not an integer")
+        raise NoValue("a bound of a sum or product is not an integer")
     total = Fraction(0 if kind == "sum" else 1)
     for term in range(int(first), int(last) + 1):
         total = _combine(total, _value(body, point.with_symbol(index, Fraction(term))), "+" if kind == "sum" else "*")
@@ -292,7 +292,7 @@ def _function(name: str, value: Value, point: Point) -> Value:
     if name == "sqrt":
         return mpmath.sqrt(value)
     if name not in _FUNCTIONS:
-        raise NoValue(f"{name} is not computed")
+        raise NoValue(f"the function {name} is not supported")
     return _FUNCTIONS[name](value)
 
 

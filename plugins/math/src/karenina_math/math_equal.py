@@ -162,7 +162,7 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         try:
             return _read(text)
         except ValueError as error:
-            raise self._wrong_truth(f"an expression that can be read ({error})", expected) from None
+            raise self._wrong_truth(f"a valid expression ({error})", expected) from None
 
 
 def _decimal_comma(text: str) -> str | None:

@@ -134,7 +134,7 @@ class Operands(Cursor, ABC):
             self._expect("}")
             return found[1] if len(found) == 2 else ["set", *found[1:]]
         if sign not in ("(", "["):
-            raise NotReadable(f"{sign!r} is not expected")
+            raise NotReadable(f"unexpected {sign!r}")
         bars, self._bars = self._bars, 0
         inner = self.items()
         self._bars = bars
@@ -144,7 +144,7 @@ class Operands(Cursor, ABC):
         self.place += 1
         if len(inner) == 2:
             if (sign == "(") is not (closing == ")"):
-                raise NotReadable("a bracket is closed by one of another kind")
+                raise NotReadable("a bracket is closed by a bracket of a different kind")
             only: Tree = inner[1]
             return only
         if sign == "(" and closing == ")":
@@ -154,7 +154,7 @@ class Operands(Cursor, ABC):
             return ["interval", sign == "[", closing == "]", inner[1], inner[2]]
         if sign == "[" and closing == "]":
             return ["tuple", *inner[1:]]
-        raise NotReadable("an interval must have two ends")
+        raise NotReadable("an interval must have two endpoints")
 
     def _command(self, name: str) -> Tree:
         """Read the arguments of the LaTeX command or function `name`, and return its tree. Raises `NotReadable` or
@@ -239,11 +239,11 @@ class Operands(Cursor, ABC):
             if "" in symbols_of(argument):
                 raise TooLarge(f"the argument of {name} is unclear")
         if argument[0] == "tuple":
-            raise NotReadable(f"{name} has several arguments")
+            raise NotReadable(f"{name} takes only one argument")
         if exponent == ["minus", ["number", "1"]]:
             return ["function", f"arc{name}", argument]
         if base is not None and name != "log":
-            raise NotReadable(f"{name} has a subscript")
+            raise NotReadable(f"{name} cannot have a subscript")
         tree = ["logarithm", base, argument] if base is not None else ["function", name, argument]
         return tree if exponent is None else ["power", tree, exponent]
 
@@ -366,7 +366,7 @@ class Operands(Cursor, ABC):
         if not in_braces or self._next() == "}":
             is_bound = not self._bound.isdisjoint(parts)
             if is_bound and len(parts) > 1:
-                raise TooLarge("a subscript with several indices of sums is not supported")
+                raise TooLarge("subscripts with several summation indices are not supported")
             if parts and not is_bound:
                 self.place += in_braces
                 return "".join(parts)

@@ -34,11 +34,11 @@ def read(text: str) -> Tree:
         return ["sign", relation]
     tree = reader.items()
     if reader.place < len(reader.tokens):
-        raise NotReadable(f"{reader.tokens[reader.place].text!r} is not expected")
+        raise NotReadable(f"unexpected {reader.tokens[reader.place].text!r}")
     if len(reader.symbols) > _MOST_SYMBOLS:
         raise TooLarge(f"there are more than {_MOST_SYMBOLS} symbols")
     if reader.free & reader.indices:
-        raise TooLarge("it is ambiguous where a sum ends")
+        raise TooLarge("the end of a sum is ambiguous")
     return tree[1] if tree[0] == "list" and len(tree) == 2 else tree
 
 
@@ -58,7 +58,7 @@ class _Reader(Operands):
             found.append(self._item())
         words &= {"and", "or"}
         if len(words) > 1:
-            raise TooLarge("'and' next to 'or' is ambiguous")
+            raise TooLarge("the combination of 'and' and 'or' is ambiguous")
         return [words.pop() if words else "list", *found]
 
     def _item(self) -> Tree:
@@ -139,7 +139,7 @@ class _Reader(Operands):
                     left, after_slash = self._mixed(left), True
                     continue
                 if self._kind() in ("repeating", "based"):
-                    raise NotReadable("a number follows another factor")
+                    raise NotReadable("a number follows another factor without an operator")
                 if after_slash:
                     raise TooLarge("a product after a slash is ambiguous, as in 1/2x")
                 right = self._power()
@@ -154,10 +154,10 @@ class _Reader(Operands):
         above, slash, below = (*(token.text for token in self.tokens[self.place : self.place + 3]), "", "")[:3]
         number = beside(whole, ["over", ["number", above], ["number", below]])
         if slash != "/" or number[0] != "sum":
-            raise NotReadable("a number follows another factor")
+            raise NotReadable("a number follows another factor without an operator")
         self.place += 3
         if self._next() in ("^", "!", "%"):
-            raise TooLarge("a sign after a mixed number is ambiguous")
+            raise TooLarge("an operator after a mixed number is ambiguous")
         return number
 
     def _power(self) -> Tree:

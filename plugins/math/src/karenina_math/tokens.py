@@ -218,7 +218,7 @@ def _plain(text: str) -> str:
     text = _PLAIN_BASE.sub(r"log_{\1}", text)
     text = _ROWS.sub(lambda match: f"[[{match[1].replace(';', '],[')}]]", text)
     if text.casefold() in _PROSE:
-        raise NotReadable(f"{text!r} is not an expression")
+        raise NotReadable(f"{text!r} is not a mathematical expression")
     if _NO_SOLUTION.fullmatch(text):
         return r"\emptyset"
     if _THOUSANDS.search(text) and not re.search(r"[(\[]|\\\{", text):
@@ -272,9 +272,9 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
     if word == "in":
         return [Token("command", "\\in", spaced)]
     if len(word) > 3 or (word.lower() in _PROSE and not word.isupper()):  # NO is a segment in geometry
-        raise NotReadable(f"{word!r} is not an expression")
+        raise NotReadable(f"{word!r} is not a mathematical expression")
     if len(word) > 2 and word.islower() and set(word) & _VOWELS and list(word) != sorted(word):  # "cat" is not "act"
-        raise NotReadable(f"{word!r} may be a word (write a product of letters with spaces or signs between them)")
+        raise NotReadable(f"{word!r} may be a word (in a product of letters, write spaces or signs between them)")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]
 
 

@@ -387,7 +387,7 @@ def beside(left: Tree, right: Tree) -> Tree:
     if right[0] in ("percent", "degrees") and _is_mixed(left, right[1]):
         return [right[0], ["sum", left, right[1]]]
     if right[0] in ("power", "factorial", "double factorial") and _is_mixed(left, right[1]):
-        raise TooLarge("a sign after a mixed number is ambiguous")
+        raise TooLarge("an operator after a mixed number is ambiguous")
     return ["times", commuted(left), right]
 
 

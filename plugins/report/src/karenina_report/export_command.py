@@ -141,7 +141,7 @@ def export(
 def _print(exporter: Exporter, request: ExportRequest) -> None:
     """Write an export to standard output, but raise `ConfigError` if the format is binary and that is a terminal."""
     if exporter.is_binary and sys.stdout.isatty():
-        raise config_error(f"a terminal cannot show the {exporter.name!r} format; specify a file with -o")
+        raise config_error(f"the {exporter.name!r} format cannot be shown in a terminal; specify a file with -o")
     exporter.write(request, sys.stdout.buffer)
     sys.stdout.buffer.flush()
 

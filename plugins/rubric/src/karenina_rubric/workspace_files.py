@@ -54,7 +54,9 @@ class WorkspaceFiles(StrictSettings):
         if not glob or path.is_absolute() or ".." in path.parts:
             raise ValueError(f"write a pattern for paths relative to the workspace, such as *.png, not {glob!r}")
         if path.suffix and _WILD.isdisjoint(path.suffix) and path.suffix.lower() not in SUFFIXES:
-            raise ValueError(f"files that match {glob!r} cannot be sent; the suffixes are {', '.join(SUFFIXES)}")
+            raise ValueError(
+                f"files that match {glob!r} cannot be sent; the allowed suffixes are {', '.join(SUFFIXES)}"
+            )
         return glob
 
     @property
@@ -112,7 +114,7 @@ def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> Chosen
     if left is None:
         raise ValueError("no stage recorded the files in the workspace; activate the stage CaptureWorkspace")
     if left.problem is not None:
-        raise ValueError(f"the files that the model left in its workspace are not known: {left.problem}")
+        raise ValueError(f"the files that the model left in its workspace could not be determined: {left.problem}")
     attachments: list[Attachment] = []
     lines: list[str] = []
     for path in sorted(path for path in left.contents if fnmatchcase(path, wanted.glob)):
@@ -149,4 +151,6 @@ def _check_judge(context: VerificationContext, name: str, attachment: Attachment
     limit = limits_of(spec, model).get(attachment.media_type)
     if limit is not None and attachment.size > limit.max_bytes:
         size, most = format_size(attachment.size), format_size(limit.max_bytes)
-        raise ValueError(f"the file {name} in the workspace has {size}, but the judge {model.id!r} accepts {most}")
+        raise ValueError(
+            f"the file {name} in the workspace is {size}, but the judge {model.id!r} accepts at most {most}"
+        )

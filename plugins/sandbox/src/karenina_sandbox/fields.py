@@ -37,7 +37,9 @@ InsideOrDiff = Annotated[str, AfterValidator(lambda value: value if is_diff(valu
 def _read_words(value: object) -> object:
     """Return a list of words. Raises `ValueError` for any other value, such as a line for a shell."""
     if not isinstance(value, list | tuple):
-        raise ValueError('write the command as a list of words, such as ["python", "-m", "pytest"]; no shell reads it')  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004
+            'write the command as a list of words, such as ["python", "-m", "pytest"]; it is not run in a shell'
+        )
     return value
 
 
@@ -79,10 +81,11 @@ class Check(StrictSettings):
         A report needs `{report}` in the command, and `passing_before` needs a report.
         """
         if any("\0" in word for word in self.run) or not self.run[0]:
-            raise ValueError("`run` has an empty command or a null character")
+            raise ValueError("`run` must not have an empty command or a null character")
         if (self.report is None) is any(REPORT in word for word in self.run):
             raise ValueError(
-                'a check with `report: junit` has {report} in its command, such as "--junitxml={report}", and no other'
+                'a check with `report: junit` must have {report} in its command, such as "--junitxml={report}", and '
+                "other checks must not"
             )
         if self.passing_before and self.report is None:
             raise ValueError("`passing_before` names tests, so the check needs `report: junit`")

@@ -68,7 +68,7 @@ def read_junit(content: bytes) -> TestReport:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise BadReport(f"the report is not complete XML: {error}") from None
+        raise BadReport(f"the report is not well-formed XML: {error}") from None
     if not reader.is_junit:
         raise BadReport("the report is XML, but not a JUnit report")
     worst = {name: outcome for outcome in _WORST for name, found in reader.found if found == outcome}
@@ -101,7 +101,7 @@ class _Reader:
 
     def refuse_document_type(self, *_: object) -> None:
         """Raise `BadReport`. Entities could make a small report fill the memory."""
-        raise BadReport("the report has a document type, which is refused")
+        raise BadReport("the report has a document type declaration, which is not allowed")
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Handle the start of an XML element: open a suite or test, or record an outcome of the open one. Raises
@@ -151,8 +151,8 @@ class _Reader:
             suite = self._suites.pop()
             if suite.counted > suite.shown:
                 raise BadReport(
-                    f"the report contradicts itself: a suite counts {suite.counted} failures and errors, of which "
-                    f"{suite.shown} are there"
+                    f"the report contradicts itself: a suite counts {suite.counted} failures and errors, but contains "
+                    f"only {suite.shown}"
                 )
             self._note_failures(suite.shown)
             if suite.failed:

@@ -140,7 +140,7 @@ def trait_from_json(data: Mapping[str, Any]) -> RubricTrait:
     """
     name = data.get("type")
     if not isinstance(name, str) or not name:
-        raise ValueError(f"the trait has no `type` among {sorted(data)}; add one of {', '.join(_KINDS)}")
+        raise ValueError(f"the trait needs a `type`, one of {', '.join(_KINDS)}; it only has the keys {sorted(data)}")
     kind = UnknownTrait if data.get("unscorable") else _KINDS.get(name, UnknownTrait)
     return kind.model_validate(dict(data))
 

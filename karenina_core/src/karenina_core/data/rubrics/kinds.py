@@ -63,7 +63,9 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
             )
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
-            raise ValueError(f"model_override.{keys[0]} is an API key; use a variable such as OPENAI_API_KEY instead")
+            raise ValueError(
+                f"model_override.{keys[0]} is an API key; set an environment variable such as OPENAI_API_KEY instead"
+            )
         return self
 
 
@@ -218,7 +220,10 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
                 raise ValueError("'full_matrix' requires tn_instructions, which state what answers must not contain")
             return self
         if self.tn_instructions:
-            raise ValueError("evaluation_mode 'tp_only' does not use tn_instructions; 'full_matrix' uses them")
+            raise ValueError(
+                "evaluation_mode 'tp_only' does not use tn_instructions; remove them, or set evaluation_mode to "
+                "'full_matrix'"
+            )
         missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
         if missing:
             raise ValueError(

@@ -170,7 +170,7 @@ def _parse(file: Path, text: str) -> Any:
         else:
             raise ValueError(f"the file extension {suffix!r} is not supported; use .toml, .yaml, .yml or .json")
     except RecursionError:
-        raise ValueError("the file is nested too deeply; simplify it") from None
+        raise ValueError("the contents of the file are nested too deeply; simplify them") from None
     except ValueError as error:
         if "int_max_str_digits" in str(error):
             raise ValueError(f"integers may have at most {MAX_DIGITS} digits") from None

@@ -137,7 +137,9 @@ def _check_unread_properties(unread: Mapping[str, Any], known: Set[str], written
     names = {entry["name"] for entry in written}
     for name in Properties(unread.get("properties")).names():
         if (name in known or name.startswith(_CUSTOM_PREFIX)) and name not in names:
-            raise ValueError(f"`unread.properties` contains {name!r}, which would be read as a value; remove it")
+            raise ValueError(
+                f"`unread.properties` contains {name!r}, which would be read back as a known property; remove it"
+            )
 
 
 def _make_item(question: Question, number: int, path: Path) -> dict[str, Any]:
@@ -249,7 +251,7 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
                 place = _locate(number, question.id)
                 first = seen.setdefault(compose(question.id), number)
                 if first != number:
-                    raise ValueError(f"question {first} has the same id; give one of them a different @id")
+                    raise ValueError(f"question {first} has the same id; give one of the two questions a different @id")
                 _add_question(benchmark, question)
             except (ValueError, TypeError) as error:
                 benchmark.broken.append(_make_error(error, path, place, "correct the question"))

@@ -71,7 +71,9 @@ def check(
         from karenina_benchmark.checking import check_file
 
         if sandbox is not None and not run_checks:
-            raise typer.BadParameter("--sandbox has no effect without --run-checks; add it, or remove --sandbox")
+            raise typer.BadParameter(
+                "--sandbox has no effect without --run-checks; add --run-checks, or remove --sandbox"
+            )
         has_settings = setup.config is not None or bool(setup.settings)
 
         def configure(benchmark: BenchmarkContent) -> VerificationConfig:

@@ -215,7 +215,7 @@ def _toml_or_json(text: str) -> Any:
     except (ValueError, RecursionError):
         value = json.loads(text)
     if find_problem(value) is not None:
-        raise ValueError("the value is nested too deeply, or too large")
+        raise ValueError("the value is too deeply nested or too large")
     return value
 
 

@@ -159,7 +159,7 @@ def _load_common(values: Mapping[str, Any]) -> dict[str, Any]:
 def _load_conversation(values: Mapping[str, Any]) -> Mapping[str, Any] | None:
     about = values.get("conversation")
     if about is not None and not isinstance(about, dict):
-        raise TypeError(f"what is known about a conversation must be an object, not {about!r}")
+        raise TypeError(f"the details of a conversation must be an object, not {about!r}")
     return about
 
 

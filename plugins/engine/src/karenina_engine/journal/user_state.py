@@ -134,7 +134,7 @@ def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
         for block in rules:
             file.write(block)
             if file.tell() > MOST_BYTES:
-                raise UserStateError(f"the rules take more than {MOST_BYTES:,} bytes")
+                raise UserStateError(f"the field rules of the run are larger than {MOST_BYTES:,} bytes")
 
     try:
         file = _rules_file(id)

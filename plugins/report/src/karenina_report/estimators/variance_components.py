@@ -66,7 +66,7 @@ def pass_hat_k(right: int, judged: int, k: int) -> float:
 def _check(right: int, judged: int, k: int) -> None:
     """Raise `ValueError` unless `k` is from 1 to `judged` and `right` is from 0 to `judged`."""
     if not 0 <= right <= judged or not 1 <= k <= judged:
-        raise ValueError(f"cannot draw {k} of {judged} replicates, {right} of them right")
+        raise ValueError(f"cannot draw {k} from {judged} replicates, of which {right} are right")
 
 
 QUESTION: Final = "question"

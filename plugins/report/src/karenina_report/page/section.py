@@ -116,7 +116,7 @@ class PageSection:
         wrong = next((block for block in given if not isinstance(block, TextBlock | TableBlock)), None)
         if wrong is not None:
             raise TypeError(
-                f"a block of the section {self.id!r} is {type(wrong).__name__!r}; "
+                f"the section {self.id!r} contains a block of type {type(wrong).__name__!r}; "
                 'use TextBlock("...") for a paragraph, or a TableBlock'
             )
 

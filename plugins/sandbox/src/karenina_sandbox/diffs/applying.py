@@ -41,7 +41,7 @@ def apply_diff(diff: bytes, folder: Path) -> None:
         raise UnreadableDiff(f"the patch is larger than {MOST_READ:,} bytes")
     changes = list(read_diff(diff))
     if not changes and diff.strip():
-        raise DiffError("the patch contains no change: it is no unified diff, as `git diff` writes it")
+        raise DiffError("the patch contains no changes because it is not a unified diff; create it with `git diff`")
     gone = {one.old for one in changes if one.old is not None and one.old != one.new and not one.copied}
     made: dict[str, tuple[bytes, int]] = {}  # nothing is written if a change does not fit
     links = set()
@@ -97,7 +97,9 @@ def _changed(
         raise DiffError("the patch contains a change without a file name")
     for mode in (change.mode, change.old_mode):
         if mode is not None and stat.S_IFMT(mode) not in (*_FILES, LINK):
-            raise UnreadableDiff(f"the patch changes {name!r}, which is a submodule; name its files in the patch")
+            raise UnreadableDiff(
+                f"the patch changes {name!r}, which is a submodule; list the changes to its files instead"
+            )
     _inside(change.new or name)
     if change.old is None:
         content = b""
@@ -106,7 +108,7 @@ def _changed(
     else:
         content = _old_content(change, change.old, folder)
     if change.old is None and not _is_free(folder / _inside(name), folder, gone):
-        raise DiffError(f"the patch creates {name!r}, which exists")
+        raise DiffError(f"the patch creates {name!r}, which already exists")
     if change.new is None:
         return None
     if change.content is not None:
@@ -118,7 +120,7 @@ def _changed(
             kind = UnreadableDiff if isinstance(error, TooLarge) else DiffError
             raise kind(f"the binary content of {name!r} in the patch {error}") from None
         if new is None:
-            raise DiffError(f"the patch does not fit the binary file {name!r}")
+            raise DiffError(f"the patch does not apply to the binary file {name!r}")
         return new
     lines = _LINES.findall(content)
     shift = 0
@@ -129,7 +131,7 @@ def _changed(
         if where is None:
             where = _find([_with_lf(line) for line in lines], [_with_lf(line) for line in old], expected)
             if where is None:
-                raise DiffError(f"the patch does not fit {name!r} at line {start}")
+                raise DiffError(f"the patch does not apply to {name!r} at line {start}")
             body = _as_in_file(body, lines[where : where + len(old)])
         new_lines = [line for mark, line in body if mark != b"-"]
         lines[where : where + len(old)] = new_lines
@@ -150,8 +152,8 @@ def _old_content(change: FileChange, name: str, folder: Path) -> bytes:
                 return os.readlink(os.fsencode(place.name), dir_fd=parent)
             except OSError:
                 raise UnreadableDiff(
-                    f"the patch changes the link {name!r}, but workspaces contain the target of a link in its place; "
-                    "leave the link as it is"
+                    f"the patch changes the link {name!r}, but in workspaces each link is replaced by its target; "
+                    "leave the link unchanged"
                 ) from None
     try:
         with open_file(folder, place) as file:

@@ -88,7 +88,7 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
             change = FileChange()
             _read_names(change, line.removeprefix(b"diff --git ").rstrip())
         elif line.startswith((b"diff --cc ", b"diff --combined ")):
-            raise UnreadableDiff("the patch is the combined diff of a merge; make it with `git diff COMMIT`")
+            raise UnreadableDiff("the patch is the combined diff of a merge; create it with `git diff COMMIT`")
         elif change is not None and not change.hunks and _read_header(change, line, lines, at):
             pass
         elif line.startswith(b"--- ") and at < len(lines) and lines[at].startswith(b"+++ "):
@@ -118,7 +118,7 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
                 else:
                     break
             if left or right:
-                raise DiffError(f"the patch of {change.new or change.old!r} is cut off, or its line numbers are wrong")
+                raise DiffError(f"the patch for {change.new or change.old!r} is cut off, or its line numbers are wrong")
             change.hunks.append((int(match[1]), body))
     if change is not None:
         yield change
@@ -137,7 +137,7 @@ def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -
             raise kind(f"the binary content of {name!r} in the patch {error}") from None
     elif line.startswith(b"Binary files "):
         if change.new is not None:
-            raise UnreadableDiff(f"the patch lacks the content of {name!r}; make it with `git diff --binary`")
+            raise UnreadableDiff(f"the patch lacks the content of {name!r}; create it with `git diff --binary`")
     elif line.startswith(b"new file mode "):
         change.old, change.mode = None, _mode(line)
     elif line.startswith(b"new mode "):
@@ -161,7 +161,7 @@ def _mode(line: bytes) -> int:
     try:
         return int(line.split()[-1], 8)
     except ValueError:
-        raise DiffError(f"the patch has a line without a mode: {ascii(line)[2:80]}") from None
+        raise DiffError(f"a header line of the patch has no file mode: {ascii(line)[2:80]}") from None
 
 
 def _read_names(change: FileChange, names: bytes) -> None:

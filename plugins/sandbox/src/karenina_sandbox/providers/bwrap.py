@@ -159,7 +159,7 @@ class BwrapProvider:
                 try:
                     cgroup = cgroups.create(policy.limits)
                 except OSError as error:
-                    raise SandboxError(f"the limits of a program cannot be set: {error}") from error
+                    raise SandboxError(f"the resource limits for a program cannot be set: {error}") from error
                 wrapped = [*cgroup.entering_command(), *wrapped]
             # The environment of bubblewrap itself can be read inside (/proc/1/environ): it must be the program's.
             yield wrapped, environment_of(policy)

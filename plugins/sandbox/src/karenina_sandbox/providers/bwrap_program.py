@@ -164,6 +164,6 @@ def drop_to(uid: int) -> list[str]:
     """
     setpriv = shutil.which("setpriv", path="/usr/bin:/bin:/usr/sbin:/sbin")
     if setpriv is None:
-        raise SandboxError("setpriv is not installed, which sandboxes of root need; install util-linux")
+        raise SandboxError("setpriv is required to run sandboxes as root, but it is not installed; install util-linux")
     ids = [f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
     return [setpriv, *ids, "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--"]

@@ -209,7 +209,7 @@ class _Command:
                 cgroup.remove()
                 raise
         except OSError as error:
-            raise SandboxError(f"the limits of a command cannot be set: {error}") from error
+            raise SandboxError(f"the resource limits for a command cannot be set: {error}") from error
         return cgroup
 
     async def _wait(

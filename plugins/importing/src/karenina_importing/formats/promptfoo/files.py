@@ -108,7 +108,9 @@ class Folder:
         except (FileError, OSError) as error:
             raise NotRead(str(error)) from error
         if stored is None:
-            raise NotRead(f"{name!r:.80} is not a file that can be attached, although its name says so")
+            raise NotRead(
+                f"the content of {name!r:.80} cannot be attached, although the file name suggests that it can"
+            )
         return stored
 
     def rows(self, path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
