@@ -225,13 +225,13 @@ class Quantity(ReadingPrimitive, defer_build=True):
         """
         quantity = read_quantity(written, self.decimal, is_unit)
         if quantity is None:
-            raise self._wrong_truth("a number after ±", expected)
+            raise self._wrong_truth("a quantity with a number after ±", expected)
         size = Fraction(quantity.numbers[0])
         unit = read_unit(quantity.unit)
         if quantity.unit and unit != truth.meanings:
             converted = convert(size, unit[0], NUMBER[0], None) if unit and is_number(unit[0]) else None
             if converted is None:
-                raise self._wrong_truth("an uncertainty in the same unit or in percent", expected)
+                raise self._wrong_truth("a quantity whose uncertainty is in the same unit or in percent", expected)
             size = converted.number * abs(truth.number)
         return Truth(truth.number, truth.other_readings, truth.unit, truth.meanings, size)
 

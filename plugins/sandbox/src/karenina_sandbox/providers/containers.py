@@ -323,7 +323,7 @@ def _try_engine(engine: Engine) -> str | None:
     try:
         _call(engine, "info", "--format", form)
     except SandboxError as error:
-        return f"{error}; start it, or choose another sandbox"
+        return f"{error}; start {engine}, or choose another sandbox"
     return None
 
 
