@@ -147,7 +147,7 @@ class TaskFiles:
             return path.encode("utf-8", "surrogateescape")
         file = self.beside(path)
         if not file.is_file():
-            raise WorkspaceError(f"{path!r} is a folder, not a patch")
+            raise WorkspaceError(f"{path!r} is a folder, not a patch file")
         return self._read(file)
 
     def _read(self, file: Path) -> bytes:

@@ -143,7 +143,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if PART_WORDS.search(text) and not PART_WORDS.search(str(expected)):
             return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not supported")
         if (sign := find_expression(text)) and not find_expression(str(expected)):
-            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not calculated")
+            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not evaluated")
         if has_two_signs(text):
             return Unreadable(f"{_quoted(text)} contains ±, which means two numbers")
         pair = split_pair(text)
@@ -214,7 +214,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         unit = whole.unit or self.unit or ""
         meanings = read_unit(unit) if unit else NUMBER
         if not meanings:
-            raise self._wrong_truth(f"a known unit, not {unit!r:.40} (for other units, use NumberWithUnit)", expected)
+            raise self._wrong_truth(
+                f"a quantity with a known unit (for the unit {unit!r:.40}, use NumberWithUnit)", expected
+            )
         numbers = tuple(map(Fraction, whole.numbers))
         truth = Truth(numbers[0], numbers[1:], unit, meanings)
         return truth if uncertain is None else self._with_uncertainty(truth, uncertain, expected)
