@@ -72,7 +72,7 @@ def test_states_of_containers_are_read(
 
 
 def test_an_unknown_state_is_an_error() -> None:
-    with pytest.raises(SandboxError, match="state of a container"):
+    with pytest.raises(SandboxError, match="state of the container"):
         read_state("[]")
 
 

@@ -257,7 +257,7 @@ def read_state(inspected: str) -> ContainerState:
         started = str(state.get("StartedAt", "")) > "0001-01-02" and not (exit_code in (126, 127) and error)
         return ContainerState(started, exit_code, bool(state.get("OOMKilled")), error)
     except (ValueError, KeyError, IndexError, TypeError) as problem:
-        raise SandboxError(f"the state of a container cannot be read: {problem!r}") from problem
+        raise SandboxError(f"the state of the container cannot be read: {problem!r}") from problem
 
 
 def isolation_arguments(engine: Engine, policy: Policy, owner: int | None) -> list[str]:
