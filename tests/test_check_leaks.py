@@ -72,11 +72,15 @@ def test_a_workspace_without_leaks_is_silent(tmp_path: Path) -> None:
             "sees tests/test_new.py in the workspace, which the check 'prints' adds",
         ),
         ({"task/fix.patch": SOLUTION, "fix.patch": SOLUTION}, {"solution": "fix.patch"}, "sees fix.patch in"),
-        ({"task/fix.patch": SOLUTION}, {"solution": "task/fix.patch"}, "where the agent sees it; move it next to it"),
+        (
+            {"task/fix.patch": SOLUTION},
+            {"solution": "task/fix.patch"},
+            "where the agent can see it; move it next to that folder",
+        ),
         (
             {"task/hidden/test_sum.py": TEST},
             {"checks": {"prints": {"run": ["python", "program.py"], "add": "task/hidden"}}},
-            "where the agent sees it; move it next to it",
+            "where the agent can see it; move it next to that folder",
         ),
     ],
 )

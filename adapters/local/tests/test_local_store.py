@@ -43,7 +43,9 @@ def test_an_unknown_name_is_met_with_the_nearest_known_one(empty_folder: Path) -
 
 def test_a_file_of_another_size_is_damaged_and_not_used(empty_folder: Path) -> None:
     sparse(path_of(model_named("smollm2-135m")), 1000)
-    with pytest.raises(ModelMissing, match="is damaged: the file has 1000 bytes, but smollm2-135m has 98362432"):
+    with pytest.raises(
+        ModelMissing, match="is damaged: the file has 1000 bytes, but smollm2-135m should have 98362432"
+    ):
         find_model("smollm2-135m")
 
 

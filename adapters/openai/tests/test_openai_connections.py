@@ -227,7 +227,7 @@ async def test_closing_the_port_ends_the_calls_under_way() -> None:
         await port.aclose()
         assert (await call).category is C.CONNECTION
         await asyncio.wait_for(wire.callers[0].gone.wait(), 60)
-        assert "this port is closed" in str(await fails(port))
+        assert "this client is closed" in str(await fails(port))
 
 
 async def test_a_stream_that_ends_in_an_error_frees_its_connection() -> None:

@@ -165,7 +165,7 @@ async def test_a_closed_port_says_so_and_closes_once_more_quietly(server: Script
     await port.invoke(ASK)
     await port.aclose()
     await port.aclose()
-    with pytest.raises(PortError, match="this port is closed") as caught:
+    with pytest.raises(PortError, match="this client is closed") as caught:
         await port.invoke(ASK)
     assert caught.value.category is ErrorCategory.PERMANENT
 

@@ -152,7 +152,7 @@ def test_a_stage_that_cannot_name_its_folders_ends_the_run(tmp_path: Path) -> No
             plugins.register(offering(extra_stages=[Investigate]), distribution="reads", version="1")
             return plugins
 
-    with pytest.raises(RunError, match=r"Investigate of reads 1 failed to name the folders .*'one'.*root"):
+    with pytest.raises(RunError, match=r"Investigate of reads 1 could not determine the folders .*'one'.*root"):
         Lost().run(make_benchmark("one"), journal=tmp_path / "run.journal")
 
 

@@ -72,7 +72,7 @@ def test_states_of_containers_are_read(
 
 
 def test_an_unknown_state_is_an_error() -> None:
-    with pytest.raises(SandboxError, match="state of a container"):
+    with pytest.raises(SandboxError, match="state of the container"):
         read_state("[]")
 
 
@@ -152,5 +152,5 @@ def test_an_image_that_is_not_here_is_not_downloaded(image: str, tmp_path: Path)
         async with PODMAN.open(tmp_path, Policy(image=f"{image}-missing")):
             pass
 
-    with pytest.raises(SandboxError, match="a run downloads none; run `podman pull"):
+    with pytest.raises(SandboxError, match="runs do not download images; run `podman pull"):
         asyncio.run(open_it())

@@ -122,9 +122,9 @@ def test_questions_without_cases_have_a_reason(benchmark: Benchmark) -> None:
     assert own.left_out == {
         "words": "the template needs no judge",
         "plain": "the question has no template",
-        "open": "the field 'word' has no ground truth of its own",
+        "open": "the field 'word' is not compared with a ground truth",
         "patterns": "the template has patterns for the whole response",
-        "known": "known values fill the fields steps, and example answers have none",
+        "known": "the fields steps are filled with known values, which example answers do not have",
         "lax": "the template passes wrong values; `karenina check` gives details",
     }
 

@@ -95,8 +95,8 @@ OTHER = [
     ("more than 7", "5"),
 ]
 UNCLEAR = {
-    "may make the number another one": [("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")],
-    "is not calculated": [("12!", "12"), ("\u221a144", "12")],
+    "may change the number": [("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")],
+    "is not evaluated": [("12!", "12"), ("\u221a144", "12")],
     "is not known whether": [("5 s", "5 S"), ("5 MPa", "5 mPa")],
     "units are not converted": [("5 g", "5 mg"), ("0.005 g", "5 mg"), ("5 mW", "5 MW"), ("\u20ac5", "$5")],
     "the ground truth has no unit": [("5 km", "5")],

@@ -83,7 +83,7 @@ def test_the_first_bytes_decide_the_media_type(tmp_path: Path, name: str) -> Non
         ("a.png", PNG + archive(), "archive"),
         ("a.pdf", b"%PDF-1.7\n" + archive(), "archive"),
         ("a.gif", b"GIF89a" + b"Rar!\x1a\x07\x01\x00" + b"x" * 100, "archive"),
-        ("a.jpg", b"\xff\xd8\xff\xe0" + b"x" * 500 + b"%PDF-1.4", "also application/pdf"),
+        ("a.jpg", b"\xff\xd8\xff\xe0" + b"x" * 500 + b"%PDF-1.4", "and as application/pdf"),
         ("a.bmp", b"BM" + b"x" * 100, "is not a PNG"),
     ],
 )

@@ -133,7 +133,7 @@ def test_invalid_parameters_are_refused(parameters: dict[str, Any], message: str
     [
         (Quantity(relative=0.01), "37 °C", "`tolerance` instead of `relative`"),
         (Quantity(unit="mL"), "5 mg", r"same dimension as its `unit` \(mL\)"),
-        (Quantity(), "280 students", "a known unit, not 'students'"),
+        (Quantity(), "280 students", r"a known unit \(for the unit 'students'"),
         (Quantity(), "5 mg ± much", "use NumberWithUnit"),
         (Quantity(), "5 mg ± 2 mL", "in the same unit or in percent"),
     ],

@@ -125,7 +125,7 @@ class ClaudeAgent:
             raise self._refused(f"the workspace {options.workspace} is not a folder")
         for tool in options.tools:
             if tool.name in own or by_name.setdefault(tool.name, tool) is not tool:
-                raise self._refused(f"two tools are named {tool.name!r}; remove one of the two")
+                raise self._refused(f"two tools are named {tool.name!r}; remove or rename one of them")
         return by_name
 
     def _refused(self, why: str) -> PortError:
@@ -218,8 +218,8 @@ class _AgentTask:
         self._record_results(results_in(request))
         if count_attachments(request["messages"]) < self.attached:
             raise PortError(
-                f"{self._runner.where}: the Claude CLI left out an attachment, which it does if a picture is damaged; "
-                "save the picture again",
+                f"{self._runner.where}: the Claude CLI left out an attachment, probably because an image is damaged; "
+                "save the image again",
                 category=ErrorCategory.PERMANENT,
             )
         size = TraceSize()

@@ -268,4 +268,4 @@ def refuse_end(message: claude_agent_sdk.Message) -> None:
 
     if isinstance(message, ResultMessage):
         why = message.result or "; ".join(message.errors or ()) or message.subtype
-        raise CLIError(f"the process ended the run on its own: {why}", lasting=True)
+        raise CLIError(f"the process ended the run unexpectedly: {why}", lasting=True)

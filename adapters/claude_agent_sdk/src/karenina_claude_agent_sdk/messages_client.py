@@ -116,7 +116,7 @@ class MessagesClient:
         Also raises `PortError` if the port is closed, or if there is no response.
         """
         if self._closed:
-            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
+            raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
         if self._session is None:
             self._session = self._sender.open_session()
         response, raw = await self._sender.post(

@@ -202,7 +202,7 @@ class Client:
         environment cannot be used.
         """
         if self._closed:
-            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
+            raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
         if self._sdk is None:
             here = is_local(self._base_url)
             # Redirects are not followed: they would send the key elsewhere. Localhost needs no proxy.

@@ -177,7 +177,7 @@ class Client:
         cannot be used.
         """
         if self._closed:
-            raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
+            raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
         if has_attachments(messages):
             sent = await fill_messages(sent)
         deadline = asyncio.timeout(self.timeout)

@@ -214,4 +214,4 @@ def _post(slot: Slot, action: str, name: str) -> dict[str, Any]:
             answer: dict[str, Any] = json.load(reply)
             return answer
     except urllib.error.HTTPError as error:
-        raise ValueError(f"llama.cpp answers with status {error.code}") from error
+        raise ValueError(f"llama.cpp responded with status {error.code}") from error

@@ -53,8 +53,8 @@ class RecordedClient(Client):
         reply = self._replies.get(digest_request(wire, fields))
         if reply is None:
             raise PortError(
-                f"{self._file} has no reply to this prompt: it was recorded with other questions or instructions; "
-                "record the replies again",
+                f"{self._file} has no reply to this prompt, because the replies were recorded with other questions or "
+                "instructions; record the replies again",
                 category=ErrorCategory.PERMANENT,
             )
         return dict(reply)

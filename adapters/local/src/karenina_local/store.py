@@ -118,7 +118,8 @@ def _find_installed(model: CatalogueModel) -> Path:
             f"the model {model.name} ({model.megabytes} MB, {model.licence}) is not on this machine; run `{pull}`"
         )
     raise ModelMissing(
-        f"{state.path} is damaged: the file has {state.size_here} bytes, but {model.name} has {model.size}; run "
+        f"{state.path} is damaged: the file has {state.size_here} bytes, but {model.name} should have {model.size}; "
+        "run "
         f"`{pull}`"
     )
 

@@ -380,8 +380,8 @@ def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
         several = value["replicates"]
         if replicate > len(several):
             raise RecordingMissing(
-                f"there is no recorded answer for replicate {replicate} of {sought}; the number of replicates at "
-                f"{recorded.place} is {len(several)}"
+                f"there is no recorded answer for replicate {replicate} of {sought}; the number of recorded "
+                f"replicates at {recorded.place} is {len(several)}"
             )
         return several[replicate - 1]
     return value
@@ -395,7 +395,8 @@ def _check_shape(recorded: Recording) -> None:
         several = value["replicates"]
         if not isinstance(several, list) or not several or set(value) != {"replicates"}:
             raise AdapterConfigError(
-                f"recordings {recorded.place}: replicates must be a non-empty list and the only key of the object"
+                f"recordings {recorded.place}: replicates must be a non-empty list, and the object must "
+                "have no other keys"
             )
     for item in several:
         if item is None:

@@ -190,7 +190,7 @@ class Client:
         tried = [dialect]
         while True:
             if self._closed:
-                raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)
+                raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
             if not has_attachments(messages):
                 body = self._body(wire, fields, dialect)
             else:

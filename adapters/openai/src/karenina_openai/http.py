@@ -158,9 +158,7 @@ class Reply:
             "content-encoding"
         ).strip()  # the library removes this header if it has decompressed the body
         if encoding and encoding.lower() in _ENCODINGS:
-            raise ConnectionBroken(
-                f"the reply is compressed with {encoding!r}, which the request did not list as acceptable"
-            )
+            raise ConnectionBroken(f"the reply is compressed with {encoding!r}, which the request did not allow")
 
 
 class Exchange:
@@ -304,7 +302,8 @@ def _proxy(url: str) -> ProxyBuilder:
         proxy = ProxyBuilder.all(place)
     except ValueError:
         raise ConnectionFailed(
-            "the proxy in the environment is not a URL with a host and a port; correct or unset its variable",
+            "the proxy in the environment is not a URL with a host and a port; correct or unset the environment "
+            "variable",
             is_permanent=True,
         ) from None
     if parts.username is None:

@@ -300,7 +300,7 @@ def why_broken(check: Check, base: CheckResult) -> str | None:
     shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
     near = nearest_names(missing[0], all_names) if plain_test_name(missing[0]) not in all_names else []
     hint = f"; the report has no test {missing[0]!r}, the nearest are: {', '.join(near)}" if near else ""
-    return f"does not pass {shown}, which passing_before names{hint}"
+    return f"does not pass {shown}, which passing_before requires{hint}"
 
 
 def may_be_created(check: Check, base: CheckResult) -> bool:

@@ -100,6 +100,8 @@ def sandbox_problem(config: VerificationConfig, plugins: Plugins) -> str | None:
         )
     provider = find_provider(plugins, settings.sandbox)
     if provider.needs_image and settings.sandbox_image is None:
-        raise ConfigError([f"{provider.name} needs an image; add --sandbox-image, such as python:3.12"])
+        raise ConfigError(
+            [f"{provider.name} requires an image; set one, for example with `--sandbox-image python:3.12`"]
+        )
     why = provider.unavailable()
     return None if why is None else f"the sandbox {settings.sandbox!r} cannot be used: {why}"

@@ -90,7 +90,10 @@ class TaskFiles:
         """
         root = find_root(config)
         if question.workspace_path is None:
-            raise WorkspaceError(f"the question {question.id!r} has no workspace_path, which names its folder")
+            raise WorkspaceError(
+                f"the question {question.id!r} has no workspace_path; set it to the question's folder in the workspace "
+                "root"
+            )
         most = config.setting("workspace_max_bytes") if config.has("workspace_max_bytes") else MOST_BYTES
         return cls(root, resolve_source(root, question.workspace_path), most)
 
@@ -121,7 +124,8 @@ class TaskFiles:
             raise WorkspaceError(f"there is no file or folder {path!r} in the workspace root {self.root}")
         if found.is_relative_to(self.source):
             raise WorkspaceError(
-                f"{path!r} is inside the question's folder {self.source}, where the agent sees it; move it next to it"
+                f"{path!r} is inside the question's folder {self.source}, where the agent can see it; move it next to "
+                "that folder"
             )
         return found
 
@@ -143,7 +147,7 @@ class TaskFiles:
             return path.encode("utf-8", "surrogateescape")
         file = self.beside(path)
         if not file.is_file():
-            raise WorkspaceError(f"{path!r} is a folder, not a patch")
+            raise WorkspaceError(f"{path!r} is a folder, not a patch file")
         return self._read(file)
 
     def _read(self, file: Path) -> bytes:

@@ -73,7 +73,7 @@ class RunCommand:
         except CannotStart as error:
             raise ToolError(str(error)) from None
         except SandboxError as error:
-            raise PortError(f"the sandbox of an agent failed: {error}", category=ErrorCategory.PERMANENT) from error
+            raise PortError(f"the agent's sandbox failed: {error}", category=ErrorCategory.PERMANENT) from error
         return describe_result(result)
 
 

@@ -185,7 +185,9 @@ def _values_of(bound: BoundTemplate) -> _Values:
     if not bound.judge_fields:
         raise _NoCases("the template needs no judge")
     if bound.sources:
-        raise _NoCases(f"known values fill the fields {', '.join(bound.sources)}, and example answers have none")
+        raise _NoCases(
+            f"the fields {', '.join(bound.sources)} are filled with known values, which example answers do not have"
+        )
     if any(rule.primitive.needs_model for rule in bound.template.key.rules.values()):
         raise _NoCases("the template needs a model to compare values")
     names, values = labels(bound), _Values()
@@ -195,14 +197,14 @@ def _values_of(bound: BoundTemplate) -> _Values:
     for name in bound.judge_fields:
         rule = rules.get(name)
         if rule is None or rule.reads_trace or rule.truth is None:
-            raise _NoCases(f"the field {name!r} has no ground truth of its own")
+            raise _NoCases(f"the field {name!r} is not compared with a ground truth")
         true[name], wrong = rule.primitive.accept(rule.truth), rule.primitive.mutate(rule.truth)
         if wrong is None:
-            raise _NoCases(f"{type(rule.primitive).__name__} defines no wrong value for {name!r}")
+            raise _NoCases(f"{type(rule.primitive).__name__} defines no wrong value for the field {name!r}")
         false[name] = wrong
         stated, denied = say(true[name]), say(wrong)
         if stated is None or denied is None:
-            raise _NoCases(f"the value of {name!r} cannot be stated in a sentence")
+            raise _NoCases(f"the value of the field {name!r} cannot be stated in a sentence")
         values.true[name], values.false[name] = stated, denied
         other = in_another_unit(names[name], true[name])
         if other is not None:

@@ -140,9 +140,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         for terms in (main, list(found)):
             if len(terms) == 1:
                 return terms[0]
-        raise self._wrong_truth(
-            f"a name that only one term of the table {self.table} has (use its identifier)", expected
-        )
+        raise self._wrong_truth(f"a unique name from the table {self.table} (otherwise, use its identifier)", expected)
 
     def _table(self, *, is_new: bool = False) -> TermTable:
         """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError` if it cannot be

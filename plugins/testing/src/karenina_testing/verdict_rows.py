@@ -28,7 +28,7 @@ def verdict_rows(folder: Path) -> list[ParameterSet]:
         for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
     ]
     if not rows:
-        raise FileNotFoundError(f"{folder} has no rows in .jsonl files")
+        raise FileNotFoundError(f"there are no rows in .jsonl files in {folder}")
     return rows
 
 

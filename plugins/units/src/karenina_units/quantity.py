@@ -143,7 +143,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if PART_WORDS.search(text) and not PART_WORDS.search(str(expected)):
             return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not supported")
         if (sign := find_expression(text)) and not find_expression(str(expected)):
-            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not calculated")
+            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not evaluated")
         if has_two_signs(text):
             return Unreadable(f"{_quoted(text)} contains ±, which means two numbers")
         pair = split_pair(text)
@@ -214,7 +214,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         unit = whole.unit or self.unit or ""
         meanings = read_unit(unit) if unit else NUMBER
         if not meanings:
-            raise self._wrong_truth(f"a known unit, not {unit!r:.40} (for other units, use NumberWithUnit)", expected)
+            raise self._wrong_truth(
+                f"a quantity with a known unit (for the unit {unit!r:.40}, use NumberWithUnit)", expected
+            )
         numbers = tuple(map(Fraction, whole.numbers))
         truth = Truth(numbers[0], numbers[1:], unit, meanings)
         return truth if uncertain is None else self._with_uncertainty(truth, uncertain, expected)
@@ -225,13 +227,13 @@ class Quantity(ReadingPrimitive, defer_build=True):
         """
         quantity = read_quantity(written, self.decimal, is_unit)
         if quantity is None:
-            raise self._wrong_truth("a number after ±", expected)
+            raise self._wrong_truth("a quantity with a number after ±", expected)
         size = Fraction(quantity.numbers[0])
         unit = read_unit(quantity.unit)
         if quantity.unit and unit != truth.meanings:
             converted = convert(size, unit[0], NUMBER[0], None) if unit and is_number(unit[0]) else None
             if converted is None:
-                raise self._wrong_truth("an uncertainty in the same unit or in percent", expected)
+                raise self._wrong_truth("a quantity whose uncertainty is in the same unit or in percent", expected)
             size = converted.number * abs(truth.number)
         return Truth(truth.number, truth.other_readings, truth.unit, truth.meanings, size)
 

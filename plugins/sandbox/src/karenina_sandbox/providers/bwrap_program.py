@@ -45,7 +45,7 @@ def find_program(*, own_user: bool | None = None) -> Program | str:
     `own_user` states whether it must create a user namespace; by default, only if this process is not root.
     """
     if sys.platform != "linux":
-        return "bubblewrap exists for Linux only; use podman or docker"
+        return "bubblewrap is available only on Linux; use podman or docker"
     candidates = [path for path in (shutil.which("bwrap"), _find_bundled()) if path is not None]
     if not candidates:
         return f"bubblewrap is not installed; {_cure()}"
@@ -131,7 +131,7 @@ def _try(path: str, *, own_user: bool) -> str | None:
     if restricted.exists() and restricted.read_text().strip() == "1":
         return f"{why[0]}; AppArmor restricts user namespaces: allow them for this program, or use podman or docker"
     if "disable-userns" in why[0]:
-        return f"{why[0]}; it is older than 0.8: {_cure()}"
+        return f"{why[0]}; bubblewrap is older than 0.8: {_cure()}"
     return f"{why[0]}; user namespaces may be disabled (in a container, by its runtime): enable them, or use podman"
 
 

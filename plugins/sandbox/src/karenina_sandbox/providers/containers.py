@@ -91,11 +91,13 @@ class ContainerProvider:
             raise SandboxError(problem)
         check_mounts(policy)
         if policy.image is None:
-            raise SandboxError(f"{self.name} needs an image: add --sandbox-image, such as python:3.12")
+            raise SandboxError(
+                f"{self.name} requires an image; set one, for example with `--sandbox-image python:3.12`"
+            )
         if _image_digest(self.name, policy.image) is None:
             raise SandboxError(
-                f"{self.name} has no image {policy.image!r}, and a run downloads none; run `{self.name} pull "
-                f"{policy.image}`, or correct --sandbox-image"
+                f"{self.name} has no image {policy.image!r}, and runs do not download images; run "
+                f"`{self.name} pull {policy.image}`, or correct --sandbox-image"
             )
 
 
@@ -255,7 +257,7 @@ def read_state(inspected: str) -> ContainerState:
         started = str(state.get("StartedAt", "")) > "0001-01-02" and not (exit_code in (126, 127) and error)
         return ContainerState(started, exit_code, bool(state.get("OOMKilled")), error)
     except (ValueError, KeyError, IndexError, TypeError) as problem:
-        raise SandboxError(f"the state of a container cannot be read: {problem!r}") from problem
+        raise SandboxError(f"the state of the container cannot be read: {problem!r}") from problem
 
 
 def isolation_arguments(engine: Engine, policy: Policy, owner: int | None) -> list[str]:
@@ -321,7 +323,7 @@ def _try_engine(engine: Engine) -> str | None:
     try:
         _call(engine, "info", "--format", form)
     except SandboxError as error:
-        return f"{error}; start it, or choose another sandbox"
+        return f"{error}; start {engine}, or choose another sandbox"
     return None
 
 
@@ -374,7 +376,7 @@ async def _call_async(engine: Engine, *arguments: str, check: bool = True) -> st
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise SandboxError(f"{engine} {arguments[0]} did not end within {_CALL_SECONDS:g} s") from None
+        raise SandboxError(f"{engine} {arguments[0]} did not finish within {_CALL_SECONDS:g} s") from None
     if check and process.returncode != 0:
         raise SandboxError(f"{engine} {arguments[0]} failed: {_last_line(err)}")
     return out.decode("utf-8", "replace")

@@ -93,9 +93,9 @@ class LayeredSandbox:
             try:
                 skipped = await asyncio.to_thread(self._copy_over, folder)
             except (OSError, ValueError) as error:
-                raise SandboxError(f"{folder} cannot be laid over the workspace: {error}") from error
+                raise SandboxError(f"{folder} cannot be copied into the workspace: {error}") from error
         if skipped:
-            raise SandboxError(f"{folder} cannot be laid over the workspace: {'; '.join(skipped)}")
+            raise SandboxError(f"{folder} cannot be copied into the workspace: {'; '.join(skipped)}")
 
     async def read(self, path: str, limit: int) -> bytes | None:
         """Return the content of a file of the workspace, or None if it is no regular file. Links are not followed.
@@ -114,7 +114,7 @@ class LayeredSandbox:
             try:
                 return await asyncio.to_thread(self.layers.patch)
             except OSError as error:
-                raise SandboxError(f"the changes in a workspace cannot be read: {error}") from error
+                raise SandboxError(f"the changes in the workspace cannot be read: {error}") from error
 
     async def note_size(self) -> None:
         """Note what a copy of the workspace takes before the first command, which is not counted."""
@@ -124,7 +124,10 @@ class LayeredSandbox:
     async def exceeds_disk(self) -> bool:
         """Return whether commands have written more than they may. Raises `SandboxError` if the disk is nearly full."""
         if shutil.disk_usage(self.layers.changed).free < _LEAST_FREE:
-            raise SandboxError(f"the disk with {self.layers.changed} is nearly full; free some space, or set TMPDIR")
+            raise SandboxError(
+                f"the disk that contains {self.layers.changed} is nearly full; free some space, or set TMPDIR to a "
+                "folder on another disk"
+            )
         most = self.policy.limits.disk + (self._size or 0)
         return await self._measure(most) > most
 
@@ -211,7 +214,7 @@ def _remove_scratch(scratch: CreatedFolder) -> None:
     try:
         scratch.remove()
     except OSError as error:
-        raise SandboxError(f"the folder {scratch.path} of a sandbox cannot be removed: {error}") from error
+        raise SandboxError(f"the sandbox folder {scratch.path} cannot be removed: {error}") from error
     _CLEANUP_LIST.discard(scratch)
 
 

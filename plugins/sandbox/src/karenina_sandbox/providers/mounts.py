@@ -67,11 +67,12 @@ def check_mounts(policy: Policy) -> None:
     """Raise `SandboxError` if a path in `sandbox_mounts` does not exist, or would hide a folder of the sandbox."""
     for path in policy.mounts:
         if not path.exists():
-            raise SandboxError(f"{path} does not exist, but sandbox_mounts names it; correct it")
+            raise SandboxError(f"sandbox_mounts contains {path}, which does not exist; correct the path")
         hidden = [own for own in OWN if Path(own).is_relative_to(os.path.normpath(path))]
         if hidden:
             raise SandboxError(
-                f"sandbox_mounts names {path}, which would hide {hidden[0]} of the sandbox; name less of it"
+                f"sandbox_mounts contains {path}, which would hide {hidden[0]} in the sandbox; mount a subfolder "
+                "instead"
             )
 
 
@@ -134,7 +135,7 @@ def python_paths(python: Path | None) -> tuple[Path, ...]:
         if home.is_relative_to(prefix):
             raise SandboxError(
                 f"the interpreter {python} is installed in {prefix}, which contains your home folder; set "
-                "sandbox_python to that of a virtual environment or to /usr/bin/python3"
+                "sandbox_python to the interpreter of a virtual environment or to /usr/bin/python3"
             )
         paths.append(prefix)
     links = (

@@ -394,5 +394,5 @@ def _key_of(cls: type[BaseAnswer]) -> AnswerKey:
     if declared is None:
         return AnswerKey(rules)
     if not hasattr(declared, "verify_strategy"):
-        raise TemplateError(f"{cls.__name__}.VerificationStrategy has no verify_strategy")
+        raise TemplateError(f"{cls.__name__}.VerificationStrategy has no verify_strategy; define it")
     return AnswerKey(rules, check_strategy(declared.verify_strategy, rules))

@@ -290,7 +290,7 @@ def _from_json(data: object, levels: int) -> Tree:
     levels.
     """
     if not levels:
-        raise ValueError("a strategy cannot have more than 50 levels")
+        raise ValueError("a verification strategy cannot have more than 50 levels of nesting")
     if isinstance(data, str):
         return FieldCheck(data)
     if not isinstance(data, Mapping):

@@ -173,13 +173,18 @@ def make_rule(
         raise TemplateError(f"source must be the name of a known value, such as 'trace.steps', not {source!r:.200}")
     if source is not None and verify_with.reads_trace:
         kind = type(verify_with).__name__
-        raise TemplateError(f"{kind} reads the response, so the field cannot have a source; use another primitive")
+        raise TemplateError(
+            f"{kind} reads the response, so the field cannot have a source; use another primitive, or remove source"
+        )
     if source is not None and extraction_hint:
-        raise TemplateError("extraction_hint has no effect on a field with a source, which no judge fills; remove it")
+        raise TemplateError(
+            "extraction_hint has no effect on a field with a source, because the judge does not fill it; remove "
+            "extraction_hint"
+        )
     if source is not None and (of_turn := [name for name in TURN_OPTIONS if name in options]):
         raise TemplateError(
             f"{of_turn[0]} has no effect on a field that {source} fills, because a known value describes all turns of "
-            f"an answer; remove {of_turn[0]}, or replace the known value by a description for the judge"
+            f"an answer; remove {of_turn[0]}, or replace the source with a description for the judge"
         )
     truth = None if ground_truth is UNSET else ground_truth
     try:

@@ -289,5 +289,5 @@ async def assert_nothing_left(before: set[int]) -> None:
         if not tasks and not processes:
             return
         if time.monotonic() > until:
-            raise AssertionError(f"the port left tasks {[*map(repr, tasks)]} and processes {sorted(processes)} behind")
+            raise AssertionError(f"the port left behind tasks {[*map(repr, tasks)]} and processes {sorted(processes)}")
         await asyncio.sleep(0.05)

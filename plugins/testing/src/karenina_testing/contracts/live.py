@@ -70,7 +70,7 @@ class LiveContract(PortContract):
 
     def live(self, **fields: Any) -> ModelConfig:
         """Return the model to call. `fields` add to or replace the model's fields."""
-        raise NotImplementedError(f"{type(self).__name__} must return the model to call")
+        raise NotImplementedError(f"{type(self).__name__} must define live(), which returns the model to call")
 
     def secrets(self) -> Sequence[str]:
         """Return the strings that must not appear in any log or repr. The default is the API key.

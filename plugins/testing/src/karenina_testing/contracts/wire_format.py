@@ -66,11 +66,11 @@ class WireFormat:
 
     def reply(self, said: Message, usage: Usage, finish_reason: FinishReason) -> Any:
         """Return the JSON body of a successful reply with the text and tool calls of `said`."""
-        raise NotImplementedError(f"{type(self).__name__} must define how its server replies")
+        raise NotImplementedError(f"{type(self).__name__} must define reply(), which returns the body of a reply")
 
     def read(self, request: Request) -> Sequence[Message]:
         """Return the messages in `request`. Their `is_error`, `tool_name` and `reasoning` may be omitted."""
-        raise NotImplementedError(f"{type(self).__name__} must define how its server reads a request")
+        raise NotImplementedError(f"{type(self).__name__} must define read(), which returns the messages in a request")
 
     def filled(self, request: Request, text: str) -> Any:
         """Return the body of a reply with the JSON `text`, in the structured mode that the request uses.

@@ -183,7 +183,7 @@ class AgentClock:
             done = so_far()
             raise PortError(
                 f"{self._where}: the agent did not finish within {seconds:g} s ({done.usage.calls} turns); raise "
-                f"{setting}, which counts only requests and tool calls",
+                f"{setting}, which limits the time of requests and tool calls",
                 category=ErrorCategory.TIMEOUT,
                 partial=done,
             ) from None

@@ -63,7 +63,7 @@ def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
         with open_only_below(inside if _stays(path, inside) else None), open_file(path, any_size=True) as file:
             status = os.fstat(file.fileno())
             if status.st_size > MAX_FILE:
-                what = f"the file size is {format_size(status.st_size)}, but an attachment has at most"
+                what = f"the file size is {format_size(status.st_size)}, but the limit for attachments is"
                 raise AttachmentProblem(f"{path}: {what} {format_size(MAX_FILE)}; make the file smaller")
             changed = status.st_mtime_ns
             found = _examine(file, (str(path), status.st_mtime_ns, status.st_size, status.st_ino))

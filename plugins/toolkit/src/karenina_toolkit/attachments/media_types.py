@@ -53,7 +53,7 @@ def find_media_type(head: bytes) -> str | None:
     """
     found = _by_signature(head)
     if found not in (None, "application/pdf") and b"%PDF-" in head[:HEAD]:
-        raise ValueError(f"the file is {found} and, read differently, also application/pdf")
+        raise ValueError(f"the file can be read both as {found} and as application/pdf")
     return found
 
 

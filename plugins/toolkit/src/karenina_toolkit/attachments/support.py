@@ -114,7 +114,10 @@ class MediaExtra(StrictSettings):
         types = dict.fromkeys(name for entry in media for name in (IMAGES if entry == "image/*" else (entry,)))
         strange = [name for name in types if name not in MEDIA_TYPES]
         if strange:
-            raise ValueError(f"{strange[0]!r} cannot be sent; the media types are image/*, {', '.join(MEDIA_TYPES)}")
+            raise ValueError(
+                f"the media type {strange[0]!r} is not supported; the supported types are image/*, "
+                f"{', '.join(MEDIA_TYPES)}"
+            )
         return tuple(types)
 
 

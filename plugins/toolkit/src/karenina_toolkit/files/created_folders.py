@@ -82,11 +82,11 @@ class CreatedFolder:
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
-            raise FolderReplaced("a file or link is now at this path and was not touched") from None
+            raise FolderReplaced("the folder was replaced by a file or link, which was not touched") from None
         try:
             status = os.fstat(folder)
             if (status.st_dev, status.st_ino) != (self.device, self.inode):
-                raise FolderReplaced("a different folder is now at this path and was not touched")
+                raise FolderReplaced("the folder was replaced by a different one, which was not touched")
             empty_folder(folder)
         finally:
             os.close(folder)

@@ -56,7 +56,7 @@ def replace_file(
     """
     shown = os.fspath(path)
     if dir_fd is not None and (follow or Path(path).name != shown):
-        raise ValueError("with `dir_fd`, the path must be a bare name, and `follow` must be false")
+        raise ValueError("with `dir_fd`, the path must be a file name without folders, and `follow` must be false")
     if follow:
         path = os.path.realpath(path)
     folder, name = os.path.split(path)

@@ -30,7 +30,7 @@ def source_folders(plan: Plan, config: VerificationConfig, question: Question) -
             folders += planned.stage.source_folders(config, question)
         except Exception as error:
             raise RunError(
-                f"{planned.name} of {planned.distribution} {planned.version} failed to name the folders on which "
+                f"{planned.name} of {planned.distribution} {planned.version} could not determine the folders on which "
                 f"the result of question {question.id!r} depends: {describe_error(error)}"
             ) from error
     return tuple(folders)

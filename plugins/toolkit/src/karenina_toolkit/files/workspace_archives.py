@@ -180,7 +180,7 @@ class _Bounded:
 
     def read(self, size: int) -> bytes:
         if not 0 <= size <= _LONGEST_READ:
-            raise _Refused(f"contains a header of {size:,} bytes")
+            raise _Refused(f"contains a header of invalid size ({size:,} bytes); pack the folder again")
         return self.stream.read(size)
 
     def seek(self, place: int) -> int:
@@ -198,14 +198,16 @@ def _extract(packed: tarfile.TarFile, stream: IO[bytes], folder: Path, most_byte
     for count, entry in enumerate(packed, 1):
         why = _why_refused(entry, links)
         if why is not None:
-            raise _Refused(f"contains {entry.name!r:.200}, which {why}; pack it again without it")
+            raise _Refused(f"contains {entry.name!r:.200}, which {why}; pack the folder again without it")
         if entry.issym():
             links.add(posixpath.normpath(entry.name))
         size += entry.size
         if size > most_bytes or stream.tell() > most_bytes + _BESIDES:
-            raise _Refused(f"contains more than {most_bytes} bytes (workspace_max_bytes)")
+            raise _Refused(
+                f"contains more than {most_bytes} bytes; remove unneeded files, or raise workspace_max_bytes"
+            )
         if count > MOST_ENTRIES:
-            raise _Refused(f"contains more than {MOST_ENTRIES} files and folders")
+            raise _Refused(f"contains more than {MOST_ENTRIES} files and folders; remove some of them")
         packed.extract(entry, folder, filter="data")
 
 
@@ -215,7 +217,7 @@ def _why_refused(entry: tarfile.TarInfo, links: set[str]) -> str | None:
     if any(path.startswith("/") for path in paths):
         return "has an absolute path"
     if any(".." in path.split("/") for path in paths):
-        return "leads out of the archive"
+        return "points outside the archive"
     if entry.name.count("/") > DEEPEST:
         return f"is nested in more than {DEEPEST} folders"
     for path in map(posixpath.normpath, paths):
@@ -223,7 +225,9 @@ def _why_refused(entry: tarfile.TarInfo, links: set[str]) -> str | None:
             return "would be written through a link"
     if entry.issym():
         target = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.linkname))
-        return "is a link out of the archive" if target.startswith(("/", "../")) or target == ".." else None
+        return (
+            "is a link that points outside the archive" if target.startswith(("/", "../")) or target == ".." else None
+        )
     return None if entry.isreg() or entry.isdir() or entry.islnk() else "is a device or another special file"
 
 

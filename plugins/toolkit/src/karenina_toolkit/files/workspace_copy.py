@@ -86,8 +86,8 @@ def resolve_source(root: Path, path: str) -> Path:
         raise WorkspaceError(f"workspace_path {path!r} is the workspace root itself; use a folder inside it")
     if not exists:
         raise WorkspaceError(
-            f"the folder {path!r} does not exist in the workspace root {root}, nor does a tar archive of this name; "
-            "create it, or correct workspace_path"
+            f"the folder {path!r} does not exist in the workspace root {root}, and there is no tar archive of this "
+            "name; create one, or correct workspace_path"
         )
     return resolved
 

@@ -81,13 +81,13 @@ class _Child:
                 command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=needed, cwd="/", start_new_session=True
             )
         except OSError as error:
-            raise ChildError(f"cannot start a process for comparisons: {error}") from error
+            raise ChildError(f"cannot start the process that runs comparisons: {error}") from error
         setup = {"path": [str(Path(entry).absolute()) for entry in sys.path], "memory": _MEMORY, "idle": _IDLE}
         try:
             self.ask(setup, _START)
         except (_Ended, TimeoutError) as error:
             self.kill()
-            raise ChildError(f"a process for comparisons did not start ({_WORKER})") from error
+            raise ChildError(f"the process that runs comparisons did not start ({_WORKER})") from error
 
     def ask(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a job to the child process and return its reply. Raises `TimeoutError` if there is none in time, and

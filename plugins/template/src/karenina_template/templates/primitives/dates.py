@@ -101,9 +101,9 @@ class DateMatch(_DatePrimitive):
             return True
         verdict = _decide(extracted, readings, lambda reading: reading.at.date() == right)
         if verdict is True and names_other_weekday(extracted, right):
-            return Undecided(f"{plain(extracted)} names another day of the week than its date")
+            return Undecided(f"the day of the week in {plain(extracted)} does not match its date")
         if not readings and self.format is None and may_be_date(extracted, right):
-            return Undecided(f"{plain(extracted)!r:.80} is not read as a date, but may be the ground truth")
+            return Undecided(f"{plain(extracted)!r:.80} cannot be read as a date, but may be the ground truth")
         if verdict is False and any(reading.at.date() in others for reading in readings):
             return Undecided(f"the ground truth {plain(expected)} can be read as two different dates")
         return verdict

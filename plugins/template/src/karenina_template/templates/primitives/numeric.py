@@ -196,7 +196,10 @@ class NumericRange(Primitive, defer_build=True):
             if exact(self.min) > exact(self.max):
                 raise ValueError(f"min {self.min} is above max {self.max}")
             if exact(self.min) == exact(self.max) and (self.exclusive_min or self.exclusive_max):
-                raise ValueError(f"no number lies between min {self.min} and max {self.max} if one of them is excluded")
+                raise ValueError(
+                    f"min {self.min} and max {self.max} are equal, so no number is in the range if one of them is "
+                    "excluded"
+                )
         return self
 
     def mutate(self, expected: object) -> object:

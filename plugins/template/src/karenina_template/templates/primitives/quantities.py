@@ -121,7 +121,7 @@ class NumberWithUnit(Primitive, defer_build=True):
             why = "contains a fraction or multiple in words, which is not converted to a number"
             return Undecided(f"{_quoted(text)} or the ground truth {why}")
         if (sign := find_expression(text)) and not find_expression(right):
-            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not calculated")
+            return Undecided(f"{sign!r} in {_quoted(text)} makes it an expression, which is not evaluated")
         if _ROMAN.fullmatch(text.strip(" .")):
             return Undecided(f"{_quoted(text)} may be a Roman numeral")
         quantities = find_quantities(text, self.decimal)
@@ -133,7 +133,7 @@ class NumberWithUnit(Primitive, defer_build=True):
             fits = any(verdict is not False for verdict in [*verdicts, *(self.check(one, expected) for one in pair)])
             return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
         if True in verdicts and (why := self._find_doubt(text, quantities, truth)):
-            return Undecided(f"{why} in {_quoted(text)} may make the number another one")
+            return Undecided(f"{why} in {_quoted(text)} may change the number")
         if True in verdicts and (other := self._contradiction(text, truth)):
             return Undecided(f"{other!r} in brackets in {_quoted(text)} contradicts the quantity before it")
         if not verdicts or all(verdict is False for verdict in verdicts):

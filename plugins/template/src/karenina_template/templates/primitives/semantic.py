@@ -51,7 +51,8 @@ def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady |
     """
     if _providers and _providers[0] != provider:
         raise ValueError(
-            f"two plugins provide text similarity: {_name(_providers[0])} and {_name(provider)}; block one of them"
+            f"two plugins provide text similarity: {_name(_providers[0])} and {_name(provider)}; block one of them "
+            "with [plugins] block"
         )
     _providers[:] = [provider]
     _ready[:] = [ready] if ready is not None else []

@@ -114,7 +114,7 @@ def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scop
         return Annotation(kind, (read_annotation(items[0], scope), Annotation("...")))
     if len(items) != _ARGUMENTS.get(kind, len(items)):
         raise TemplateError(
-            f"`{shorten_source(node)}`: the number of types in the brackets of {kind} must be "
+            f"`{shorten_source(node)}`: the number of type arguments of {kind} must be "
             f"{_ARGUMENTS[kind]}, not {len(items)}",
             line=node.lineno,
         )

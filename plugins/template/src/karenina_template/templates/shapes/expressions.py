@@ -168,7 +168,9 @@ def read_value(node: ast.expr, scope: Scope) -> Any:
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             number = read_value(operand, scope)
             if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
-                raise TemplateError(f"a sign must be followed by a number: {shorten_source(node)}", line=node.lineno)
+                raise TemplateError(
+                    f"a plus or minus sign must be followed by a number: {shorten_source(node)}", line=node.lineno
+                )
             return -number if isinstance(node.op, ast.USub) else number
         case ast.Attribute(value=ast.Name(id=name), attr=member) if name in scope.enums:
             members = scope.enums[name]
@@ -208,7 +210,7 @@ def _read_call(node: ast.Call, scope: Scope) -> object:
     except ValidationError as error:
         raise TemplateError(_bad_parameter(name, error, constructor), line=node.lineno) from error
     except (TypeError, ValueError, ArithmeticError) as error:
-        raise TemplateError(f"{name} cannot be built: {error}", line=node.lineno) from error
+        raise TemplateError(f"{name} cannot be created: {error}", line=node.lineno) from error
 
 
 def find_constructor(node: ast.Call, scope: Scope) -> Callable[..., object] | None:
@@ -290,4 +292,4 @@ def _hashed(node: ast.expr, build: Callable[[], Any]) -> Any:
     try:
         return build()
     except TypeError as error:
-        raise TemplateError(f"`{shorten_source(node)}` cannot be built: {error}", line=node.lineno) from error
+        raise TemplateError(f"`{shorten_source(node)}` cannot be evaluated: {error}", line=node.lineno) from error

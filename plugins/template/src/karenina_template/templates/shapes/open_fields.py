@@ -69,7 +69,7 @@ def create_class(
             warnings.simplefilter("ignore", UserWarning)  # fields may have names of pydantic's own methods
             return create_model(name, __base__=base, __module__=module, __doc__=doc, **fields)
     except (PydanticUserError, SchemaError, AttributeError, NameError, TypeError, ValueError) as error:
-        raise TemplateError(f"the class {name} cannot be built: {error}") from error
+        raise TemplateError(f"the class {name} cannot be created: {error}") from error
 
 
 class Opener:

@@ -64,7 +64,9 @@ def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, 
     try:
         raw = BaseModel.model_json_schema.__func__(cls, by_alias=False, schema_generator=_NoWarnings)  # type: ignore[attr-defined]  # not the override, which removes the verification data that is needed here
     except PydanticInvalidForJsonSchema as error:
-        raise TemplateError(f"an annotation in {cls.__name__} has no JSON Schema: {error.message}") from error
+        raise TemplateError(
+            f"an annotation in {cls.__name__} cannot be expressed in JSON Schema: {error.message}"
+        ) from error
     definitions: Json = raw.get("$defs", {})
     root: Json = definitions[raw["$ref"].rpartition("/")[2]] if "$ref" in raw else raw
     _refuse_nested_rules(definitions, cls)

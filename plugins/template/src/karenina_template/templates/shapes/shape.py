@@ -236,7 +236,9 @@ def _enum(declared: EnumDeclaration) -> Any:
             case _:
                 return enum.Enum(declared.name, members)
     except (TypeError, ValueError) as error:
-        raise TemplateError(f"the enumeration {declared.name} cannot be built: {error}", line=declared.line) from error
+        raise TemplateError(
+            f"the enumeration {declared.name} cannot be created: {error}", line=declared.line
+        ) from error
 
 
 _SIMPLE: Final[dict[str, Any]] = {
@@ -268,7 +270,7 @@ def _simple_type(annotation: Annotation) -> Any:
 
 
 def _no_class(name: str) -> Any:
-    raise AssertionError(f"{name} is a class of the source")
+    raise AssertionError(f"{name} is a class from the source, not a built-in type")
 
 
 def _make_type(annotation: Annotation, class_of: Callable[[str], Any]) -> Any:

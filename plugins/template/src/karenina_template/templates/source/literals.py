@@ -94,7 +94,7 @@ def literal_value(literal: str, prefix: str = "") -> str | int | float:
     if quote in "'\"" and "\\" not in literal:
         width = 3 if literal.startswith(quote * 3) else 1
         if len(literal) < 2 * width or not literal.endswith(quote * width):
-            raise ValueError(f"{literal!r:.200} is not terminated")
+            raise ValueError(f"the string {literal!r:.200} is not terminated")
         return literal[width:-width]
     if _WHOLE.fullmatch(literal):
         return int(literal)

@@ -74,7 +74,7 @@ def read_declaration(tree: ast.Module, digest: str) -> Declaration:
     classes = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
     for index, node in enumerate(classes):
         if any(node.name == earlier.name for earlier in classes[:index]):
-            raise TemplateError(f"two classes are named {node.name!r}", line=node.lineno)
+            raise TemplateError(f"two classes are named {node.name!r}; rename one of them", line=node.lineno)
     declared: dict[str, ModelDeclaration | EnumDeclaration] = {}
     # Annotations may refer to classes that are defined later; bases may not.
     later = {node.name for node in classes}
@@ -219,7 +219,8 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
     )
     if not isinstance(value, allowed):
         raise TemplateError(
-            f"`{shorten_source(node)}`: a member of this enumeration cannot be {value!r:.200}", line=node.lineno
+            f"`{shorten_source(node)}`: a member of this enumeration cannot have the value {value!r:.200}",
+            line=node.lineno,
         )
     return value
 
@@ -295,7 +296,7 @@ def _read_strategy(node: ast.ClassDef, scope: Scope) -> _Strategy:
                     statement, f"`{shorten_source(statement)}` in VerificationStrategy is not `verify_strategy = ...`"
                 )
     if strategy is None:
-        raise TemplateError("VerificationStrategy has no verify_strategy", line=node.lineno)
+        raise TemplateError("VerificationStrategy has no verify_strategy; define it", line=node.lineno)
     return strategy
 
 

@@ -106,7 +106,7 @@ class _Reader:
             if kind not in _REPEATED:
                 yield Message.system(describe_block(kind, {"content": content}))
         else:
-            raise TraceFormatError(f"the type {kind!r:.80} is not a message or event type")
+            raise TraceFormatError(f"unknown message or event type {kind!r:.80}")
 
     def _note_speakers(self, last: Message) -> Message:
         """Return the answer, with a note about the speakers if there were several. Raises `TraceFormatError` if the

@@ -203,7 +203,9 @@ def _parts(entry: Entry) -> list[tuple[str, Any, bool]]:
         named = {_camel(str(key)): value for key, value in part.items() if value is not None}
         held = [key for key in named if key not in _ABOUT_A_PART]
         if len(held) > 1:
-            raise TraceFormatError(f"a part must contain only one item, but one contains both {held[0]} and {held[1]}")
+            raise TraceFormatError(
+                f"a part must contain only one item, but one part contains both {held[0]} and {held[1]}"
+            )
         parts.extend((key, named[key], bool(named.get("thought"))) for key in held)
     return parts
 

@@ -73,7 +73,9 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
     role = _ROLES.get(entry["role"])
     content = entry.get("content")
     if role is None:
-        raise TraceFormatError(f"unknown role {entry['role']!r:.80}")
+        raise TraceFormatError(
+            f"unknown role {entry['role']!r:.80}; the roles are 'system', 'user', 'assistant' and 'tool'"
+        )
     if role == "assistant":
         yield from _read_assistant(entry)
     elif role == "tool":

@@ -56,7 +56,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
             if kind is None and "role" in entry:
                 kind, data = "chat", entry
             if kind is None or data is None:
-                raise TraceFormatError(f"the type {entry.get('type')!r:.80} is not a message type")
+                raise TraceFormatError(f"unknown message type {entry.get('type')!r:.80}")
             message = _read_message(kind, data, names)
         names.update((call.id, call.name) for call in message.tool_calls)
         yield message

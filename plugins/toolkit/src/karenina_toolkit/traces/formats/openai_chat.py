@@ -51,7 +51,9 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
     if role is None:
-        raise TraceFormatError(f"unknown role {given_role!r:.80}")
+        raise TraceFormatError(
+            f"unknown role {given_role!r:.80}; use one such as 'system', 'user', 'assistant' or 'tool'"
+        )
     if role == "assistant":
         return _read_assistant_message(data)
     if role == "tool":

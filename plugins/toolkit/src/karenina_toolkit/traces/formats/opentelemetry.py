@@ -66,7 +66,9 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         with in_entry(number):
             role = _ROLES.get(entry["role"])
             if role is None:
-                raise TraceFormatError(f"unknown role {entry['role']!r:.80}")
+                raise TraceFormatError(
+                    f"unknown role {entry['role']!r:.80}; use one such as 'system', 'user', 'assistant' or 'tool'"
+                )
             for message in _read_message(role, get_entries(entry, "parts"), names):
                 names.update((call.id, call.name) for call in message.tool_calls)
                 yield message

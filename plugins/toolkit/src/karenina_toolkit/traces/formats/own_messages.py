@@ -98,7 +98,9 @@ def _read_reference_message(entry: Entry, names: Mapping[str, str]) -> Message:
         name = names.get(call_id or "")
         return Message("tool", content, tool_call_id=call_id, tool_name=name, is_error=about.get("is_error") is True)
     if role is None:
-        raise TraceFormatError(f"unknown role {entry['role']!r:.80}")
+        raise TraceFormatError(
+            f"unknown role {entry['role']!r:.80}; the roles are 'system', 'user', 'assistant' and 'tool'"
+        )
     return Message(role, content)
 
 

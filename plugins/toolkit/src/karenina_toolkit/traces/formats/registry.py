@@ -139,7 +139,7 @@ def read_entries(entries: Sequence[object], format: Format | None = None) -> lis
         if shown is None and not entry.keys() & set(_SAID) and entry.keys() - {"role"}:
             held = ", ".join(sorted(map(str, entry)))
             raise TraceFormatError(
-                f"entry {number} has an unknown format with the keys {held}; the known formats are {NAMES}"
+                f"entry {number} has an unknown format; its keys are {held}, and the known formats are {NAMES}"
             )
         checked.append(entry)
     _check_order(checked)
