@@ -16,7 +16,7 @@ from karenina_core.data.sections import KnownValue
 from karenina_core.data.trust import NO_TRUST
 from karenina_core.errors import ConfigError
 from karenina_core.stages.finalize import make_result
-from karenina_template.question_template import known_values_of
+from karenina_template.question_template import known_values_of, template_of
 from karenina_template.templates import (
     AnyOf,
     BaseAnswer,
@@ -305,6 +305,25 @@ def test_a_type_that_no_value_fits_stops_the_run(annotation: str) -> None:
     assert stage.checks_question(config, question)
     with pytest.raises(ConfigError, match=r"'steps' does not fit the known value 'trace\.steps', whose type is int"):
         list(stage.before_run(config, [question], NO_TRUST))
+
+
+@pytest.mark.parametrize(
+    ("field", "checked"),
+    [
+        ("source='trace.steps', ground_truth=8, verify_with=NumericExact()", True),
+        ("ground_truth='a', verify_with=SemanticMatch()", True),
+        ("description='not a SemanticMatch, no before_run', ground_truth='a', verify_with=ExactMatch()", False),
+    ],
+)
+def test_a_loaded_template_is_checked_according_to_its_rules(field: str, checked: bool) -> None:
+    kind = "int" if "source" in field else "str"
+    source = f"class Answer(BaseAnswer):\n    it: {kind} = VerifiedField({field})\n"
+    question = Question(question="?", id="q1", answer_template=source)
+    stage, config = VerifyTemplate(), VerificationConfig()
+
+    assert stage.checks_question(config, question)  # its text contains a name that may need a check
+    template_of(question)
+    assert stage.checks_question(config, question) is checked
 
 
 class Fitting(BaseAnswer):
