@@ -100,15 +100,17 @@ def owned_fields(models: Iterable[type[BaseModel] | None]) -> dict[str, type[Bas
 
 
 def read_owned(model: type[M], values: Mapping[str, Any]) -> M:
-    """Create an instance of `model` from its own fields in `values`. All other fields are ignored. Raises pydantic's
-    `ValidationError` if the values are invalid.
+    """Create an instance of `model` from those of `values` that are its fields, named with the prefix of its plugin.
+    All others are ignored. Raises pydantic's `ValidationError` if the values are invalid.
     """
     prefix = namespace_of(model)
     return model.model_validate({name: values[prefix + name] for name in model.model_fields if prefix + name in values})
 
 
 def describe_unknown(name: str, known: Iterable[str], owners: Mapping[str, str]) -> str:
-    """Explain why a field has no owner, and how to fix it. `owners` maps known fields to their packages."""
+    """Explain why the field `name` has no owner, and how to fix it. `known` contains the names that may have been
+    meant, and `owners` maps the fields of known plugins to the packages to install.
+    """
     package = name.rpartition(".")[0]
     if name in owners:
         return f"the plugin that owns this field is not installed: {install_command(owners[name])}"

@@ -289,7 +289,8 @@ def _constant_values(planned: PlannedStage) -> dict[str, Any]:
 
 
 def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Return whether `error` has to propagate, because it ends more than the stage that raised it.
+    """Return whether `error`, raised in a stage that `task` runs, has to propagate, because it ends more than the
+    stage.
 
     Interrupts are:
 

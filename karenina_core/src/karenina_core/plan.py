@@ -182,11 +182,12 @@ def make_plan(
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
     """Plan the stages for `question`, or return the plan in the cache `known` for the same stages. Raises `PlanError`
-    with all problems.
+    with all problems, also with `conflicts` and, if one of its stages is needed, with the reason of a plugin in
+    `failures`.
 
-    `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
-    contains problems with names that several distributions offer. The order of `offered` does not matter. `known` is
-    keyed by the names and distributions of the stages. The `left_out` of a cached plan belongs to an earlier question.
+    `failures` maps unusable plugins to the reasons. `conflicts` contains problems with names that several distributions
+    offer. The order of `offered` does not matter. `known` is keyed by the names and distributions of the stages. The
+    `left_out` of a cached plan belongs to an earlier question.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -205,11 +206,12 @@ def order_stages(
     left_out: Sequence[tuple[str, str]] = (),
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Return the plan for the selected stages: their order and the reasons for it.
+    """Return the plan for the selected stages: their order and the reasons for it. `left_out` contains pairs of a
+    stage's name and why it is not in the plan. Raises `PlanError` if there is a cycle, or if an answer-scope stage
+    waits for an item-scope stage.
 
-    `left_out` contains stages that are not in the plan, with the reasons. `ranks` maps stage names to ranks that
-    replace those of the slots. Tests permute them to prove that ranks only break ties. Raises `PlanError` if there is a
-    cycle, or if an answer-scope stage waits for an item-scope stage.
+    `ranks` maps stage names to ranks that replace those of the slots. Tests permute them to prove that ranks only break
+    ties.
     """
     nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
@@ -268,7 +270,7 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
     """Yield edges to `one` from the stages that produce or revise artifacts that it reads or revises. If `one` reads
-    everything, there is an edge from every other stage.
+    everything, there is an edge from every other stage. `producers` maps names of artifacts to names of stages.
     """
     stage = one.stage
     if stage.optional is ANY:
@@ -293,8 +295,8 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 def _chain_revisers(
     selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
 ) -> list[Edge]:
-    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` has the
-    same meaning as in `order_stages`.
+    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` maps
+    stage names to ranks that replace those of the slots, as in `order_stages`.
     """
     revised = sorted({key.name for choice in selected for key in choice.stage.revises})
     for name in revised:
@@ -312,9 +314,7 @@ def _chain_revisers(
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
     """Return a selected stage with what the pipeline needs to know: what it waits for, and which artifacts it reads and
-    writes.
-
-    `producers` maps artifact names to stage names.
+    writes. `producers` maps artifact names to stage names.
     """
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}

@@ -288,8 +288,8 @@ def select(
     failures: Mapping[str, str],
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
-    """Select stages based on the evaluation mode, `[slots]`, their own conditions, and the artifacts they need.
-    Problems are stored in the selection instead of being raised.
+    """Select from the `offered` stages based on the evaluation mode, `[slots]`, their own conditions, and the artifacts
+    they need. Problems are stored in the selection instead of being raised.
 
     `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
     contains problems with names that several distributions offer, because it is not clear which one the user means.
@@ -371,7 +371,7 @@ def _why_not(answer: object) -> str:
 
 def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mapping[str, str]) -> str:
     """Explain why no selected stage produces an artifact, and how to fix it. `left_out` contains the stages that
-    produce the artifact but are not in the plan.
+    produce the artifact but are not in the plan, and `failures` maps unusable plugins to the reasons.
     """
     if left_out:
         return f"but {left_out[0]}, which produces it, is not in the plan; choose {left_out[0]} under [slots]"
@@ -385,8 +385,8 @@ def _describe_missing_producer(key: AnyKey, left_out: list[str], failures: Mappi
 
 
 def describe_missing_value(name: str, offered: Collection[str]) -> str:
-    """Explain why a known value is not offered: name the plugin to install, or suggest a similar name. `offered`
-    contains the names of the known values that are offered.
+    """Return a clause such as "which no plugin offers", with the plugin to install or a similar name, for the error
+    about a known value that is not offered. `offered` contains the names of those that are.
     """
     known = read_catalog()["known_values"]
     for pattern, (owner, _) in known.items():

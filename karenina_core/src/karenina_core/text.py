@@ -39,7 +39,9 @@ def list_names(known: Iterable[str]) -> str:
 
 
 def is_one_edit_away(word: str, other: str) -> bool:
-    """Return whether the words differ by one inserted, removed or changed character, or by one swapped pair."""
+    """Return whether the words differ by one inserted, removed or changed character, or by one swapped pair of
+    neighboring characters. Equal words do not.
+    """
     start = next((place for place, (one, two) in enumerate(zip(word, other, strict=False)) if one != two), None)
     start = min(len(word), len(other)) if start is None else start
     rest, others = word[start:], other[start:]

@@ -184,9 +184,10 @@ class _AgentTask:
             self.end.set_exception(error)
 
     def on_message(self, message: claude_agent_sdk.Message) -> None:
-        """Record the tool results in a message. Raises `CLIError` if the message says that the CLI has ended.
+        """Record the tool results in a message, except those of subagents. Raises `CLIError` if the message says that
+        the CLI has ended.
 
-        Results for subagents are ignored. The results are recorded here because no later request may contain them.
+        The results are recorded here because no later request may contain them.
         """
         refuse_end(message)
         if isinstance(message, UserMessage) and message.parent_tool_use_id is None:
@@ -196,9 +197,8 @@ class _AgentTask:
                 self._record_results(results_of([{**entry, "is_error": bool(block.is_error)}]))
 
     def reply(self, *, limit_reached: bool = False) -> AgentReply:
-        """Return the reply so far: its usage, and its trace with tool results after the turns that called the tools.
-
-        `limit_reached` is passed to the reply.
+        """Return the reply so far, with the given `limit_reached`: its usage, and its trace with tool results after the
+        turns that called the tools.
         """
         trace: list[Message] = []
         for message, results in zip(self._said, self._results, strict=True):
@@ -213,9 +213,7 @@ class _AgentTask:
 
     async def _request_turn(self, request: WireMessage, headers: Mapping[str, str]) -> Turn:
         """Record the tool results in a request, and return the next turn, requested through the run's guard if there is
-        one.
-
-        Raises `PortError` if the request fails, the CLI left out an attachment, or the trace is too long.
+        one. Raises `PortError` if the request fails, the CLI left out an attachment, or the trace is too long.
         """
         self._record_results(results_in(request))
         if count_attachments(request["messages"]) < self.attached:

@@ -131,10 +131,8 @@ class CLI:
 
 @asynccontextmanager
 async def start_cli(setting: CLISettings, endpoint: Endpoint) -> AsyncIterator[CLI]:
-    """Start a CLI that sends its requests to `endpoint`, in a temporary home directory, and kill it at the end of the
-    block.
-
-    The directory is then removed. Raises `CLIError` if the CLI is not installed or does not start.
+    """Start a CLI that sends its requests to `endpoint`, in a temporary home directory. At the end of the block, kill
+    it and remove the directory. Raises `CLIError` if the CLI is not installed or does not start.
     """
     home = Path(tempfile.mkdtemp(prefix="karenina-"))  # not in a thread: a cancellation would leave the folder behind
     try:
@@ -207,9 +205,8 @@ def _to_entry(entry: WireMessage) -> WireMessage:
 
 
 def _command(setting: CLISettings, home: Path) -> list[str]:
-    """Write the system prompt to a file in `home`, and return the command that starts the CLI.
-
-    Raises `CLIError` if the CLI is not installed.
+    """Write the system prompt to a file in `home`, and return the command that starts the CLI. Raises `CLIError` if the
+    CLI is not installed.
     """
     cli = cli_of(setting.extra)
     if cli is None:

@@ -55,9 +55,7 @@ class ModelProxy:
 
     async def start(self, *, on_socket: bool) -> Path | None:
         """Start the proxy if it is not running. With `on_socket`, return the unix socket on which it then listens too,
-        otherwise None.
-
-        Raises `OSError` if it cannot listen.
+        otherwise None. Raises `OSError` if it cannot listen.
         """
         async with self._starting:
             if self._runner is None:
@@ -74,7 +72,9 @@ class ModelProxy:
             return Path(self._folder.name, "model")
 
     async def _listen(self) -> web.ServerRunner:
-        """Listen on a free port of the loopback interface, and store its URL. Raises `OSError` if that fails."""
+        """Listen on a free port of the loopback interface, store its URL, and return the running server. Raises
+        `OSError` if that fails.
+        """
         runner = web.ServerRunner(
             web.Server(self._serve, handler_cancellation=True, access_log=None), shutdown_timeout=0.1
         )
@@ -130,7 +130,9 @@ class ModelProxy:
             asked.cancel()
 
     async def _stream(self, request: web.BaseRequest, asked: asyncio.Future[WireMessage | None]) -> web.StreamResponse:
-        """Send the reply as an event stream, with pings until the reply arrives, and return the finished response."""
+        """Send the reply as an event stream, with pings until `asked`, from which it comes, is done, and return the
+        finished response.
+        """
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         while not (await asyncio.wait([asked], timeout=_PING_SECONDS))[0]:

@@ -25,9 +25,8 @@ class ServerReportedError(Exception):
 
 def read_reply(raw: bytes) -> WireMessage:
     """Read the reply in a response body, which is JSON or an event stream. Raises `ServerReportedError` if the reply is
-    an error, and `ValueError` with the reason if it is invalid.
-
-    Missing fields may also raise `KeyError`, `TypeError` or `AttributeError`.
+    an error, `ValueError` with the reason if it is invalid, and also `KeyError`, `TypeError` or `AttributeError` if
+    fields are missing.
     """
     text = raw.decode("utf-8-sig", "replace")
     return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
@@ -81,10 +80,9 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
 
 
 def _assemble_reply(text: str) -> WireMessage:
-    """Return the reply that the events of a stream add up to, as if it had not been streamed.
-
-    Raises `ServerReportedError` if the stream contains an error, and `ValueError` if it ends too early or is invalid.
-    Missing fields may also raise `KeyError`, `TypeError` or `AttributeError`.
+    """Return the reply that the events of a stream add up to, as if it had not been streamed. Raises
+    `ServerReportedError` if the stream contains an error, `ValueError` if it ends too early or is invalid, and also
+    `KeyError`, `TypeError` or `AttributeError` if fields are missing.
     """
     reply: WireMessage | None = None
     ended = False
@@ -149,7 +147,7 @@ def _collect_delta(
 
 
 def _event_data(text: str) -> Iterator[str]:
-    """Yield the data of each event, skipping events without data."""
+    """Yield the data of each event in a stream's text, skipping events without data."""
     for event in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
         if lines:

@@ -57,12 +57,12 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send a request from the CLI with the model's parameters, and return the reply, continued if the server pauses
-        it.
+        """Send a request from the CLI with the model's parameters and those of the `headers` in `_KEPT_HEADERS`, and
+        return the reply, continued if the server pauses it. Raises `PortError` if a request fails or its reply cannot
+        be used.
 
-        Only the CLI's headers in `_KEPT_HEADERS` are sent. `prompt` is masked in the server's error messages. A reply
-        without tool calls is continued up to `_MOST_PAUSES` times, and then returned unfinished. Raises `PortError` if
-        a request fails or its reply cannot be used.
+        `prompt` is masked in the server's error messages. A reply without tool calls is continued up to `_MOST_PAUSES`
+        times, and then returned unfinished.
         """
         turn = await self._post_once(request, headers, prompt)
         for _ in range(_MOST_PAUSES):

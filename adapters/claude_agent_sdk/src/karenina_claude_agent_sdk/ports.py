@@ -66,9 +66,8 @@ class ClaudeAgentParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object that fits `schema`, and return the reply, which is not validated.
-
-        If the model calls no tool, the text of its reply is used. Raises `PortError` if the CLI or its request fails.
+        """Request a JSON object that fits `schema`, and return the reply, which is not validated. If the model calls no
+        tool, the text of its reply is used. Raises `PortError` if the CLI or its request fails.
         """
         runner = self._runner
         system, wire, fields = _split(messages)

@@ -125,8 +125,8 @@ class Client:
         grows: bool = False,
         **fields: Any,
     ) -> Turn:
-        """Send `system` and `wire`, the encoded `messages`, and return the reply. Set `grows` if more turns will
-        follow, to cache this one.
+        """Send `system`, `wire`, which is the encoded `messages`, and further `fields` of the body, and return the
+        reply. Set `grows` if more turns will follow, to cache this one.
 
         `fields` replace those in `extra.body`, except that `output_config` is merged. A paused reply is not continued.
         Raises `PortError` if the request fails or its reply cannot be used.
@@ -153,9 +153,8 @@ class Client:
             await sdk.close()
 
     async def _send(self, messages: Sequence[Message], wire: list[Any], body: Mapping[str, Any]) -> bytes:
-        """Send `wire` and the other fields in `body`, and return the body of the response.
-
-        Raises `PortError` if the request fails. `messages` are masked in it.
+        """Send `wire` and the other fields in `body`, and return the body of the response. Raises `PortError`, in which
+        `messages` are masked, if the request fails.
         """
         sdk = self._open_sdk()
         try:
@@ -178,10 +177,8 @@ class Client:
             raise find_port_error(error) or port_error(self.where, error, self._secrets, messages) from None
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
-        """Return the JSON object in a response body. Raises `PortError` if it is anything else, or if it reports an
-        error.
-
-        `messages` are masked in the error.
+        """Return the JSON object in a response body. Raises `PortError`, in which `messages` are masked, if it is
+        anything else, or if it reports an error.
         """
         try:
             data = read_json(raw)
@@ -201,9 +198,8 @@ class Client:
         return BrokenReply(f"{self.where} sent no usable reply: {why}")
 
     def _open_sdk(self) -> AsyncAnthropic:
-        """Return the SDK client, creating it on first use.
-
-        Raises `PortError` if the port is closed or the proxy in the environment cannot be used.
+        """Return the SDK client, creating it on first use. Raises `PortError` if the port is closed or the proxy in the
+        environment cannot be used.
         """
         if self._closed:
             raise PortError(f"{self.where}: this port is closed", category=ErrorCategory.PERMANENT)

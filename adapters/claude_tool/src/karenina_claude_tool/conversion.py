@@ -20,9 +20,8 @@ Block = dict[str, Any]
 
 
 def join_turns(before: Turn, after: Turn) -> Turn:
-    """Return a paused reply, `before`, joined with its continuation, `after`.
-
-    Text, reasoning, notes and usage are added up. Everything else, such as tool calls, is taken from `after`.
+    """Return a paused reply, `before`, joined with its continuation, `after`: text, reasoning, notes and usage are
+    added up, and everything else, such as tool calls, is taken from `after`.
     """
     message = replace(
         after.message,

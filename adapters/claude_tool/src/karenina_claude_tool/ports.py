@@ -142,8 +142,8 @@ class ClaudeParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request an object that fits `schema` in one mode. Raises `PortError` if the request fails or the server
-        rejects the mode.
+        """Request an object that fits `schema` in one mode, and return the reply. Raises `PortError` if the request
+        fails or the server rejects the mode.
         """
         if mode == "prompt":
             return await self._client.ask(append_schema(messages, schema))
@@ -202,9 +202,7 @@ class _Conversation:
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """Request the next turn, offering `tools`. In the `first` turn, the model must call a tool if
-        `extra.first_turn` says so.
-
-        Raises `PortError` if the request fails.
+        `extra.first_turn` says so. Raises `PortError` if the request fails.
         """
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:

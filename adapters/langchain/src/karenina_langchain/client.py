@@ -213,11 +213,10 @@ class Client:
         return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
-        """Read a reply from the original chat completion, because `message`, LangChain's version of it, lacks some
-        parts.
+        """Return the reply in the original chat completion, because `message`, LangChain's version of it (None if that
+        failed), lacks some parts. Raises `PortError` if the completion contains an error or cannot be read.
 
-        `message` is None if LangChain failed. `messages` are masked in errors. Raises `PortError` if the completion
-        contains an error or cannot be read.
+        `messages` are masked in errors.
         """
         error = error_of_choice(completion)
         if error is not None:

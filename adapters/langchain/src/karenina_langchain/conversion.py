@@ -100,10 +100,9 @@ def from_langchain(said: AIMessage) -> Turn:
 
 
 def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Turn:
-    """Convert a chat completion to a `Turn`. Raises `ValueError` if it cannot be read.
-
-    `said` is LangChain's message for the completion, or None if LangChain failed. It is stored in `wire`. If it is
-    None, the reply is converted to a LangChain message instead.
+    """Convert a chat completion to a `Turn`, whose `wire` is `said`, LangChain's message for the completion. If
+    LangChain failed and `said` is None, it is the completion converted to such a message. Raises `ValueError` if the
+    completion cannot be read.
     """
     reply = from_wire(completion)
     if said is None:

@@ -179,9 +179,8 @@ class _Chat:
         self._sent += to_langchain(results)
 
     def _bind_tools(self, tools: Mapping[str, Tool], **choice: Any) -> Runnable[Any, Any]:
-        """Return the chat model with `tools` and the arguments in `choice`. Without tools, it is unchanged.
-
-        Raises a permanent `PortError` if the chat model does not support tools.
+        """Return the chat model with `tools` and the arguments in `choice`, or unchanged without tools. Raises a
+        permanent `PortError` if it does not support tools.
         """
         if not tools:
             return self._client.chat

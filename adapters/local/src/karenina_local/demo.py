@@ -23,7 +23,6 @@ class Demo:
 
     def get(self, names: Sequence[str], note: Callable[[str], None]) -> None:
         """Download those of the models in `names` that are missing. `note` is called with a message for each of them.
-
         Raises `RunError` if a model is unknown or a download fails.
         """
         try:
@@ -63,7 +62,6 @@ class Demo:
 
     def agreement(self, judge: str) -> str:
         """Return a sentence about how often the judge agreed with people, or an empty string if this was not measured.
-
         Raises `UnknownModel` for a name that is not in the catalogue.
         """
         return model_named(judge).agreement or ""

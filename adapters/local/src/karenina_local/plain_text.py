@@ -37,9 +37,8 @@ class PlainTextClient(Client):
         self._known: OrderedDict[str, None] = OrderedDict()
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Send messages like `Client.post`, but treat special tokens in their text as plain text.
-
-        Raises `PortError` if a request fails.
+        """Send messages like `Client.post`, but treat special tokens in their text as plain text. Raises `PortError` if
+        a request fails.
         """
         new = [text for text in dict.fromkeys(_texts(wire)) if text not in self._known]
         joined = "\n".join(new)
@@ -80,9 +79,8 @@ class PlainTextClient(Client):
     async def _tokenize_chat(
         self, messages: Sequence[Message], wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]
     ) -> list[int]:
-        """Return the tokens of a chat. Only the template's own special tokens are treated as special.
-
-        `wire` is the encoded form of `messages`. Only `tools` is used from `fields`.
+        """Return the tokens of a chat. Only the template's own special tokens are treated as special. `wire` is the
+        encoded form of `messages`, and only `tools` is used from `fields`.
         """
         marks: dict[str, str] = {}
         marked = [_with_marks(message, marks) for message in wire]
@@ -139,8 +137,8 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the fields of a chat request to those of a completion request, without tools, and with a
-    `json_schema`.
+    """Convert the fields of a chat request to those of a completion request: without tools, and with the schema of
+    `response_format`, if there is one, as `json_schema`.
     """
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")

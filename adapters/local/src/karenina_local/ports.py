@@ -299,10 +299,8 @@ class LocalParser:
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Request a JSON object, and return the reply, which fits `schema` unless it was cut off.
-
-        The first call waits until the model is loaded. Raises `PortError` if the server cannot be started or the call
-        fails.
+        """Request a JSON object, and return the reply, which fits `schema` unless it was cut off. The first call waits
+        until the model is loaded. Raises `PortError` if the server cannot be started or the call fails.
         """
         settings = self._local.settings
         limited = limit_schema(schema, max_items=settings.max_list_items, max_length=settings.max_string_length)

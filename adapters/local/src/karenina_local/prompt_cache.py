@@ -98,8 +98,8 @@ class PromptCache:
         return True
 
     def _check(self, file: Path) -> None:
-        """Check a file's digest unless the file was checked before, and mark it as recently used. Raises `ValueError`
-        if it is damaged.
+        """Check a file's digest and mark the file as recently used, unless it was checked before and is unchanged.
+        Raises `ValueError` if it is damaged.
 
         Raises `OSError` if the file cannot be read.
         """
@@ -140,7 +140,9 @@ class PromptCache:
             )
 
     def _own_folder(self) -> Path | None:
-        """Return the user's folder for saved slots. If it is not safe, log a warning and return None."""
+        """Return the user's folder for saved slots, creating it if necessary. If it is not safe or cannot be written,
+        log a warning and return None.
+        """
         try:
             folder = state_folder() / "prompts"
             make_own_folder(folder)
@@ -155,10 +157,8 @@ class PromptCache:
         return sha256(f"{self._identity}\n{prompt}".encode("utf-8", "surrogatepass")).hexdigest() + SUFFIX
 
     def _delete_oldest(self, newest: Path) -> None:
-        """Delete the least recently used files until the folder is below its size limit, but keep `newest`.
-
-        Also deletes temporary files left behind by processes that were killed. Raises `OSError` if a file cannot be
-        deleted.
+        """Delete temporary files of processes that were killed, and the least recently used files until the folder is
+        below its size limit, but keep `newest`. Raises `OSError` if a file cannot be deleted.
         """
         files = []
         for file in newest.parent.iterdir():

@@ -81,9 +81,8 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the server's address, first starting the server if necessary. Blocks until the model is loaded.
-
-        Raises a permanent `PortError` if the server cannot be started.
+        """Return the server's address, first starting the server if necessary. Blocks until the model is loaded. Raises
+        a permanent `PortError` if the server cannot be started.
         """
         with self._starting:
             running = self.address_if_running()

@@ -23,8 +23,8 @@ KINDS = 2  # half of the slots are for calls that restore one, the others for co
 
 
 def main() -> None:
-    """Run llama.cpp's server with settings read from standard input, until the parent ends. Exits with 1 if it cannot
-    load the model.
+    """Run llama.cpp's server with settings read from standard input, until the parent ends. Its address is printed as
+    JSON when the model is loaded. Exits with 1 if it cannot load the model.
     """
     report = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # anything else that prints to standard output must not look like the report
@@ -74,9 +74,8 @@ def _start_server(settings: dict[str, Any]) -> Any:
 
 
 def _wait_until_loaded(address: str) -> None:
-    """Wait until the server's health check succeeds. There is no time limit, because the parent has one.
-
-    Raises `HTTPError` for any error status except 503.
+    """Wait until the server's health check succeeds. There is no time limit, because the parent has one. Raises
+    `HTTPError` for any error status except 503.
     """
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:

@@ -57,9 +57,8 @@ class SlotClient(PlainTextClient):
             return await super().post(messages, wire, id_slot=slot, cache_prompt=False, **fields)
 
     async def _load_start(self, slot: int, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> None:
-        """Put a slot into the state after the constant messages, by restoring it or by evaluating and saving it.
-
-        Raises `PortError` if a request fails.
+        """Put a slot into the state after the constant messages, by restoring it or by evaluating and saving it. Raises
+        `PortError` if a request fails.
         """
         start = await self._render_start(messages, wire)
         at = Slot(f"{self._address.url}/slots/{slot}", self._address.key)
@@ -69,7 +68,8 @@ class SlotClient(PlainTextClient):
         await _to_its_end(self._prompts.save, at, start)
 
     async def _render_start(self, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> str:
-        """Return the text of the prompt up to where the first message after the constant ones begins. It is cached.
+        """Return the text of the prompt up to where the first message after `messages`, whose encoding is `wire`,
+        begins. It is cached.
 
         Raises `PortError` if a request fails.
         """

@@ -39,8 +39,7 @@ def _check(model: ModelConfig) -> None:
 
 def _mismatches(model: ModelConfig, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
     """Return messages about questions in `asked` that have no recording, and recordings that have no question.
-
-    `others` are questions that are not part of the run. Recordings for them are not reported.
+    Recordings for questions in `others`, which are not part of the run, are not reported.
     """
     from karenina_manual.recordings import recordings_of
 

@@ -62,10 +62,9 @@ class RecordedAgent:
         self._recordings = recordings_of(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Return the recording for the question in `info`, starting with the first assistant message.
-
-        `messages` and limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no
-        assistant message.
+        """Return the recording for the question in `info`, starting with the first assistant message; `messages` and
+        limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no assistant
+        message.
         """
         return find_reply(self._model, self._recordings, info, messages)
 
@@ -76,9 +75,8 @@ class RecordedAgent:
 def find_reply(
     model: ModelConfig, recordings: Recordings, info: CallInfo, messages: Sequence[Message] = ()
 ) -> AgentReply:
-    """Return the recording for the question in `info`, starting with the first assistant message.
-
-    Raises a permanent `PortError` if there is no recording, or if it contains no assistant message.
+    """Return the recording for the question in `info`, starting with the first assistant message. Raises a permanent
+    `PortError` if there is none. A warning is logged if it was about other attachments than those of `messages`.
     """
     answer = _find_answer(model, recordings, info, messages)
     recorded, work = answer.said, None if answer.patch is None else {"diff": answer.patch}

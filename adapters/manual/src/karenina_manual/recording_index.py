@@ -240,8 +240,8 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row)))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Return which of the questions in `asked` lack a recording, and which recordings belong to no question in
-        `asked` or `others`.
+        """Return which questions in `asked` lack a recording or have an empty one, how many recordings are for later
+        replicates, and which belong to no question in `asked` or `others`.
 
         A question's replicates are consecutive in `asked`. `others` are questions that are not part of the run.
         """
@@ -274,7 +274,9 @@ class RecordingIndex:
         return found
 
     def _mark_used(self, question_id: str, text: str, used: tuple[set[str], set[str]]) -> None:
-        """Add a question's id and text to `used`, which contains a set of ids and a set of texts."""
+        """Add a question's id and text to `used`, which contains a set of ids and a set of texts. If there are
+        recordings under digests, the digest of the text is added to the ids too.
+        """
         ids, texts = used
         ids.add(compose(question_id))
         if self._has_digests:
@@ -282,7 +284,9 @@ class RecordingIndex:
         texts.add(compose(text))
 
     def _list_unused(self, used: tuple[set[str], set[str]]) -> list[str]:
-        """Return descriptions of the recordings for which neither the id nor the text is in `used`."""
+        """Return descriptions of the recordings that neither their id nor their text identifies as used. `used`
+        contains the ids and the texts that were used.
+        """
         unused: dict[int, tuple[str, Recording]] = {}
         indexes = tuple(zip((self._by_id, self._by_text), used, strict=True))
         for index, names in indexes:
@@ -302,11 +306,9 @@ class RecordingIndex:
         return f"{_shorten(name)} ({place})" if place.startswith(("line", "entry")) else _shorten(name)
 
     def find(self, question_id: str, text: str, replicate: int) -> Answer:
-        """Return a question's recording, found by its id, its text or the text's digest. Raises `RecordingMissing` if
-        there is none.
-
-        A recording for this replicate takes precedence over one for all replicates. Also raises `RecordingMissing` if
-        there are different ones for the same text. An empty or null recording counts as missing.
+        """Return a question's recording, found by its id, its text or the text's digest; one for this replicate takes
+        precedence over one for all replicates. Raises `RecordingMissing` if there is none, or if there are different
+        ones for the same text. An empty or null recording counts as missing.
         """
         recording, value = self._find_recording(question_id, text, replicate)
         if isinstance(value, str):
@@ -324,9 +326,8 @@ class RecordingIndex:
         return self._by_id.get(digest_of(text), ()), False
 
     def _find_recording(self, question_id: str, text: str, replicate: int) -> tuple[Recording, Any]:
-        """Return a question's recording, and its value for the replicate. Raises `RecordingMissing` like `find`.
-
-        A recording for this replicate takes precedence over one for all replicates.
+        """Return a question's recording, and its value for the replicate. A recording for this replicate takes
+        precedence over one for all replicates. Raises `RecordingMissing` like `find`.
         """
         recordings, by_text = self._recordings_of(question_id, text)
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
@@ -371,9 +372,8 @@ def _replicates_of(recorded: Recording) -> Iterable[int]:
 
 
 def _select_replicate(recorded: Recording, replicate: int, sought: str) -> Any:
-    """Return a recording's value for one replicate. A value without `replicates` is for all replicates.
-
-    Raises `RecordingMissing` if there are too few replicates.
+    """Return a recording's value for one replicate. A value without `replicates` is for all replicates. Raises
+    `RecordingMissing`, which calls the question `sought`, if there are too few replicates.
     """
     value = recorded.value
     if isinstance(value, Mapping) and "replicates" in value:
@@ -452,10 +452,11 @@ def is_digest(key: str) -> bool:
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
     """Parse a string that contains a conversation, unless `delimited` is False, and return any other value unchanged.
+    If `delimited` is None, a string that could be either a conversation or an answer raises `AdapterConfigError`, whose
+    message contains `place`.
 
     The conversation is in JSON, or consists of messages with headings or roles. Items of `replicates` are parsed one by
-    one. If `delimited` is None, a string that could be either a conversation or an answer raises `AdapterConfigError`,
-    whose message contains `place`.
+    one.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}
@@ -485,9 +486,8 @@ def parse_headings(value: Any) -> Any:
 
 def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
     """Return the patch in a row's `patch` or `model_patch` (as in SWE-bench), or in the file that its `patch_file`
-    names, or None.
-
-    Raises `AdapterConfigError` if it is not text, or if the file cannot be read.
+    names, below the folder of `source`, or None. Raises `AdapterConfigError` if it is not text, or if the file cannot
+    be read.
     """
     patch = next((row[name] for name in ("patch", "model_patch") if row.get(name) is not None), None)
     if patch is None and row.get("patch_file") is not None:

@@ -53,9 +53,8 @@ class Recordings:
             raise AdapterConfigError(f"model {self.model.id!r}: {index.name} has no recordings{of_model}")
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
-        """Return the messages of `RecordingIndex.compare`, each with the name of the source.
-
-        Logs a warning if there are recordings for more replicates than the run has.
+        """Return a message for each mismatch that `RecordingIndex.compare` finds between the questions and the
+        recordings, with the name of the source. Recordings of more replicates than the run has only cause a warning.
         """
         index = self._index()
         found = index.compare(asked, others)
@@ -149,10 +148,9 @@ def recordings_of(model: ModelConfig) -> Recordings:
 
 
 def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) -> RecordingIndex:
-    """Return the recordings in a file. They are cached until the file changes.
-
-    With `folder`, links to files outside it are not followed. Raises `AdapterConfigError` if the file cannot be read or
-    a recording is invalid.
+    """Return an index of the recordings in the file `path`, whose columns and rows are selected by `extra`. It is
+    cached until the file changes. With `folder`, links to files outside it are not followed. Raises
+    `AdapterConfigError` if the file cannot be read or a recording is invalid.
     """
     try:
         about = path.stat()
@@ -165,7 +163,8 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
-    """Read and return the recordings in a file. `_changed` and `_size` distinguish versions of the file in the cache.
+    """Read and return the recordings in a file, which must be below `folder` if that is given. `_changed` and `_size`
+    only distinguish versions of the file in the cache.
 
     Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
     """
@@ -187,7 +186,6 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
 
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
     """Add the recordings in a JSON file to `index`. The file contains an object by id or question, or a list of rows.
-
     Raises `AdapterConfigError` for anything else.
     """
     data = read_json(path, surrogates=True)

@@ -234,8 +234,8 @@ class Client:
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Return a request as JSON. `dialect` determines the field for the token limit, and whether a stream is asked
-        for token counts.
+        """Return a request with the messages `wire` and the `fields` as JSON. `dialect` determines the field for the
+        token limit, and whether a stream is asked for token counts.
         """
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
@@ -326,7 +326,9 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered or a choice contains an error, with or without text."""
+        """Raise `PortError` if the prompt was filtered or a choice in the reply `data` contains an error, with or
+        without text. `messages` are masked in the error.
+        """
         refused = find_prompt_filter(data)
         if refused is not None:
             problem = redact_text(

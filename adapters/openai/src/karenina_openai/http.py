@@ -109,10 +109,9 @@ class Reply:
         return {name.lower(): self.header(name) for name in self._response.headers}
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the decompressed body of the reply in pieces as it arrives, within the limits of the request.
-
-        Raises `ConnectionBroken` if the body is cut off or cannot be decompressed, `TimeoutError` if it takes too long,
-        and `ReplyTooLarge` if it exceeds the limits.
+        """Yield the decompressed body of the reply in pieces as it arrives. Raises `ConnectionBroken` if it is cut off
+        or cannot be decompressed, `TimeoutError` if it takes too long, and `ReplyTooLarge` if it exceeds the request's
+        limits.
         """
         reader, limits, cancellation = self._response.body_reader, self._limits, self._cancellation
         self._check_encoding()
@@ -224,9 +223,8 @@ class Server:
                 raise ValueError("a header contains a line break or a zero byte")
 
     def send(self, body: bytes) -> Exchange:
-        """Return an exchange that sends `body` when entered.
-
-        Raises `ConnectionBroken` if the server was closed, and `ConnectionFailed` if the request cannot be built.
+        """Return an exchange that sends `body` when entered. Raises `ConnectionBroken` if the server was closed, and
+        `ConnectionFailed` if the request cannot be built.
         """
         if self._closed:
             raise ConnectionBroken("this program closed the connection")

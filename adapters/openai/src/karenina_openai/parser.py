@@ -83,9 +83,8 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
     """Return each option's log-probability: that of the likeliest token which starts with `before` and then matches the
-    option.
+    option, or the lowest of all if there is none. Returns None if no log-probability is finite.
 
-    An option without such a token gets the lowest log-probability. Returns None if no log-probability is finite.
     `before` is the text before the value in the same token.
     """
     logprobs: dict[str, float] = {}
@@ -176,9 +175,8 @@ class OpenAIParser:
 
 
 def _arguments(data: dict[str, Any], reply: Turn) -> str:
-    """Return the arguments of a reply's tool call as the model wrote them, or the reply's text if it calls no tool.
-
-    The arguments of several calls are joined, which is invalid JSON and will be rejected.
+    """Return the arguments of a reply's tool call as the model wrote them in `data`, or the reply's text if it calls no
+    tool. The arguments of several calls are joined, which is invalid JSON and will be rejected.
     """
     if not reply.message.tool_calls:
         return reply.message.content

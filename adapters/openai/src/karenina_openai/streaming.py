@@ -74,10 +74,10 @@ async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> dict[str, Any]:
     """Return the chat completion that a stream of server-sent events adds up to, or `{"error": ...}` if one reports it.
+    Raises `IncompleteStream` if the stream ends too early, and `ValueError` if an event is not a JSON object.
 
-    `loads` parses an event's data, and `timer` is restarted after each event. Raises `IncompleteStream` if the stream
-    ends too early, and `ValueError` if an event is not a JSON object. Raises `ReplyTooLarge`, which names `where`, if
-    there are too many tool calls.
+    `loads` parses an event's data, and `timer` is restarted after each event. Raises `ReplyTooLarge`, which names
+    `where`, if there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
@@ -237,10 +237,11 @@ class _Reply:
         return has_content
 
     def _add_parts(self, name: str, content: Any, texts: dict[str, list[str]]) -> bool:
-        """Add a list of parts, which continue those of earlier chunks. Returns whether there are any.
+        """Add a list of parts under the key `name` to `texts`, where they continue those of earlier chunks. Returns
+        False if the list is `content` without any parts, and otherwise True. Raises `ValueError` if the parts cannot be
+        read.
 
-        `reasoning_details` are ignored if the reasoning has also arrived as text. Raises `ValueError` if the parts
-        cannot be read.
+        `reasoning_details` are ignored if the reasoning has also arrived as text.
         """
         if name != "content":
             if not (name == "reasoning_details" and texts.keys() & {"reasoning", "reasoning_content"}):
@@ -258,10 +259,10 @@ class _Reply:
         return bool(parts.texts or parts.thoughts or parts.unknown)
 
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
-        """Add part of a tool call to the call with the same index.
+        """Add `piece`, part of a tool call, to the call with its index or, without one, to that with its id or at
+        `place`, its position in the chunk. With `is_whole`, it is part of a complete message.
 
-        `place` is the part's position in the chunk, which is used if it has no index. `is_whole` is passed to
-        `_Call.add`. Raises `ReplyTooLarge` if there are too many calls.
+        Raises `ReplyTooLarge` if there are too many calls.
         """
         number = piece.get("index")
         id = piece.get("id")
@@ -282,10 +283,9 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_without_number(self, id: str, place: int) -> int:
-        """Return the index for a call that was sent without one, by its id or, without an id, by its position.
-
-        A call with a new id gets a new index, and a call with a known id keeps its index. A call without an id gets the
-        index of the last call, or its position `place` in the chunk if that is higher.
+        """Return the index for a call that was sent without one. A call with a new `id` gets a new index, and one with
+        a known `id` keeps its index. Without an `id`, it is the index of the last call, or the call's position `place`
+        in the chunk if that is higher.
         """
         if id:
             return self._by_id.get(id, len(self._calls))
@@ -301,10 +301,11 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
-        """Add part of a call. Names are sent complete, and arguments in parts or as an object.
+        """Add part of a call, from a complete message if `is_whole` is set. Names are sent complete, and arguments in
+        parts or as an object.
 
-        The arguments in a complete message (`is_whole`) replace the earlier arguments if they start with them, or if
-        the earlier ones are already complete.
+        The arguments in a complete message replace the earlier arguments if they start with them, or if the earlier
+        ones are already complete.
         """
         self.name = function.get("name") or self.name
         arguments = function.get("arguments")

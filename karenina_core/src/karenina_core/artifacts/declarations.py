@@ -70,11 +70,8 @@ If there is no example, the message shows the given value written as a set.
 
 
 def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
-    """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` or `ValueError` if it must
-    not.
-
-    Raises `PluginError` if `stage` is not a stage class with a name, or if it declares a different slot. Raises
-    `ValueError` if one of its settings models is outside the plugin's namespace.
+    """Return the name of a stage that `plugin` offers through `hook`. Raises `PluginError` if it is not a class with a
+    name or declares another slot, and `ValueError` if its settings or known values are outside the plugin's namespace.
     """
     name = getattr(stage, "name", None)
     if not isinstance(stage, type) or not isinstance(name, str) or not hasattr(stage, "runs_after_error"):

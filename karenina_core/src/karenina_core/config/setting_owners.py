@@ -176,7 +176,7 @@ class Setting:
 
     @property
     def follows(self) -> str | None:
-        """The benchmark field that overrides the setting, such as `workspace_root`, or None. Declare it with
+        """Return the benchmark field that overrides the setting, such as `workspace_root`, or None. Declare it with
         `Field(..., json_schema_extra={"follows": "workspace_root"})`.
         """
         field: str | None = declared(self.info, "follows")
@@ -194,10 +194,10 @@ class Setting:
 
 
 def all_settings() -> dict[str, Setting]:
-    """Return all settings of the core and the active plugins, keyed by name.
+    """Return all settings of the core and the active plugins, keyed by name. Raises `ConfigError` if two settings
+    models own the same name, or if a third-party model uses a name that belongs to this project.
 
-    Third-party settings start with the name of their package, as in `my_package.words`. Raises `ConfigError` if two
-    settings models own the same name, or if a third-party model uses a name that belongs to this project.
+    Third-party settings start with the name of their package, as in `my_package.words`.
     """
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
@@ -285,10 +285,9 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 
 def read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
-    """Parse the text of an environment variable or a command-line option as the value of a setting. Text that `read`
-    (by default JSON) rejects, and any text for a setting that allows strings, paths or literals, is returned unchanged.
-
-    `annotation` is the setting's annotation, or None if it is unknown.
+    """Parse the text of an environment variable or a command-line option as the value of a setting with this
+    `annotation`, None if unknown. Text that `read` (by default JSON) rejects, and any text for a setting that allows
+    strings, paths or literals, is returned unchanged.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

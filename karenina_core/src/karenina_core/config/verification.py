@@ -175,8 +175,8 @@ def _find_unknown_tasks(names: Iterable[str]) -> list[str]:
 
 
 def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -> str:
-    """Describe a pydantic error on one line: the setting, its owner, the reason and the value. The owner is omitted if
-    it is the core. The value is omitted if it may contain a secret.
+    """Describe a pydantic error on one line: the setting, after `prefix`, its owner, the reason and the value. `owned`
+    contains the settings by name. The owner is omitted if it is the core, and the value if it may contain a secret.
     """
     where = prefix + ".".join(str(part) for part in problem["loc"])
     owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None
@@ -186,9 +186,9 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
 
 
 def _show_value(problem: Any, owner: Setting | None) -> str:
-    """Return `, not VALUE` for an error message, or an empty string if the value may be a secret. Only numbers are
-    shown, and strings (cut to 60 characters) if the setting has fixed choices. `owner` is the setting, or None if it is
-    unknown.
+    """Return `, not VALUE` for an error message, or an empty string if the message contains the value or it may be a
+    secret. Only numbers, booleans and None are shown, and strings (cut to 60 characters) if the setting `owner`, or
+    None if it is unknown, has fixed choices.
     """
     value = problem.get("input")
     own_words = problem["type"] in ("value_error", "unknown_name")

@@ -349,11 +349,12 @@ class ProgramSandbox(Protocol):
         servers: Mapping[int, Path] | None = None,
         network: bool = False,
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield the command that runs `command` isolated in `folder`, and its whole environment, for a `with` block.
+        """Yield the command that runs `command` isolated in `folder`, by default an empty one, and its whole
+        environment, for a `with` block. `servers` maps ports of its own 127.0.0.1 to unix sockets; it reaches nothing
+        else unless `network` is true.
 
-        Without a folder, the program works in an empty one. `environment` is added to the sandbox's own, `readable` to
-        what can be read there. `servers` are unix sockets that the program reaches on ports of its own 127.0.0.1. It
-        reaches nothing else unless `network` is true. Raises `KareninaError` if the sandbox cannot be used.
+        `environment` is added to the sandbox's own, and `readable` to what can be read there. Raises `KareninaError` if
+        the sandbox cannot be used.
         """
 
 
@@ -426,10 +427,10 @@ class ParserPort(Port, Protocol):
     async def parse(
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
-        """Send the messages and return the reply, which should be a JSON object that matches `schema`.
+        """Send the messages and return the reply, which should be a JSON object that matches `schema`. Raises
+        `PortError` if the call fails, but no error if the reply does not match.
 
-        Use the best mode that the server supports: a native schema, a tool call, or the schema in the prompt. Raises
-        `PortError` if the call fails. Do not raise an error if the reply does not match the schema.
+        Use the best mode that the server supports: a native schema, a tool call, or the schema in the prompt.
         """
 
 
@@ -437,12 +438,12 @@ class AgentPort(Port, Protocol):
     """A port for conversations with tools."""
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit, and return the reply. Failed tool calls are part of its
-        trace.
+        """Run the agent until it answers or reaches a limit, which sets `limit_reached`, and return the reply. Failed
+        tool calls are part of its trace. Raises `PortError` if a call fails or if `options.timeout` expires.
 
-        A turn is one assistant message. Reaching the turn limit is not an error: the reply has `limit_reached` set, and
-        its trace ends with the last assistant message, whose tool calls are not run. Raises `PortError` if a call fails
-        or if `options.timeout` expires (with the category `timeout`). The error's `partial` is the result so far.
+        A turn is one assistant message. If the turn limit is reached, the trace ends with the last assistant message,
+        whose tool calls are not run. If `options.timeout` expires, the error has the category `timeout`. The error's
+        `partial` is the result so far.
         """
 
 

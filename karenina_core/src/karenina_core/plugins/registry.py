@@ -102,10 +102,10 @@ class Plugins:
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
-        """Register a plugin that has no entry point, under the given `distribution` and `version`.
+        """Register a plugin that has no entry point, under the given `distribution` and `version`. Raises `PluginError`
+        if it does not match the hook specifications or offers an invalid stage.
 
-        The `offered` functions of the plugin's hook owners are called. Raises `PluginError` if the plugin does not
-        match the hook specifications or offers an invalid stage.
+        The `offered` functions of the plugin's hook owners are called.
         """
         name = getattr(plugin, "__name__", type(plugin).__name__)
         failure = self._admit(plugin, "other", [PluginInfo(name, "other", distribution, version, repr(plugin))])
@@ -126,10 +126,8 @@ class Plugins:
         return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
-        """Return the implementations of a hook without calling them. `hook` is the hook's specification.
-
-        The implementations only accept keyword arguments. Raises `PluginError` if no installed distribution specifies
-        the hook.
+        """Return an `Offer` of each implementation of a hook, without calling it; it only accepts keyword arguments.
+        `hook` is the hook's specification. Raises `PluginError` if no installed distribution specifies it.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -143,8 +141,8 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin, and yield the results. A plugin that raises an exception is listed as failed (see
-        `reject`) and skipped.
+        """Call `hook` on each plugin, and yield each result as an `Offer`. A plugin that raises an exception is listed
+        as failed (see `reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:
@@ -155,8 +153,8 @@ class Plugins:
                 yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
-        """Return the objects that plugins offer through `hook`, which takes no arguments. The result is cached until
-        another plugin is registered. Do not modify the list.
+        """Return an `Offer` for each object that plugins offer through `hook`, which takes no arguments. The result is
+        cached until another plugin is registered. Do not modify the list.
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
@@ -203,8 +201,8 @@ class Plugins:
             self._admit(plugin, kind, infos)
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
-        """Register the object that one or more entry points name, and check what it offers. The entry points are listed
-        as loaded or failed. Returns the reason for a failure, or None.
+        """Register the object that one or more entry points name, and check what it offers. The entry points, `infos`,
+        are listed as loaded or failed. Returns the reason for a failure, or None.
         """
         fresh = id(plugin) not in self._plugins
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()

@@ -91,7 +91,7 @@ class VerificationContext:
 
     @property
     def parsing_model(self) -> ModelConfig:
-        """The judge. Raises `MissingArtifact` in answer-scope stages and in runs without judges."""
+        """Return the judge. Raises `MissingArtifact` in answer-scope stages and in runs without judges."""
         model = self._state.item.parsing_model
         if model is None and self._planned.scope == "item":
             raise MissingArtifact(
@@ -210,10 +210,10 @@ class VerificationContext:
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
         """Replace an artifact that another stage produced, log a warning, and record the stage, both values and the
-        reason in the result.
+        reason in the result. Raises `NothingToRevise` if the artifact has no value yet.
 
-        Raises `NothingToRevise` if the artifact has no value yet, `UndeclaredArtifact` if the stage does not declare
-        that it revises the artifact, and `ArtifactTypeError` if the value has the wrong type.
+        Raises `UndeclaredArtifact` if the stage does not declare that it revises the artifact, and `ArtifactTypeError`
+        if the value has the wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -232,13 +232,13 @@ class VerificationContext:
     def offer_value(
         self, name: str, value: Any, *, why: str | None = None, counts: Literal["undecided", "wrong"] = "undecided"
     ) -> None:
-        """Offer a JSON value, or None and the reason `why` there is none, to template fields that name it as their
-        source.
+        """Offer a JSON value to template fields that name it as their source, or None with the reason `why` there is
+        none. With None, `counts` determines whether such fields are undecided or wrong.
 
-        `why` is only stored for None. `counts` then determines whether fields with this source are undecided (no
-        program could find the value) or wrong (the answer has no such value). The result contains the values that its
-        template uses. Raises `UndeclaredArtifact` if the stage does not declare the name in `offers`. Raises
-        `ValueError` if `value` is not JSON, or if it is None and there is no reason.
+        `why` is only stored for None. Fields are undecided if no program could find the value, and wrong if the answer
+        has no such value. The result contains the values that its template uses. Raises `UndeclaredArtifact` if the
+        stage does not declare the name in `offers`. Raises `ValueError` if `value` is not JSON, or if it is None and
+        there is no reason.
         """
         if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
@@ -375,8 +375,8 @@ class VerificationContext:
     async def consult(
         self, service: str, query: str, ask: Ask, *, seconds: float | None = None, per_replicate: bool = True
     ) -> str:
-        """Return the reply of a service that is not a model, such as a search or database: a stored reply or else that
-        of `ask`.
+        """Return the reply of a service that is not a model, such as a search or database: the stored reply to the same
+        `query`, or else that of `ask`.
 
         The reply is stored in the journal, and taken from there when a run is resumed or replayed. Temporary failures
         are retried, and identical concurrent queries are only sent once. Failures are not stored, so a resumed run runs

@@ -134,9 +134,10 @@ def verify_result(state: State) -> bool | None:
 
 def outcome(state: State, verdict: bool | None) -> Outcome:
     """Return the first outcome that applies: error, veto, correct, undecided, truncated, partial, wrong, scored.
+    `verdict` is the return value of `verify_result`.
 
-    `verdict` is the return value of `verify_result`. An answer that was cut off is truncated even if nothing was
-    compared. An item without a verdict is scored even if some traits have no score.
+    An answer that was cut off is truncated even if nothing was compared. An item without a verdict is scored even if
+    some traits have no score.
     """
     error = state.first_error()
     if error is not None:
@@ -171,10 +172,11 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
 
 
 def _to_json_values(value: Any, levels: int) -> Any:
-    """Return `value` as a JSON-compatible value, with its parts converted separately down to a depth of `levels`.
+    """Return `value` as a JSON-compatible value. Its parts down to a depth of `levels` are converted separately, and
+    each that cannot be converted is replaced by a string.
 
-    Unsupported objects, NaN and infinities are converted to strings. A part that cannot be converted at all is replaced
-    by a string that names its type. Parts below `levels` are not replaced separately.
+    Unsupported objects, NaN and infinities are converted to strings. A string in place of a part names its type. Parts
+    below `levels` are not replaced separately.
     """
     if levels and isinstance(value, (dict, Section)):
         return {replace_surrogates(str(key)): _to_json_values(item, levels - 1) for key, item in dict(value).items()}
@@ -217,8 +219,8 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the known values, the values extracted by the judge, and the ground truth. Without a template, the result
-    is empty.
+    """Return the result's fields for the known values, the values extracted by the judge, and the ground truth. Without
+    a template, the result is empty.
     """
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)

@@ -119,12 +119,12 @@ class Stage:
     runs_after_error: ClassVar[bool] = False
 
     def included(self, config: VerificationConfig, question: Question) -> bool | Skip:
-        """Return whether the stage belongs in the plan for `question`, or a `Skip` with the reason why not. Must depend
-        on the arguments alone, and must not have side effects.
+        """Return whether the stage belongs in the plan for `question`, or a `Skip` with the reason why not. Raise
+        `ConfigError` if it does, but its configuration cannot work. Must depend on the arguments alone, and must not
+        have side effects.
 
-        Raise `ConfigError` if it does, but its configuration cannot work. The error is reported with the plan, before
-        any calls are made. A stage without this method is included. In a slot that takes only one stage, however, the
-        configuration must select it.
+        The error is reported with the plan, before any calls are made. A stage without this method is included. In a
+        slot that takes only one stage, however, the configuration must select it.
         """
         return True
 

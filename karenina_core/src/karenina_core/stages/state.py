@@ -283,7 +283,9 @@ class StageCalls:
         return reply
 
     def _complete(self, info: CallInfo, messages: Sequence[Message]) -> CallInfo:
-        """Return the info for a call, `info` or the item's, with the stage's notes."""
+        """Return `info`, or the item's if this is `NO_INFO`, with the stage's notes if it has none, and marked if one
+        of the `messages` shows the ground truth.
+        """
         info = self.info if info is NO_INFO else info
         if info.notes is None:
             info = replace(info, notes=self.info.notes)

@@ -69,10 +69,8 @@ _FOLDER: Final = (
 def investigation_request(
     question: str, schema: Mapping[str, Any], hints: Mapping[str, str], *, response: str | None, workspace: bool
 ) -> str:
-    """Return a request with the question, the fields to establish, the hints, and the parts that the agent may see.
-
-    `response` is None if the agent must not see the answer. `workspace` is true if the agent works in a copy of the
-    workspace.
+    """Return a request with the question, the fields to establish, the hints, and the parts that the agent may see: the
+    `response`, unless it is None, and, if `workspace` is set, the copy of the workspace in which it works.
     """
     parts = [
         f"Question: {question}",
@@ -91,9 +89,8 @@ def trait_request(
     trait: AgenticRubricTrait, question: str, *, response: str | None, workspace: bool, file: str | None
 ) -> str:
     """Return a request with the trait and its scale, the question, and the parts that the agent may see. If `file` is
-    given, the response is in the file with that name and is not repeated in the request.
-
-    `response` is None if the agent must not see the answer.
+    given, the response is in the file with that name and is not repeated in the request. `response` is None if the
+    agent must not see it.
     """
     return "\n\n".join([_describe_trait(trait), f"Question: {question}", *_visible_parts(response, workspace, file)])
 
@@ -144,8 +141,8 @@ class InvestigationFailed(Exception):
 
 @asynccontextmanager
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
-    """Copy the answer's workspace for one judge, and remove the copy at the end of the `with` block. Files that cannot
-    be copied are skipped with a warning, and a workspace that the agent has removed is judged as empty.
+    """Copy the answer's workspace for one judge, yield the copy, and remove it at the end of the `with` block. Files
+    that cannot be copied are skipped with a warning, and a workspace that the agent has removed is judged as empty.
 
     The links in a virtual environment that lead out of the workspace root, for example, cannot be copied. They are no
     error, because an agent could otherwise escape judgement by creating them. If the workspace is the question's own

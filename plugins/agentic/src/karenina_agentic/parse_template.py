@@ -69,8 +69,8 @@ class AgenticParseTemplate(ParsingStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the judges. Each must have both an agent port and a parser port. Logs a warning if deep judgment is
-        enabled too, because it is not performed.
+        """Return a need for each judge, which must have both an agent port and a parser port. Logs a warning if deep
+        judgment is enabled too, because it is not performed.
         """
         if _deep_judgment_is_on(config):
             logger.warning("agentic_parsing takes precedence over deep judgment, which is not performed for templates")
@@ -78,8 +78,9 @@ class AgenticParseTemplate(ParsingStage):
         return [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
 
     async def execute(self, context: VerificationContext) -> None:
-        """Investigate, extract values from the report, and bind them to the ground truth. If no field needs a judge,
-        there is no investigation. If the investigation or the extraction fails, the item ends with PARSE_ERROR.
+        """Investigate, extract values from the report, and bind them to the ground truth. If no field needs a judge, or
+        the judge would see only a blank response, there is no investigation. If it or the extraction fails, the item
+        ends with PARSE_ERROR.
         """
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
@@ -121,8 +122,9 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
-        """Let the judge investigate, in a copy of the workspace if it may see the workspace. Raises
-        `InvestigationFailed` if there is no report, and `WorkspaceError` if there is no workspace to copy.
+        """Let the judge investigate, in a copy of the workspace if it may see the workspace, and return the result.
+        `shown` is the response that the judge reads. Raises `InvestigationFailed` if there is no report, and
+        `WorkspaceError` if there is no workspace to copy.
         """
         settings = _settings(context)
         in_workspace = settings.agentic_judge_context != "trace_only"

@@ -94,10 +94,8 @@ class PrepareWorkspace(Stage):
         return ()
 
     async def execute(self, context: VerificationContext) -> None:
-        """Create the workspace if one is needed, schedule its removal, and set `WORKSPACE_PATH`. A failure ends the
-        item with an error.
-
-        If no workspace is needed, `WORKSPACE_PATH` is None.
+        """Create the workspace if one is needed, schedule its removal, and set `WORKSPACE_PATH` (None if none is
+        needed). A failure ends the item with an error.
         """
         settings = cast("AgenticSettings", context.settings)
         question = context.question
@@ -118,9 +116,9 @@ class PrepareWorkspace(Stage):
         return _judges_need_workspace(config, context.question) or works_in_folder(config, context.answering_model)
 
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
-        """Create and return the workspace of an answer. Without `workspace_copy`, this is the question's own folder,
-        which agents then change. Raises `WorkspaceError` if the root or the folder is missing or not allowed, or if the
-        folder cannot be copied.
+        """Create and return the workspace of an answer: a new folder or a copy of the question's or, without
+        `workspace_copy`, the question's own folder, which agents then change. Raises `WorkspaceError` if the root or
+        the folder is missing or not allowed, or if the folder cannot be copied.
         """
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
@@ -166,7 +164,9 @@ def _judges_need_workspace(config: VerificationConfig, question: Question) -> bo
 
 
 async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], None], *arguments: *Ts) -> None:
-    """Run `work` in a thread, and wait for it even if cancelled, so that the files it creates can be removed."""
+    """Run `work` with `arguments` in a thread of `context`, and wait for it even if cancelled, so that the files it
+    creates can be removed.
+    """
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)

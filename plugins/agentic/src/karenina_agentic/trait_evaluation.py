@@ -98,8 +98,9 @@ def _free_name(folder: Path) -> str:
 
 
 def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
-    """Write a permanent copy of the trace and return its path. It is stored next to the workspace or, if there is no
-    workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be written.
+    """Write a permanent copy of the trace, `response`, and return its path. It is stored next to the workspace or, if
+    there is no workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be
+    written.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     folder = workspace.parent if workspace is not None else Path(tempfile.mkdtemp(prefix="karenina_trace_"))
@@ -186,8 +187,8 @@ class ModelOverrides:
 
 
 def _check_programs(model: ModelConfig, trait: str) -> None:
-    """Raise `ConfigError` if the program of an MCP server is given as a relative path, which would depend on the
-    working directory.
+    """Raise `ConfigError`, which names the `trait`, if the program of an MCP server is given as a relative path, which
+    would depend on the working directory.
     """
     for name, command in (model.mcp_urls_dict or {}).items():
         program = command.split(maxsplit=1)[0] if command.strip() else ""
@@ -315,8 +316,9 @@ class AgenticRubricEvaluation(Stage):
     async def _score(
         self, context: VerificationContext, trait: AgenticRubricTrait, dynamic: bool, shown: JudgeInput | None
     ) -> _TraitOutcome:
-        """Investigate and score a trait. Exceptions are not raised, but become the error in the outcome. `shown` is the
-        answer as judges see it, or None if no agent may see the answer.
+        """Investigate and score a trait, or, if it is `dynamic` and does not apply, find that out. Exceptions are not
+        raised, but become the error in the outcome. `shown` is the answer as judges see it, or None if no agent may see
+        the answer.
         """
         if trait.context_mode != "workspace_only" and shown is not None and shown.error is not None:
             return _TraitOutcome(trait.name, error=shown.error)
@@ -370,8 +372,8 @@ class AgenticRubricEvaluation(Stage):
     async def _verdict(
         context: VerificationContext, trait: AgenticRubricTrait, model: ModelConfig, report: str, dynamic: bool
     ) -> Verdict:
-        """Let the judge score the trait based on the report. Raises `StructuredError` or `PortError` if the judge
-        fails.
+        """Return the judge's verdict on the trait, based on the report. With `dynamic`, it states whether the trait
+        applies, too. Raises `StructuredError` or `PortError` if the judge fails.
         """
         verdict = await ask(
             context,
@@ -390,10 +392,9 @@ class AgenticRubricEvaluation(Stage):
         scored: Sequence[_TraitOutcome],
         absent: Sequence[_TraitOutcome],
     ) -> None:
-        """Set the result fields that are not artifacts, and log a warning about each trait that failed.
-
-        `traits` contains all traits, each with a flag that is true if the trait is dynamic. `absent` contains the
-        outcomes of traits that do not apply.
+        """Set the result fields that are not artifacts, and log a warning about each trait that failed. `traits`
+        contains all traits, each with whether it is dynamic, `scored` the outcomes of those that were scored or failed,
+        and `absent` those of traits that do not apply.
         """
         verdicts = {outcome.name: outcome.verdict for outcome in scored if outcome.verdict is not None}
         context.set_result_field("rubric_evaluation_performed", True)

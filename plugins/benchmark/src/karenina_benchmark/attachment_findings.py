@@ -29,10 +29,9 @@ _ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "application/pd
 def find_problems(
     question: Question, folder: Path | None, *, outside: bool, journal: Path | None = None
 ) -> Iterator[tuple[bool, str, str]]:
-    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure. Files outside of
-    `folder` are only read if `outside` is set; otherwise, no problem is found in a question that has such a file.
-
-    A file that is missing is no error if it was sent in the run with the `journal`.
+    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure. If a file is
+    outside of `folder` and `outside` is not set, no file is read and no problem found. A missing file that was sent in
+    the run with the `journal` is no error.
     """
     if not has_files(question):
         return

@@ -109,11 +109,11 @@ class Benchmark(BenchmarkContent):
 
     def save(self, path: str | Path) -> None:
         """Save the benchmark as JSON-LD, YAML or JSON lines, depending on the suffix of `path`. An existing file is
-        replaced atomically; comments and formatting in a YAML file are lost.
+        replaced, which loses comments and formatting in YAML. Raises `BenchmarkFileError` if the suffix is unknown, the
+        source of a template class is unavailable, or the file cannot be written.
 
-        Relative paths of attachments are rewritten if the folder is another one, so that they lead to the same files;
-        those of a benchmark without a file are relative to the current folder. Raises `BenchmarkFileError` if the
-        suffix is unknown, the source of a template class is unavailable, or the file cannot be written.
+        The file is replaced atomically. Relative paths of attachments are rewritten if the folder is another one, so
+        that they lead to the same files; those of a benchmark without a file are relative to the current folder.
         """
         from karenina_benchmark.benchmark_files import save_benchmark
 
@@ -148,10 +148,10 @@ class Benchmark(BenchmarkContent):
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
         """Return the plan for a question, by default the first: its stages in order and the reasons why other stages
-        are not used. Nothing is run.
+        are not used. Nothing is run. Raises `ConfigError` if the question does not exist, and `PlanError` if it has no
+        valid plan.
 
-        A draft is only planned if `question_id` names it. Raises `ConfigError` if the question does not exist, and
-        `PlanError` if it has no valid plan.
+        A draft is only planned if `question_id` names it.
         """
         from karenina_engine.check.planner import Planner
         from karenina_engine.check.plugin_checks import check_selection

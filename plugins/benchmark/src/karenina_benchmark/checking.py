@@ -172,8 +172,8 @@ def read_findings(
     findings: list[Finding] = []
 
     def may_read(file: Path, names: Sequence[str]) -> bool | None:
-        """Return whether the files that `file` names may be read, and add an error for each of them that is not
-        trusted.
+        """Return True if all files in `names` that are outside the folder of `file` are trusted, and None if there are
+        none. If any are not trusted, add an error for each of them, and return False.
         """
         try:
             return restricted_values.check_paths(file, names, chosen)
@@ -206,8 +206,9 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark, and return the findings. With `quality`, the whole file is checked, also for warnings
-    and unchecked parts; without it, only the `config` section and the questions are, for errors.
+    """Check a loaded benchmark, or only the questions `ids` of it, and return the findings. With `quality`, the whole
+    file is checked, also for warnings and unchecked parts; without it, only the `config` section and the questions are,
+    for errors.
 
     Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
     benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
@@ -482,8 +483,8 @@ class _Check:
 
     @contextmanager
     def _files_of_benchmark(self, config: VerificationConfig) -> Iterator[None]:
-        """Resolve files in the benchmark's folder inside the block, opening files elsewhere only if they are
-        trusted.
+        """Resolve files in the folder `template_files`, or else in the benchmark's folder, inside the block, opening
+        files elsewhere only if they are trusted.
         """
         own = config.setting("template_files") if config.has("template_files") else None
         folder = own or (self._benchmark.path.absolute().parent if self._benchmark.path is not None else None)
@@ -538,7 +539,9 @@ class _Check:
         config: VerificationConfig,
         question: str | None = None,
     ) -> None:
-        """Add a warning for each trait that cannot be scored, or that `config` does not score."""
+        """Add a warning for each trait of `rubric`, which is at `key` in `place`, that cannot be scored, or that
+        `config` does not score.
+        """
         names = config.core.rubric_trait_names
         for trait in rubric.traits if rubric is not None else ():
             path = (key, *_trait_path(place, key, trait))

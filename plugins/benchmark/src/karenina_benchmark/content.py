@@ -325,10 +325,8 @@ class BenchmarkContent:
 
     def with_shared_traits(self, question: Question, trait_names: Iterable[str] | None = None) -> Question:
         """Return the question with the benchmark's traits added. With `trait_names`, it keeps only the traits with
-        these names.
-
-        Raises `ValueError` if both have a trait with the same name, or if a trait name is used for a static and a
-        dynamic trait.
+        these names. Raises `ValueError` if both have a trait with the same name, or if a trait name is used for a
+        static and a dynamic trait.
         """
         shared = self.global_rubric or self.dynamic_rubric
         if trait_names is None and not shared and question.dynamic_rubric is None:

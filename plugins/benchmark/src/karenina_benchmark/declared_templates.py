@@ -62,8 +62,8 @@ def declare_template(fields: Mapping[str, Any], strategy: Any = None) -> tuple[s
 
 
 def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tuple[object, ...] | None:
-    """Return what a declaration consists of apart from its free values, which are added to `values`, or None if it has
-    values that cannot be exchanged in its source.
+    """Return the declared `fields` and the `strategy` without their exchangeable values, as a tuple that equal
+    declarations share. The values are appended to `values`. Returns None if a value cannot be exchanged in the source.
     """
     rest: list[object] = []
     for name, declared in fields.items():
@@ -91,8 +91,8 @@ def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tup
 
 
 def _take(value: object, rest: list[object], values: list[Value]) -> bool:
-    """Add a free value to `values` and its type to `rest`; None and booleans are added to `rest` themselves. Returns
-    False for a value that cannot be exchanged in a source.
+    """Add the free values in `value`, which may be a list, to `values`, and the rest to `rest`: the type of a free
+    value, the length of a list, and None or a boolean itself. Returns False if a value cannot be exchanged in a source.
     """
     if value is None or isinstance(value, bool):
         rest.append(repr(value))
@@ -135,7 +135,7 @@ class _Form:
         return source, self.pattern.fill(literals, source)
 
     def write(self, values: Sequence[Value]) -> str:
-        """Return the source with the given values."""
+        """Return the source with the given values, which are in the order of the declaration, as literals."""
         pieces = [self.parts[0]]
         for number, part in zip(self.order, self.parts[1:], strict=True):
             pieces += (repr(values[number]), part)
@@ -153,8 +153,9 @@ def _find_form(rest: tuple[object, ...]) -> _Form | None:
 def _add_form(
     rest: tuple[object, ...], fields: Mapping[str, Any], strategy: Any, values: Sequence[Value], source: str
 ) -> None:
-    """Store the form of a declaration, made from its `source`, under the key `rest`, or None if it has no form. Nothing
-    is stored for a source without a parsed pattern, which may get one later.
+    """Store the form of a declaration with these fields, strategy and values, made from its `source`, under the key
+    `rest`, or None if it has no form. Nothing is stored if the key exists, or for a source without a parsed pattern,
+    which may get one later.
     """
     with _lock:
         if rest in _forms:

@@ -94,8 +94,8 @@ def describe_version(version: object, newest: int) -> tuple[str, str]:
 
 
 def explain_error(error: ValueError | ValidationError, known: Collection[str] = ()) -> str:
-    """Return a validation error as one line that names each field and its problem. For an unknown field, the most
-    similar of the `known` names is suggested.
+    """Return an error as one line. For a `ValidationError`, this names each field and its problem, and for an unknown
+    field the most similar of the `known` names.
     """
     from pydantic import ValidationError
 

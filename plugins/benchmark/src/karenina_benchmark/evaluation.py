@@ -131,8 +131,8 @@ def _mode(has_template: bool, has_rubric: bool) -> str:
 
 
 def _settings(config: VerificationConfig | Mapping[str, Any] | None, *, has_judge: bool) -> dict[str, Any]:
-    """Return the settings in `config` as a dict. Raises `ConfigError` if they include answering models, or judges in
-    addition to `judge`.
+    """Return the settings in `config` as a new dict. Raises `ConfigError` if they include answering models, or judges
+    although `has_judge` is set.
     """
     values = dict(config.given() if isinstance(config, VerificationConfig) else config or {})
     if "answering_models" in values:

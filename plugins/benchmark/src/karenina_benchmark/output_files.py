@@ -50,8 +50,8 @@ _REPLIES: Final = ("assistant", "ai", "model", "message")
 
 
 def find_in_text(path: Path, text: str) -> Conversation | None:
-    """Return the conversation in a text file (JSON, or text with headings or roles), or None for any other text. Raises
-    `ConfigError` if the text looks like a conversation but cannot be read.
+    """Return the conversation in `text`, the contents of the file at `path` (JSON, or text with headings or roles), or
+    None for any other text. Raises `ConfigError` if the text looks like a conversation but cannot be read.
     """
     document = parse_json_conversation(text)
     try:
@@ -139,9 +139,10 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
 
 def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
     """Yield the outputs in a file of rows, or a single output if the rows are the messages of one conversation.
+    `mapped` contains the user's columns by role, and the options `sheet`, `rows` and `encoding`. Raises `ConfigError`
+    if there are no rows or no outputs, and `FileError` if the file cannot be read.
 
-    Logs warnings about the encoding, other sheets, and correct answers that are not used. Raises `ConfigError` if the
-    file has no rows or no outputs, and `FileError` if it cannot be read.
+    Logs warnings about the encoding, other sheets, and correct answers that are not used.
     """
     is_text = path.suffix.lower() in (*LINES, _DOCUMENT, ".csv", ".tsv")
     with read_records(

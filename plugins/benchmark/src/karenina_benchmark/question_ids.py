@@ -97,7 +97,7 @@ def _read_checkpoint(text: str, whole: bool) -> Iterable[str]:
 
 
 def _read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the id and question of each row in the first 2 MB of a file."""
+    """Yield the id and question of each row in the first 2 MB of a file. Rows with a key `karenina` are skipped."""
     read = 0
     with read_records(path, any_size=True) as records:
         for record in records:

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
-    """Yield the keywords in `values`, where a string may contain several: "math,easy", "math; easy".
+    """Yield the keywords in `values`, where a string may contain several, divided by `separator`, by default by
+    semicolons if it contains any, and otherwise by commas. Values that are not strings are yielded unchanged.
 
-    By default, a string is split at semicolons if it contains any, and otherwise at commas. Keywords are stripped, and
-    empty ones are skipped. Values that are not strings are yielded unchanged.
+    Keywords are stripped, and empty ones are skipped.
     """
     for value in values:
         if not isinstance(value, str):

@@ -156,8 +156,8 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
-    """Return the judges to call, matched by id, in the order of the run's judges. Raises `ConfigError` if one is
-    missing.
+    """Return those of the `live` judges that are to be called, matched by id, in the order of the run's judges. Raises
+    `ConfigError` if one is missing.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
@@ -175,9 +175,8 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
     """Compare the extracted values in a result file with `benchmark`, and return the changes. No model is called.
-    Results for unknown questions are skipped. If `output` is given, the new results are written to it.
-
-    Raises `ConfigError` if no results remain.
+    Results for unknown questions are skipped. If `output` is given, the new results are written to it. Raises
+    `ConfigError` if no results remain.
     """
     from karenina_template.templates.primitives import files_in
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
-    """Make the request for repeating the user's last command for a journal, with current files and keys. This changes
-    the process's working directory to that of the command. Nothing is run yet.
+    """Return a request that repeats the user's last command for a journal, with current files and keys. This changes
+    the process's working directory to that of the command, and calls `note` with what has changed since then. Nothing
+    is run yet.
 
-    `note` prints what has changed since the command was run. Raises `ConfigError` if the user has no such command or it
-    cannot be repeated. The message usually shows the command in the journal. Raises `RestrictedValues` if the benchmark
-    refers to files that need trust.
+    Raises `ConfigError` if the user has no such command or it cannot be repeated. The message usually shows the command
+    in the journal. Raises `RestrictedValues` if the benchmark refers to files that need trust.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -108,7 +108,9 @@ def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
 
 
 def change_to_run_folder(command: Mapping[str, Any]) -> None:
-    """Change the process's working directory to that of the user's command. Raises `ConfigError` if this fails."""
+    """Change the working directory of the process to `folder` in `command`, where the user started the run. Raises
+    `ConfigError` if this fails.
+    """
     try:
         os.chdir(command["folder"])
     except OSError as error:
@@ -122,7 +124,7 @@ def change_to_run_folder(command: Mapping[str, Any]) -> None:
 
 def current_settings(benchmark: Benchmark, command: Mapping[str, Any]) -> dict[str, Any]:
     """Return the current settings by full name. The environment overrides the user's configuration file, which
-    overrides the benchmark's `config` section. This is left out if it has changed since the command was run.
+    overrides the benchmark's `config` section. The section is left out if it has changed since the `command` was run.
     """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment

@@ -105,10 +105,9 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
 
 
 def keep_written_truths(fields: Mapping[str, Any], written: Callable[..., str | None]) -> dict[str, Any]:
-    """Return the fields, with numbers that are compared as text replaced by their spelling in the file: YAML reads
-    01234, 1.10 and 2E1 as numbers, which Python would write as 1234, 1.1 and 20.0.
-
-    `written` returns the source text of the scalar at a path in `fields`.
+    """Return the fields, with ground truths that are numbers but compared as text replaced by their spelling in the
+    file, which `written` returns for a path in `fields`. YAML reads 01234, 1.10 and 2E1 as numbers, which Python would
+    write as 1234, 1.1 and 20.0.
     """
     spelled = dict(fields)
     for name, declared in fields.items():
@@ -242,7 +241,9 @@ def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[s
 
 
 def _primitive_name(verify_with: Any, name: str) -> str | None:
-    """Return the name of the declared primitive, or None. Raises `DeclarationError` for other values."""
+    """Return the name of the primitive in `verify_with`, or None if that is None. Raises `DeclarationError` for other
+    values.
+    """
     if isinstance(verify_with, Mapping):
         verify_with = verify_with.get("type")
         if verify_with is None:
@@ -339,8 +340,9 @@ def _write_verify_with(imports: _Imports, declared: Any, kind: str, name: str) -
 
 
 def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -> str:
-    """Return the constructor call for a primitive, or for a normalizer such as SynonymMap, adding its class to
-    `imports`. Raises `DeclarationError` if a name is not valid or the primitive of a plugin is unknown.
+    """Return the constructor call for a `declared` primitive, or a normalizer such as SynonymMap, given as its name or
+    as a mapping with a `type`, and add its class to `imports`. Raises `DeclarationError` if a name is not valid or the
+    primitive of a plugin is unknown.
     """
     if isinstance(declared, str):
         declared = {"type": declared}
@@ -366,7 +368,9 @@ def _write_call(imports: _Imports, declared: Any, path: tuple[str | int, ...]) -
 
 
 def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) -> str:
-    """Return the source of a parameter's value. A mapping with a `type` becomes a constructor call."""
+    """Return the source of a parameter's value, adding what it needs to `imports`. A mapping with a `type` becomes a
+    constructor call. `path` locates the value in messages.
+    """
     if isinstance(value, list):
         return f"[{', '.join(_write_argument(imports, entry, (*path, place)) for place, entry in enumerate(value))}]"
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
@@ -375,8 +379,8 @@ def _write_argument(imports: _Imports, value: Any, path: tuple[str | int, ...]) 
 
 
 def _write_literal(imports: _Imports, value: Any, *path: str | int) -> str:
-    """Return the source of a plain value, adding what it needs to `imports`. Raises `DeclarationError` for other
-    values, such as NaN.
+    """Return the source of a plain value, adding what it needs to `imports`. Raises `DeclarationError` at `path` for
+    other values, such as NaN.
     """
     match value:
         case None | bool() | int() | str():

@@ -62,10 +62,8 @@ def parse(text: str, file: Path, problems: Problems | None = None) -> Section:
 
 def read(text: str, file: Path, problems: Problems | None = None) -> Document:
     """Parse a YAML document. The value of an empty document is None. Raises `BenchmarkFileError`, with the line, if the
-    document is invalid or too large.
-
-    If `problems` is given, duplicate keys and values that cannot be read are added to it instead, and the first value
-    of a duplicate key is used.
+    document is invalid or too large. If `problems` is given, duplicate keys and values that cannot be read are added to
+    it instead, and the first value of a duplicate key is used.
     """
     import yaml
 
@@ -166,8 +164,8 @@ class _Reader:
         return mapping
 
     def _pairs(self, node: MappingNode) -> _Pairs:
-        """Return the keys and values of a mapping, with values merged by `<<` first. The mapping's own values override
-        merged ones.
+        """Return the key and value nodes of a mapping by name, with values merged by `<<` first. The mapping's own
+        values override merged ones.
         """
         known = self._merged.get(node)
         if known is not None:
@@ -186,8 +184,9 @@ class _Reader:
         return pairs
 
     def _own_pairs(self, node: MappingNode) -> _Pairs:
-        """Return a mapping's own keys and values, with `<<` treated like any other key. A duplicate key is collected as
-        an error, and its first value is kept. Raises `BenchmarkFileError` for a key that is not a scalar.
+        """Return the nodes of a mapping's own keys and values, by key, with `<<` treated like any other key. A
+        duplicate key is collected as an error, and its first value is kept. Raises `BenchmarkFileError` for a key that
+        is not a scalar.
         """
         self._check_tag(node, "map")
         first: _Pairs = {}

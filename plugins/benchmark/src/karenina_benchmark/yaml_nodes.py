@@ -184,7 +184,10 @@ class _Composer:
         return root
 
     def _compose(self, event: Any, flow: bool) -> Node:
-        """Return the node that an event starts or refers to. `flow` is true inside `[]` or `{}`."""
+        """Read the rest of the node that an event starts, and return it, or return the node that an alias refers to.
+        `flow` is true inside `[]` or `{}`. Raises an error for an invalid anchor or alias, and `TooManyValues` beyond
+        the limit.
+        """
         events, line, anchor = self._events, event.start_mark.line, event.anchor
         self._nodes += 1
         if self._nodes > self._max_nodes:

@@ -106,8 +106,9 @@ def calibrate(
     quality_from: str | Path | None = None,
     worst: int | None = None,
 ) -> Calibration:
-    """Return the agreement of a run's judges with labels, and the run's corrected pass rate. No model is called. Raises
-    `ConfigError` if there are no labels, or if labels are malformed or belong to other results.
+    """Return the agreement of a run's judges with `labels`, or with those of the run `quality_from`, and the run's
+    corrected pass rate. No model is called. Raises `ConfigError` if there are no labels, or if labels are malformed or
+    belong to other results.
 
     `labels` are label files or filled-in sheets. If there is a label file next to the results, it is read too. For
     `cluster`, see `karenina.compare`. If `quality_from` names another labelled result file, the labels are those of
@@ -159,7 +160,9 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return the calibration of a labelled run, as `calibrate` does, whose parameters `source` and `worst` have."""
+    """Return the calibration of a labelled run, with at most `worst` of the worst items, or all of them. `source` is
+    the path of the results, for commands in the notes.
+    """
     notes = list(run.units.notes)
     corrected = []
     for model in run.answers.with_verdicts:
@@ -223,11 +226,11 @@ def _carried(
     name: str | Path,
     cluster: str | None,
 ) -> Calibration:
-    """Return a calibration with the pass rate of each model and judge, corrected with the labels of another run, whose
-    error rates the judges are assumed to have here. For each rate that cannot be corrected, a note is added.
+    """Return a calibration with the pass rate of each model and judge, corrected with the judges' error rates in
+    `other`, the calibration of another run, which are assumed to hold here. For each rate that cannot be corrected, a
+    note is added.
 
-    `other` is the calibration of that run, and `name` is its file. Agreement and counts are taken from `other`, without
-    its worst items.
+    `name` is the file of the other run. Agreement and counts are taken from `other`, without its worst items.
     """
     units = assign_units(results, cluster)
     qualities = {verdict.judge: verdict for verdict in other.verdicts}

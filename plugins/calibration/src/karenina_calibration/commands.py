@@ -39,8 +39,8 @@ class commands:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-        """Return a function that makes notes with corrected rates. It is for runs with a label file next to their
-        results.
+        """Return a list with one function, which makes notes with corrected rates. It makes none if no run has a label
+        file next to its results.
         """
         from karenina_calibration.label_paths import has_labels
 

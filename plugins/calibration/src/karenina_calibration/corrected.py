@@ -43,11 +43,11 @@ def correct_rate(
     draw: Draw | None,
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
-    """Return a model's corrected rate or, if there is none, the reason as text.
+    """Return a model's corrected rate or, if there is none, the reason as text. Only drawn answers count; without a
+    `draw`, all answers must be labelled. `unit_of` returns the statistical unit for a question ID.
 
-    At least five answers must be labelled right or wrong, or all of them if the model has fewer. Only drawn answers
-    count. Without a draw, all answers must be labelled. Strata with fewer than five usable labels are merged. `unit_of`
-    returns the statistical unit for a question ID.
+    At least five answers must be labelled right or wrong, or all of them if the model has fewer. Strata with fewer than
+    five usable labels are merged.
     """
     own = [answer for answer in answers.by_id.values() if answer.model == model and answer.verdicts != SCORED]
     usable = [
@@ -110,8 +110,8 @@ def correct_rate(
 def _strata(
     own: Sequence[Answer], usable: Sequence[LabelledAnswer], place: Callable[[Answer], Stratum]
 ) -> list[StratumLabels]:
-    """Return the numbers of answers, labels and right answers in each stratum, where `place` returns an answer's
-    stratum.
+    """Return the numbers of a model's `own` answers, of their `usable` labels, and of right answers among these, in
+    each stratum, where `place` returns an answer's stratum.
     """
     members: dict[Stratum, list[Answer]] = defaultdict(list)
     for answer in own:
@@ -129,8 +129,8 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate of the share of right answers, or None unless each answer has a verdict from exactly
-    one judge, at least two answers are labelled, and some answers are not labelled.
+    """Return the PPI++ estimate of the share of right answers in `own`, of which `usable` are labelled, or None unless
+    each answer has a verdict from exactly one judge, at least two answers are labelled, and some are not.
 
     `own` contains the model's answers, and `usable` contains those labelled right or wrong.
     """

@@ -68,14 +68,14 @@ class CorrectedRate:
 
 
 def post_stratified(answers: Iterable[tuple[Stratum, Unit]], labels: Sequence[Label]) -> CorrectedRate:
-    """Estimate the share of right answers from labels of some of the answers. A stratum's share is (y + 1) / (n + 2).
-    The interval is for all questions of this kind, not only those in the run, so it has a width even if every answer is
-    labelled. Raises `ValueError` if a stratum has no labels or there are no answers.
+    """Estimate the share of right answers from labels of some of the `answers`, which are pairs of a stratum and a
+    unit. A stratum's share is (y + 1) / (n + 2). The interval is for all questions of this kind, not only those in the
+    run. Raises `ValueError` if a stratum has no labels or there are no answers.
 
-    `answers` contains all of the run's answers, each with its stratum and its unit (the question or a cluster of
-    questions). The variance is that of the linearised estimator, with residuals added up within each unit, because
-    answers to the same question are correlated. The pseudo labels, one right and one wrong in each stratum, preserve
-    the coverage if all labels in a stratum are equal.
+    `answers` contains all of the run's answers. Their unit is the question or a cluster of questions. The interval has
+    a width even if every answer is labelled. The variance is that of the linearised estimator, with residuals added up
+    within each unit, because answers to the same question are correlated. The pseudo labels, one right and one wrong in
+    each stratum, preserve the coverage if all labels in a stratum are equal.
     """
     counts = Counter(answers)
     total = sum(counts.values())
@@ -154,8 +154,8 @@ def corrected_difference(a: CorrectedRate, b: CorrectedRate) -> CorrectedDiffere
 
 
 def more_labels(rate: CorrectedRate, answers: int) -> int | None:
-    """Return the number of additional labels that would halve the interval, or None if no number would. It is limited
-    by `answers`, the total number of answers.
+    """Return the number of additional labels that would halve the interval, or None if this needs more labels than
+    there are `answers` in total, or if no number would.
 
     The part of the variance that is due to labelling is inversely proportional to the number of labels.
     """
@@ -169,11 +169,11 @@ def more_labels(rate: CorrectedRate, answers: int) -> int | None:
 
 
 def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | None = None) -> dict[Key, tuple[Key, ...]]:
-    """Merge strata with fewer than `least` answers, and return the members of each remaining stratum. If all have fewer
-    in total, one stratum is left. Strata without answers are ignored.
+    """Merge strata with fewer than `least` answers into `into`, if it exists, or into the next larger one, and return
+    the members of each remaining stratum. If all have fewer in total, one stratum is left. Strata without answers are
+    ignored.
 
-    The smallest stratum is merged into the stratum `into` if that exists, and otherwise into the next larger one. This
-    is repeated until no stratum is too small or only one is left.
+    The smallest stratum is merged first. This is repeated until no stratum is too small or only one is left.
     """
     groups: dict[Key, tuple[Key, ...]] = {key: (key,) for key, size in sizes.items() if size}
     total = {key: sizes[key] for key in groups}
@@ -189,8 +189,9 @@ def merge_small(sizes: Mapping[Key, int], least: int = LEAST, *, into: Key | Non
 
 
 def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[Key, int]:
-    """Return the number of answers to draw from each stratum: all `labels` in proportion to the sizes of the strata,
-    but at least `least` from each, or all of them if it has fewer. So the total may be larger than `labels`.
+    """Return the number of answers to draw from each stratum: at least `least`, or all if it has fewer. The rest of
+    `labels` goes, one at a time, to the stratum that is furthest below its proportional share. The total is larger than
+    `labels` if the minimums add up to more.
     """
     drawn = {key: min(size, least) for key, size in sizes.items()}
     total = sum(sizes.values())
@@ -204,7 +205,8 @@ def allocate(sizes: Mapping[Key, int], labels: int, least: int = LEAST) -> dict[
 
 
 def weighted_rate(units: Sequence[Hashable], hits: Sequence[bool], weights: Sequence[float]) -> Rate:
-    """Return the weighted share of hits and its interval. Without items, the rate has no value.
+    """Return the weighted share of hits and its interval, which is wider if items of the same unit are alike. Without
+    items, the rate has no value.
 
     `units` contains the statistical unit of each item. The interval is Wilson's interval at the effective size, which
     is smaller if items of the same unit are alike or if weights differ. With equal weights, it is the same interval as
@@ -226,7 +228,9 @@ def effective_labels(units: Sequence[Hashable], hits: Sequence[bool], weights: S
 
 
 def _count(units: Sequence[Hashable], hits: Sequence[bool]) -> Clusters:
-    """Return the numbers of items and hits in each unit."""
+    """Return the numbers of items and hits in each unit. `units` contains the unit of each item, and `hits` whether it
+    is a hit.
+    """
     counted = Clusters()
     for unit, hit in zip(units, hits, strict=True):
         counted.add(unit, hit=hit)
@@ -272,11 +276,8 @@ class CarriedRate:
 
 
 def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate | None:
-    """Estimate the share of right answers from a raw pass rate and the judge's error rates in another run. Returns None
-    if the judge may be no better than chance there.
-
-    `rate` is the raw pass rate, and `size` is its effective sample size. `quality` describes the judge in the run with
-    the labels.
+    """Estimate the share of right answers from a raw pass rate, its effective sample size, and the error rates of the
+    judge in another run (`quality`). Returns None if the judge may be no better than chance there.
 
     Sources: W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978; the interval is from Z. Lang and J.
     Reiczigel, Preventive Veterinary Medicine 113, 2014.
@@ -319,11 +320,9 @@ class PoweredMean:
 
 
 def powered_mean(labels: Sequence[float], verdicts: Sequence[float], unlabelled: Sequence[float]) -> PoweredMean:
-    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers. Raises
-    `ValueError` if there are fewer than two labels or no unlabelled answers.
-
-    `verdicts` contains the verdicts on the labelled answers, in the order of `labels`, and `unlabelled` contains the
-    verdicts on all other answers.
+    """Return the mean of the labels and its 95% interval, made more precise by verdicts on all answers: `verdicts` on
+    the labelled ones, in the same order, and `unlabelled` on the others. Raises `ValueError` if there are fewer than
+    two labels or no unlabelled answers.
 
     Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic, PPI++: Efficient Prediction-Powered Inference, 2023.
     """

@@ -212,7 +212,9 @@ def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
 
 
 def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
-    """Describe how many answers there are to label, how many of them again, and who has already labelled them."""
+    """Describe how many answers there are to label and how many of them again and, if `labeller` is None, who has
+    already labelled them.
+    """
     again = sum(bool(entry.why) for entry in asked)
     text = quantity(len(asked), "answer") + " to label" + (f", {again:,} of them again" if again else "")
     names = _labelled(asked, opened) if labeller is None else []
@@ -224,7 +226,9 @@ def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None
 
 
 def _ask_all(screen: Screen, opened: Labelling, missing: list[str], labeller: str, *, blind: bool) -> None:
-    """Ask about the `missing` answers until the labeller stops. Each label is saved immediately."""
+    """Ask about the `missing` answers until the labeller stops, without showing verdicts if `blind` is set. Each label
+    is saved immediately.
+    """
     from karenina_calibration.labelling import asks_verdict, now
     from karenina_calibration.questions import Stop, answer_lines, ask_answer
 

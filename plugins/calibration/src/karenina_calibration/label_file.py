@@ -116,11 +116,11 @@ class Labels:
         self.given.setdefault((label.item, label.labeller), []).append(label)
 
     def match_truths(self, answers: Answers, drawn_from: Answers) -> None:
-        """Change `by_item` so that each labeller's label for an answer is the last one for the current ground truth. A
-        label for a different ground truth does not tell whether the answer is right, so only its extraction labels are
-        kept, and it is added to `stale`.
+        """Change `by_item` so that each labeller's label for an answer is the last one for the current ground truth. If
+        there is none, only extraction labels are kept, and the label is added to `stale`. Labels without a recorded
+        ground truth count as labels for the ground truth in `drawn_from`.
 
-        Labels without a recorded ground truth are assumed to be for the ground truth in `drawn_from`.
+        A label for a different ground truth does not tell whether the answer is right.
         """
         self.stale.clear()
         for (item, labeller), labels in self.given.items():
@@ -184,8 +184,9 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
-    """Match labels with their answers, changing `labels`, and return the answers from which the draw was made. Raises
-    `ConfigError` if a label or the draw is for other answers.
+    """Match labels with their answers, and return the answers from which the draw was made. Labels for other ground
+    truths are removed from `labels`, except for their extraction labels. Raises `ConfigError` if a label or the draw is
+    for other answers.
 
     Labels depend on an answer's ground truth, not on its score. If `source` contains rescored results, `drawn_as` in
     `answers` is therefore set to the verdicts of the original run, which are in the journal next to the results.
@@ -215,10 +216,9 @@ def _answers_before(answers: Answers, draw: Draw, source: str | Path | None) -> 
 
 
 def read_labels(files: Iterable[Path], *, with_draws: bool = True) -> Labels:
-    """Read label files. If several contain a draw, only the last draw is used. Raises `ConfigError` if a file cannot be
-    read or contains anything other than draws and labels. The message names the line.
-
-    Set `with_draws` to False to skip draws, which then may be unreadable.
+    """Read label files. If several contain a draw, only the last draw is used. Unless `with_draws` is set, draws are
+    skipped and may be unreadable. Raises `ConfigError`, with the line, if a file cannot be read or contains anything
+    other than draws and labels.
     """
     labels = Labels()
     last: Path | None = None

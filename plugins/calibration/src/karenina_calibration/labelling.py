@@ -63,11 +63,12 @@ class Labelling:
         simple: bool = False,
         redraw: bool = False,
     ) -> Labelling:
-        """Open the labelling of results, with the draw in the label file or a new draw, which is not written until
-        `save_draw`. A larger `count` extends an existing draw, and a smaller one has no effect.
+        """Open the labelling of results, with the draw in the label file or, if it has none or `redraw` is set, a new
+        one of `count` answers with the given `seed`, which is not written until `save_draw`. A larger `count` extends
+        an existing draw, and a smaller one has no effect.
 
-        A new draw has `count` answers (60 by default) and the given `seed`, or a random one. If `simple` is set, it
-        ignores verdicts. Set `redraw` to ignore the label file.
+        By default, `count` is 60 and `seed` is random. If `simple` is set, a new draw ignores verdicts. If `redraw` is
+        set, the label file is ignored.
 
         Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw has a different
         `seed` or is not `simple` although that is set, or if there are no answers.
@@ -138,8 +139,8 @@ class Labelling:
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer with the values to ask about. If its label is stale, the answer has a reason for being shown
-        again and only the values that have no label yet.
+        """Return an answer with the values to ask about. If its label by `labeller` (by default, by anyone) is stale,
+        the answer has a reason for being shown again and only the values that have no label yet.
         """
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
@@ -157,12 +158,11 @@ class Labelling:
         )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Read the labels in a sheet or another label file, without adding them. Also returns the number of labels for
-        unknown answers, which are left out.
+        """Read the labels in a sheet or another label file, without adding them. In a sheet, rows without a name belong
+        to `labeller`. Also returns the number of labels for unknown answers, which are left out.
 
-        The file extension determines whether it is a sheet. In a sheet, rows without a name belong to `labeller`, and
-        empty cells are filled from that labeller's earlier label. Raises `ConfigError` if the file cannot be read or if
-        a label is malformed.
+        The file extension determines whether it is a sheet. Empty cells of a sheet are filled from the labeller's
+        earlier label. Raises `ConfigError` if the file cannot be read or if a label is malformed.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)

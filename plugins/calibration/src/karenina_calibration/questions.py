@@ -49,12 +49,12 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask about one answer, and return its label, or None if the labeller skips the answer. Raises `Stop` if the
+    """Ask about one answer, and return its label, or None if the labeller skips the answer. `ask` prints a question and
+    returns the reply. If `asks_verdict` is False, the questions are only about extracted values. Raises `Stop` if the
     labeller quits, in which case the replies about this answer are lost.
 
-    `ask` prints a question and returns the reply. `earlier` contains the labeller's extraction labels for another
-    ground truth, which are added to the label. If `asks_verdict` is False, the questions are only about extracted
-    values. Values that are skipped get no label. `blind` is recorded in the label.
+    `earlier` contains the labeller's extraction labels for another ground truth, which are added to the label. Values
+    that are skipped get no label. `blind` is recorded in the label.
     """
     answer = asked.answer
     right: bool | None = None
@@ -106,8 +106,8 @@ def _ask(ask: Callable[[str], str], question: str) -> str:
 
 
 def answer_lines(asked: AskedAnswer, number: int, count: int, width: int, *, blind: bool) -> Iterator[str]:
-    """Yield the lines that show an answer. They include the judges' verdicts unless `blind` is set. Only the first
-    20,000 characters of the answer are shown.
+    """Yield the lines that show an answer, the one with this `number` of `count`, in `width` columns. They include the
+    judges' verdicts unless `blind` is set. Only the first 20,000 characters of the answer are shown.
     """
     answer = asked.answer
     text, more = clip(answer.text, _LONGEST, "; the labelling page shows the whole answer")

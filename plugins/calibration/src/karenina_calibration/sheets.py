@@ -71,7 +71,9 @@ def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
 
 
 def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as CSV. Text that could be a formula is prefixed with an apostrophe."""
+    """Return a function that writes the column names and the rows as CSV. Text that could be a formula is prefixed with
+    an apostrophe.
+    """
 
     def write(file: BinaryIO) -> None:
         text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -84,8 +86,8 @@ def _csv_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 
 
 def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
-    """Return a function that writes the rows as an Excel workbook. Text is cut to 32,000 characters, and control
-    characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
+    """Return a function that writes a header and the rows as an Excel workbook. Text is cut to 32,000 characters, and
+    control characters are replaced by U+FFFD. Raises `LibraryMissing` at once if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook
@@ -96,7 +98,9 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         ) from error
 
     def write(file: BinaryIO) -> None:
-        """Write the rows to a binary file as a workbook. All cells are text, so none is a formula."""
+        """Write the rows and a header to a binary file as a workbook. All cells are text, so none is a formula. Control
+        characters are replaced, and long texts are cut.
+        """
         book = Workbook(write_only=True)
         sheet = book.create_sheet("labels")
         sheet.freeze_panes = "A2"
@@ -154,7 +158,9 @@ def read_sheet(
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
-    """Return the label with the parts of an earlier label that are missing from the rows."""
+    """Return the label with the parts of the earlier label `before` that are missing from the rows, and with the notes
+    of both.
+    """
     if not any(_asked(row) == (ANSWER, "") and _said(row) for _, row in rows):
         label = label.model_copy(update={"right": before.right, "truth": before.truth, "blind": before.blind})
     notes = dict.fromkeys(filter(None, (before.note, label.note)))
@@ -162,8 +168,8 @@ def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) 
 
 
 def _asked(row: Row) -> tuple[str, str]:
-    """Return the subject of a row: the answer, or the kind and name of an extracted value. Rows without the column
-    `asked` are about the answer.
+    """Return the subject of a row as a kind and a name: `ANSWER` and an empty string, or those of an extracted value.
+    Rows without the column `asked` are about the answer.
     """
     kind, _, name = row.get("asked", ANSWER).strip().partition(" ")
     return kind, name
@@ -245,7 +251,7 @@ def _unprotected(text: str) -> str:
 
 
 def _as_json(text: str) -> str:
-    """Convert a value that a person entered to JSON. Text that is not JSON becomes a JSON string."""
+    """Return a value that a person entered as JSON text. Text that is not JSON becomes a JSON string."""
     with suppress(ValueError):
         from_json(text)
         return text

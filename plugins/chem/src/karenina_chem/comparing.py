@@ -32,9 +32,8 @@ class OutOfReach(Exception):
 
 
 def why_unreadable(text: str, stereo: str) -> str | None:
-    """Return why a text cannot be compared as a structure, or None if it can.
-
-    Unless `stereo` is "ignored", a kind of stereochemistry that RDKit skips is a reason.
+    """Return why a text cannot be compared as a structure, or None if it can. Unless `stereo` is "ignored", a kind of
+    stereochemistry that RDKit skips is a reason.
     """
     if stereo != "ignored" and _OTHER_STEREO.search(text) is not None:
         return _STEREO_PROBLEM
@@ -46,10 +45,9 @@ def why_unreadable(text: str, stereo: str) -> str | None:
 
 
 def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautomers: str, salts: str) -> list[Any]:
-    """Return whether `values` contain the structure `truth`: [True], [False], ["unreadable", why], or [None, why].
-
-    None means that this is undecided. `values` are the texts that may be structures. With `all_needed`, each of them
-    must be one.
+    """Return whether `values`, texts that may be structures, contain the structure `truth`: [True], [False],
+    ["unreadable", why], or [None, why] if this is undecided. With `all_needed`, each of them must be a structure. The
+    other parameters are those of `SameMolecule`.
     """
     verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:
@@ -69,8 +67,8 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether two texts are the same structure under these rules. Raises `NotReadable` if a text is not a
-    structure, and `OutOfReach` if there is no clear answer.
+    """Return whether two texts are the same structure under the rules for `stereo`, `tautomers` and `salts`. Raises
+    `NotReadable` if a text is not a structure, and `OutOfReach` if there is no clear answer.
     """
     if stereo != "ignored" and any(_OTHER_STEREO.search(text) is not None for text in (truth, value)):
         if _same(truth, value, "ignored", tautomers, salts):
@@ -122,10 +120,10 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
 
 
 def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures of metals are the same except for which parts have bonds to the metal.
+    """Return whether two structures of metals are the same except for which parts have bonds to the metal. Raises
+    `OutOfReach` if these bonds may matter.
 
-    Raises `OutOfReach` if these bonds may matter. They cannot if there is one kind of ligand: aluminium chloride may be
-    drawn with bonds or with ions.
+    They cannot if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
     """
     apart = [taken_apart(mol) for mol in (truth, value)]
     if None in apart:
@@ -141,9 +139,9 @@ def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
 
 
 def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures differ only in where the bonds and charges of a conjugated system are drawn.
-
-    Raises `OutOfReach` if one can be drawn in too many ways to try all of them.
+    """Return whether two structures with charges differ only in where the bonds and charges of a conjugated system are
+    drawn. Without charges, the result is False. Raises `OutOfReach` if one can be drawn in too many ways to try all of
+    them.
     """
     if CalcMolFormula(truth) != CalcMolFormula(value):
         return False
@@ -164,7 +162,9 @@ def _are_resonance_forms(truth: Mol, value: Mol, stereo: str) -> bool:
 
 
 def _with_cations(mol: Mol) -> Mol:
-    """Return a structure with cations in place of its carbon radicals, which have the same resonance forms."""
+    """Return a copy of a structure in which uncharged carbon radicals, which have the same resonance forms as cations,
+    are cations.
+    """
     copy = Chem.Mol(mol)
     for atom in copy.GetAtoms():
         if atom.GetNumRadicalElectrons() == 1 and atom.GetAtomicNum() == 6 and not atom.GetFormalCharge():
@@ -175,7 +175,8 @@ def _with_cations(mol: Mol) -> Mol:
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are tautomers. Raises `OutOfReach` if one has too many to try all of them.
+    """Return whether two structures are tautomers, with stereochemistry compared as `stereo` states. Raises
+    `OutOfReach` if one has too many to try all of them.
 
     A hydrogen atom may move between a carbon atom and N, O or S, but not from one carbon atom to another: glucose and
     fructose, and other ketones with the same enol, are different compounds.
@@ -252,7 +253,8 @@ def _moved_between_carbons(mol: Mol, form: Mol) -> bool:
 
 
 def _has_key(mol: Mol, key: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether a structure has this InChIKey under these rules. Raises `OutOfReach` if the key cannot tell.
+    """Return whether a structure has this InChIKey under the rules for `stereo`, `tautomers` and `salts`. Raises
+    `OutOfReach` if the key cannot tell.
 
     A key states only hashes, so a different one may still be that of a salt or tautomer.
     """

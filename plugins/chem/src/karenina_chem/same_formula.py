@@ -42,8 +42,8 @@ class SameFormula(ReadingPrimitive, defer_build=True):
         return "HeNe" if self.check("He", expected) is True else "He"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the formulas are the same, `Unreadable` if the value is no formula, or `Undecided` if it is
-        ambiguous.
+        """Return whether the formulas are the same, or the value is one of `synonyms`. Returns `Unreadable` if the
+        value is no formula, or `Undecided` if it is ambiguous.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
@@ -81,7 +81,9 @@ class SameFormula(ReadingPrimitive, defer_build=True):
 
 
 def _is_multiple(value: Formula, truth: Formula) -> bool:
-    """Return whether two uncharged formulas have the same ratio of atoms, and one has a fractional number of them."""
+    """Return whether two formulas are uncharged and have the same ratio of atoms, and one has a fractional number of
+    them.
+    """
     if value.charge or truth.charge or set(value.atoms) != set(truth.atoms):
         return False
     ratios = {value.atoms[symbol] / truth.atoms[symbol] for symbol in truth.atoms if truth.atoms[symbol]}

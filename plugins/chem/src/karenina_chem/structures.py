@@ -138,7 +138,9 @@ def _from_smiles(text: str) -> Mol | None:
 
 @cache
 def _smiles_parameters(sanitize: bool) -> Chem.SmilesParserParams:
-    """Return parameters for RDKit's parser that allow no name or extension after a SMILES."""
+    """Return parameters with which RDKit's parser allows no name or extension after a SMILES and, if `sanitize` is set,
+    sanitizes the structure.
+    """
     parameters = Chem.SmilesParserParams()
     parameters.sanitize = sanitize  # type: ignore[assignment]  # wrong in the stubs
     parameters.parseName = False  # type: ignore[assignment]  # wrong in the stubs
@@ -165,10 +167,10 @@ def through_inchi(mol: Mol) -> Mol:
 
 
 def parent(mol: Mol) -> Mol:
-    """Return the largest organic part of a salt, neutralized, or the structure itself if it has no organic part.
+    """Return the largest organic part of a salt, neutralized, or the structure itself if that part contains no carbon
+    or a charged carbon atom.
 
-    A part with a charged carbon atom also leaves the structure as it is: it is no salt of an acid, so the metal beside
-    it counts.
+    A charged carbon atom means that it is no salt of an acid, so the metal beside it counts.
     """
     largest = rdMolStandardize.LargestFragmentChooser(preferOrganic=True).choose(mol)
     if not any(atom.GetAtomicNum() == 6 for atom in largest.GetAtoms()) or largest.HasSubstructMatch(_carbon_ion()):

@@ -72,7 +72,8 @@ def _is_closed(text: str) -> bool:
 
 
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
-    """Return the parts of a cleaned text that may be structures, and whether each of them has to be one.
+    """Return the parts of a cleaned text that may be structures, without those that are one of `names`, and whether
+    each of the parts has to be a structure.
 
     A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
     """
@@ -88,7 +89,6 @@ def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
 
 def is_name(text: str, names: Sequence[str], ionic: bool = False) -> bool:
     """Return whether words beside a structure only name it: they are in `names`, or each looks like a chemical name.
-
     Names of salts and ions only count with `ionic`, because *acetate* beside the acid is a contradiction.
     """
     if any(names_equal(text, name) for name in names):

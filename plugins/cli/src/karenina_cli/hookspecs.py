@@ -71,8 +71,8 @@ class Rehearsal(Protocol):
     def inspect(
         self, config: VerificationConfig, questions: Collection[Question], trust: Trust
     ) -> Iterable[tuple[tuple[Level, str], str]]:
-        """Return messages about the questions: for each, its level and text, and the id of its question or an empty
-        string.
+        """Return messages about the questions, as pairs of a message, which is a level and a text, and the id of its
+        question or an empty string.
 
         `questions` are those that the rehearsal applies to. This is called by `karenina check` with and without
         `--run-checks`. Nothing may be run.

@@ -112,7 +112,8 @@ class CheckUser(Stage):
         return config.section(ConversationSettings).check_user
 
     async def execute(self, context: VerificationContext) -> None:
-        """Check the simulated user's messages, and end the item with an error if one is against the user's brief.
+        """End the item with an error if the simulated user stated a ground truth that it did not know or, with
+        `check_user`, if the judge finds that one of its messages is against the brief.
 
         If the judge fails, a warning is logged and the item continues.
         """

@@ -105,11 +105,12 @@ class Converse(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Check the few-shot examples and the recordings, and return the model that plays the users, if any.
+        """Raise `ConfigError` for problems with the models, the few-shot examples and the recordings, and return the
+        model that plays the users, if any.
 
-        Raises `ConfigError` for models under test whose sessions cannot be continued, if a question has a simulated
-        user, but there is no model for it, and for recordings that differ from `turns` or in which the user sends an
-        empty message, unless `partial_recordings` is set; then, they are only logged.
+        Problems are models under test whose sessions cannot be continued, a simulated user without a model for it, and
+        recordings that differ from `turns` or in which the user sends an empty message. If `partial_recordings` is set,
+        those of recordings are only logged.
         """
         check_examples(config, questions)
         problems = [

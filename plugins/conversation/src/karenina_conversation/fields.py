@@ -236,7 +236,6 @@ class OnlyTurn(StrictSettings):
 
 def _read_turn(value: object) -> object:
     """Return the turn that a field or trait names: a number, an id, or an `OnlyTurn` for a mapping `{only: ...}`.
-
     Raises `ValueError` for any other value.
     """
     only = isinstance(value, Mapping) and [*value] == ["only"]

@@ -100,10 +100,11 @@ class SimulatedUser:
     _messages: list[Message] = field(default_factory=list)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Ask the model that plays the user for its next message, or return why there is none.
+        """Ask the model that plays the user for its next message, and return it, or why there is none. Raises
+        `SimulatedUserFailed` if the call fails, or if two replies are unusable.
 
-        The answer and the reply are added to the messages that this model gets. Raises `SimulatedUserFailed` if the
-        call fails, or if two replies are empty, are too long, are written as the assistant, or are otherwise unusable.
+        The answer and the reply are added to the messages that this model gets. Among the unusable replies are those
+        that are empty, too long, or written as the assistant.
         """
         last = history[-1]
         if not self._messages:
@@ -167,10 +168,9 @@ class _Unusable(InvalidReply):
 
 
 def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -> UserReply:
-    """Return a user's reply to the assistant's `answer`, or raise `InvalidReply` if no user may send it.
-
-    A reply is refused if it is empty, too long, written as the assistant (see `speaks_as_assistant`), or if it says
-    something although it is done. With `lenient`, the last of these is read as not done.
+    """Return a user's reply to the assistant's `answer`. Raises `InvalidReply` if it is empty, too long, written as the
+    assistant (see `speaks_as_assistant`), or says something although it is done. With `lenient`, the last of these is
+    read as not done.
     """
     say, done, reached = data["say"], data["done"] is True, data["reached"] is True
     text = say.strip() if isinstance(say, str) else ""

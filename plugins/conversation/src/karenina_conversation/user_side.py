@@ -63,9 +63,8 @@ class Script:
     _left_out: set[int] = field(default_factory=set)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Return the next message of the script whose condition holds, or the end, and advance the script past it.
-
-        Raises `ConditionUndecided` if a primitive cannot decide.
+        """Return the next message of the script whose condition holds for the last turn in `history`, or the end, and
+        advance the script past it. Raises `ConditionUndecided` if a primitive cannot decide.
         """
         return self.advance(history[-1])
 

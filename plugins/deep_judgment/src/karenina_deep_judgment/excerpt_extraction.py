@@ -107,8 +107,8 @@ def _sort_quotes(
 
 
 def _explain_rejection(words: str, searched: SearchableText, threshold: float) -> str:
-    """Explain to the judge why a quotation was rejected. The explanation quotes the most similar passage, cut to 300
-    characters, if its similarity is at least 0.5.
+    """Explain to the judge why the quotation `words` was not found in the response `searched`. The explanation quotes
+    the most similar passage, cut to 300 characters, if its similarity is at least 0.5.
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
@@ -122,8 +122,8 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
 
 
 def _schema(items: Mapping[str, str], most: int) -> dict[str, Any]:
-    """Return the JSON Schema for the excerpts of all items. It allows far more excerpts than `most`, so that few
-    replies are invalid.
+    """Return the JSON Schema for the excerpts of all items, keyed by their names. It allows far more excerpts than
+    `most`, so that few replies are invalid.
     """
     excerpt = object_schema(
         {

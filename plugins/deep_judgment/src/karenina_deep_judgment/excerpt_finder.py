@@ -151,7 +151,7 @@ class SearchableText:
 
     def why_missing(self, excerpt: str, threshold: float = 0.8) -> Miss:
         """Return why `find` does not find an excerpt with the given threshold: it is empty, altered, reordered or
-        invented.
+        invented. If there is a similar passage, it is included with its similarity.
         """
         quote = _without_quotes(fold(excerpt).strip())
         words = _split_words(quote)
@@ -183,6 +183,7 @@ class SearchableText:
 
     def _find_normalized(self, excerpt: str, threshold: float) -> Match | None:
         """Find an excerpt in the text with normalized whitespace, and return its position in the folded text, or None.
+        `threshold` is the least similarity of a passage that only resembles it.
 
         Folding the case of a long text is slow, so that is only done if the alignment, which tolerates some differences
         in case, finds nothing.
@@ -235,7 +236,9 @@ class SearchableText:
         return match if match.similarity >= threshold and self._in_order(excerpt, match) else None
 
     def _best_match_near(self, excerpt: str, start: int, end: int) -> Match:
-        """Return the match at a span, adjusted to whole words if that increases the similarity."""
+        """Return the match of the excerpt at the span from `start` to `end`, adjusted to whole words if that increases
+        the similarity.
+        """
         folded = _ignore_case(excerpt)
         best = Match(start, end, -1.0, "changed")
         for first in {start, *_word_bounds(self._folded, start)}:
@@ -385,8 +388,9 @@ def _without_quotes(excerpt: str) -> str:
 
 
 def _normalize_spaces(text: str) -> str:
-    """Return the text with all whitespace between words replaced by a single space. It is not split, because thousands
-    of small strings would cost more than the search.
+    """Return the text with a single space for any whitespace between words, and none at its ends.
+
+    It is not split, because thousands of small strings would cost more than the search.
     """
     for blank in _BLANKS:
         if blank in text:

@@ -107,8 +107,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
         self._record(context, _Progress(), performed=False)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Run all steps and return the filled template. If a step fails, its exception is raised after earlier results
-        are recorded.
+        """Run all steps on `text`, record their results, and return the filled template. If a step fails, its exception
+        is raised after the results of earlier steps are recorded.
         """
         progress = _Progress()
         try:
@@ -151,8 +151,9 @@ class DeepJudgmentParseTemplate(ParsingStage):
         settings: DeepJudgmentSettings,
         progress: _Progress,
     ) -> None:
-        """Add the excerpts for each attribute to `progress`, with their risks if `deep_judgment_search_enabled` is set.
-        Quotations that the response does not contain are recorded as rejected.
+        """Ask the judge for excerpts from the response `text` for each attribute in `items`, which maps names to
+        descriptions, and set them in `progress`, with their risks if `deep_judgment_search_enabled` is set. Quotations
+        that the response does not contain are recorded as rejected.
         """
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,

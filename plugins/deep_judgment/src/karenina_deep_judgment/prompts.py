@@ -60,8 +60,9 @@ TRAIT_PROMPTS: Final = (EXCERPTS, RISK, TRAIT_REASONING, TRAIT_SCORE)
 def excerpts_request(
     question: str, response: str, items: Mapping[str, str], most: int, rejected: Sequence[str] = ()
 ) -> str:
-    """Return a request for excerpts about `items`, which maps names to descriptions. `most` is the maximum number of
-    excerpts per item. `rejected` contains lines about the quotations that were rejected in the previous attempt.
+    """Return a prompt that asks for excerpts about `items`, which maps names to descriptions. `most` is the maximum
+    number of excerpts per item. `rejected` contains lines about the quotations that were rejected in the previous
+    attempt.
     """
     parts = [
         f"Question: {question}",

@@ -66,8 +66,8 @@ def check_search_tool(config: VerificationConfig, setting: str) -> None:
 
 
 def find_service_needs(config: VerificationConfig, setting: str) -> list[ServiceNeed]:
-    """Return a need if the search tool in the given setting is not available. No request is made. If no plugin provides
-    the tool at all, the list is empty.
+    """Return a list with one need if the search tool that `setting` names is not available, and otherwise an empty
+    list, also if no plugin provides the tool. No request is made.
     """
     chosen = _chosen_name(config, setting)
     tool = _offered_tools(config).get(chosen) if chosen is not None else None
@@ -176,8 +176,8 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 
 
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
-    """Search for each excerpt, add the results and the risk to it, and return the number of model calls. If a search
-    fails, the excerpt gets a `search_error` but no risk. If the judge omits a risk, it is "medium".
+    """Search for each excerpt with `chosen`, add the results and the risk to it, and return the number of model calls.
+    If a search fails, the excerpt gets a `search_error` but no risk. If the judge omits a risk, it is "medium".
 
     `chosen` is the name of a search tool, or a function. Raises `StructuredError` or `PortError` if the judge fails.
     """
@@ -211,8 +211,8 @@ def overall_risk(excerpts: Sequence[Mapping[str, Any]]) -> str | None:
 async def _search_all(
     context: VerificationContext, chosen: str | SearchFunction, queries: Sequence[str]
 ) -> dict[str, tuple[str, str | None]]:
-    """Return the results of each query and None, or an empty string and the error if its search failed, which is also
-    logged as a warning. Equal queries are only sent once.
+    """Return by query a pair of its results and None, or of an empty string and the error if the search failed, which
+    is also logged as a warning. Equal queries are only sent once.
     """
 
     def search(query: str) -> Awaitable[str]:

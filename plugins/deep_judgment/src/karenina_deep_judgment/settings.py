@@ -353,8 +353,8 @@ def _resolve(
     threshold: float | None = None,
     retries: int | None = None,
 ) -> ResolvedTraitSettings:
-    """Return a trait's settings, with the defaults in the configuration where it has none. Without excerpts, `search`
-    has no effect.
+    """Return a trait's settings, with the defaults in the configuration for those that are None. Without excerpts,
+    `search` has no effect.
     """
     limits = ExcerptLimits(
         settings.deep_judgment_rubric_max_excerpts_default if most is None else most,

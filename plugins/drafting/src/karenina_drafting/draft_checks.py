@@ -78,7 +78,8 @@ def check_draft(question: Question, reference: str, proposal: Proposal, others: 
 
 def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, other: OtherAnswer) -> str | None:
     """Return a problem if the template accepts the answer to another question, or None. No model is called: the values
-    are read from the answer by simple rules. An answer whose values do not fit the fields is rejected.
+    of the fields declared in `answer` are read by simple rules. An answer whose values do not fit the fields is
+    rejected.
     """
     values = {name: read_value(declared["type"], other.answer) for name, declared in answer.items()}
     try:
@@ -127,8 +128,9 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
-    """Yield a problem for each name that contains a ground truth, or description with the reference answer, because a
-    judge sees both. Ground truths in descriptions are found by `karenina check`.
+    """Yield a problem for each field declared in `answer` whose name contains its ground truth, or whose description
+    contains the reference answer, because a judge sees both. Ground truths in descriptions are found by
+    `karenina check`.
 
     A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the description also
     contains other choices.

@@ -67,11 +67,11 @@ class Selection:
 
 
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
-    """Select the questions to draft templates for, from `ids` or all. Questions with a template are skipped, unless it
-    was generated from the correct answer in a table. Raises `ConfigError` if an ID is unknown, or if there is no
-    question with an answer.
+    """Select at most `limit` questions to draft templates for, from `ids` or all. Questions with a template are
+    skipped, unless it was generated from the correct answer in a table. Raises `ConfigError` if an ID is unknown, or if
+    there is no question with an answer.
 
-    At most `limit` are selected, including questions without an answer.
+    The limit counts questions without an answer, too.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -93,11 +93,9 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
-    """Make a benchmark with the `wanted` questions, each with a placeholder template and its brief. Rubrics and other
-    fields are omitted.
-
-    A draft must reject up to two answers to other questions in `every`, which must include `wanted`. `from_response`
-    states whether the answers are prose.
+    """Make a benchmark with the `wanted` questions, each with a placeholder template and a brief: up to two answers to
+    other questions in `every`, which a draft must reject, and whether the answers are prose (`from_response`). `every`
+    must include `wanted`. Rubrics and other fields are omitted.
     """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
@@ -252,7 +250,7 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
-    """Return all drafts, and the number that passed, as a JSON-compatible dict."""
+    """Return all drafts, the number that passed, and the path `target` of their file as a JSON-compatible dict."""
     from karenina_drafting.drafts import foreign_synonyms
 
     return {

@@ -104,7 +104,9 @@ _AMOUNT: Final = ("NumberWithUnit", "For money, and for numbers with a unit that
 
 
 def _read_by_primitives() -> list[tuple[str, str]]:
-    """Return the names of the primitives that read text, such as `Quantity`, with what makes them pass."""
+    """Return pairs of a name and a summary for the primitives that read text, such as `Quantity`. The summary states
+    what makes a primitive pass.
+    """
     from karenina_template.templates import known_primitives, primitives_by_field_type
 
     names = primitives_by_field_type().values()
@@ -157,8 +159,8 @@ async def find_misreadings(
 
 
 async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-    """Let the model fill in the template from `text`. Raises `PortError` if the call fails, and `StructuredError` if
-    the reply does not fit the template.
+    """Return the template with the fields that the model reads from `text`. Raises `PortError` if the call fails, and
+    `StructuredError` if the reply does not fit the template.
     """
     schema = bound.judge_schema()
     messages = context.prompt(READING, parsing_request(context.question.question, schema, {}, text))

@@ -69,8 +69,8 @@ class Proposal(BaseModel):
 
 
 def declare(proposal: Proposal) -> dict[str, dict[str, Any]]:
-    """Declare the proposed template, as under `answer` in a YAML file. Nothing in the proposal is executed. Raises
-    `ProposalError` with all problems, one per line, or if the number of fields is not between one and eight.
+    """Return the declarations of the proposed fields by name, as under `answer` in a YAML file. Nothing in the proposal
+    is executed. Raises `ProposalError` with all problems, one per line, or if there are not one to eight fields.
     """
     fields: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
@@ -111,7 +111,9 @@ def _declare_field(field: ProposedField) -> dict[str, Any]:
 
 
 def _declare_text(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
-    """Return the type, ground truth and rule for a string. The other values and the synonyms are accepted as well."""
+    """Return the type, ground truth and rule for a string. The ground truth is the first of `texts`, and the other
+    texts and the field's synonyms are accepted as well.
+    """
     truth, *others = texts
     steps: list[object] = list(_steps(truth))
     canonical = normalize(truth, _steps(truth))

@@ -170,10 +170,9 @@ class EmbeddingCheck(Stage):
         context.set_artifact(Keys.EMBEDDING_OVERRIDE_APPLIED, equivalent)
 
     async def _ask(self, context: VerificationContext, expected: str, extracted: str, score: float) -> bool:
-        """Return whether the judge finds the values equivalent. If so, the field result is changed to True. The reply
-        is recorded in a result field. Raises `StructuredError` or `PortError` if the judge gives no verdict.
-
-        The reason for the change mentions `score`.
+        """Return whether the judge finds the values equivalent. If so, the field result is changed to True, for a
+        reason that states the similarity `score`. The reply is recorded in a result field. Raises `StructuredError` or
+        `PortError` if the judge gives no verdict.
         """
         request = equivalence_request(context.question.question, expected, extracted)
         verdict = (await ask(context, EMBEDDING_CHECK, request, EQUIVALENCE_SCHEMA, _read)).value

@@ -69,11 +69,9 @@ def explain_missing_library() -> str | None:
 
 
 def find_model(name: str) -> Path:
-    """Return the folder or zip file of a model. Nothing is downloaded. Raises `ModelUnavailable`, with an explanation
-    of how to get it, if the model is not found.
-
-    `name` is either the path of a folder, which must contain a slash, or a plain name. Plain names are looked up in
-    installed packages and then in the Hugging Face cache.
+    """Return the folder or zip file of a model. `name` is the path of a folder, which must contain a slash, or a plain
+    name, which is looked up in installed packages and then in the Hugging Face cache. Nothing is downloaded. Raises
+    `ModelUnavailable`, with an explanation of how to get it, if the model is not found.
     """
     folder = Path(name).expanduser()
     if not is_plain_name(name) and os.path.lexists(folder) and folder.is_dir():

@@ -67,7 +67,9 @@ def model_settings() -> dict[str, ModelSetting]:
 
 @lru_cache(maxsize=8)  # a run asks twelve times
 def _model_settings(*_models: tuple[type[BaseModel], str]) -> dict[str, ModelSetting]:
-    """Return the settings that contain models while the active plugins have these settings models."""
+    """Return the settings that contain models, by full name, cached by the settings models of the active plugins,
+    `_models`. Logs a warning for a setting that declares an option although it contains no model.
+    """
     held: dict[str, ModelSetting] = {}
     for name, setting in all_settings().items():
         if holds_models(setting.info.annotation):
@@ -90,7 +92,7 @@ def text_settings() -> dict[str, ModelSetting]:
 
 
 def configured_models(config: VerificationConfig) -> list[tuple[str, ModelConfig]]:
-    """Return each model in the configuration with its role. They are in the order of the settings."""
+    """Return a pair of role and model for each model in the configuration, in the order of the settings."""
     return [
         (setting.role, model)
         for name, setting in model_settings().items()

@@ -103,9 +103,8 @@ logger = logging.getLogger("karenina")
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values with names and values of settings of the reference implementation translated, including the
-    fields of models. Each translation is logged once per process. If a setting is given under both names, ours is used.
-
-    The reference implementation's default values are dropped silently.
+    fields of models, and its default values dropped. Each translation is logged once per process. If a setting is given
+    under both names, ours is used.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}
@@ -133,10 +132,9 @@ def _describe(values: Mapping[str, Any]) -> str:
 
 @cache
 def _note(name: str, new: str, cure: str, replaced: bool) -> None:
-    """Log, once per process, how a setting name of the reference implementation was handled.
-
-    `new` lists the settings that it became. If `new` is empty and `replaced` is set, these settings were given too.
-    Otherwise there is no such setting, and `cure` is the advice for the user.
+    """Log, once per process, that the setting `name` of the reference implementation was translated to the settings in
+    `new`. If `new` is empty, log that those settings were given too (`replaced`), or else that there are none, with the
+    advice in `cure`.
     """
     if new:
         logger.warning("the reference implementation's setting %s was translated to %s", name, new)
@@ -199,10 +197,8 @@ _SETTINGS: Final[dict[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 def _translate_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model's values with the field names of the reference implementation translated, and log which were
-    translated or have no effect. A model without an id gets its model name as its id.
-
-    The reference implementation's default values are dropped silently.
+    """Return a model's values with the field names of the reference implementation translated and its default values
+    dropped, and log which names were translated or have no effect. A model without an id gets its model name as its id.
     """
     translated = {key: value for key, value in model.items() if key not in _MODEL_DEFAULTS}
     notes: list[str] = []

@@ -22,7 +22,9 @@ class RecursionLimitAutoFail(AutoFailStage):
         return None if context.find_artifact(Keys.RECURSION_LIMIT_REACHED) else "the turn limit was not reached"
 
     def reason(self, context: VerificationContext) -> str:
-        """Return the reason for the failure. Unless the answer is recorded, it names the setting to raise."""
+        """Return a reason that states that the agent reached its turn limit and, unless the answer is recorded, which
+        setting to raise.
+        """
         reached = "the agent reached its turn limit before it answered"
         if context.answer_is_recorded():
             return reached
@@ -42,7 +44,7 @@ class TraceValidationAutoFail(AutoFailStage):
 
     def skip_because(self, context: VerificationContext) -> str | None:
         """Return the reason for skipping the stage, or None if it should run. The stage is skipped if there are no MCP
-        servers, if the answer is recorded, or if the agent has already failed.
+        servers, if the answer is recorded, or if the agent reached its turn limit.
         """
         if not context.answering_model.mcp_urls_dict:
             return "the model has no MCP servers"

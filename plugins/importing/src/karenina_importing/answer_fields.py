@@ -91,12 +91,13 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return how to check each question, depending on the kind of its correct answer, and notes for the user.
+    """Return how to check each question, as `{"answer": fields}`, `{"rubric": traits}` or None, depending on the kind
+    of its correct answer, and notes for the user.
 
-    `cells` and `options` have one entry per question. A declaration is `{"answer": fields}`. If the correct answer is a
-    sentence, it is `{"rubric": traits}` with a trait that shows the sentence to the judge. If several sentences are
-    needed, they are joined as `raw_answer`. For a question with options, the field is the letter of the correct option.
-    The declaration is None if the question has no correct answer to compare with.
+    `cells` and `options` have one entry per question. If the correct answer is a sentence, a trait shows the sentence
+    to the judge. If several sentences are needed, they are joined as `raw_answer`. For a question with options, the
+    field is the letter of the correct option. The declaration is None if the question has no correct answer to compare
+    with.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -165,11 +166,12 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
-    """Return the index of the correct option, which may be given by its text, letter or index (from 0). Raises
-    `NoAnswer` if there are no options, more than 26, or not exactly one that is correct.
+    """Return the index of the correct option, which may be given by its text, letter or index (from 0), or only in the
+    way that `mapping.choice_by` states, if any. Raises `NoAnswer` if there are no options, more than 26, or not exactly
+    one that is correct.
 
-    If `mapping.choice_by` is set, only this way is tried. `number` is the position from 1. The mapping's
-    `answer_pattern` is not applied.
+    If `choice_by` is `number`, the option is given by its position from 1. The mapping's `answer_pattern` is not
+    applied.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to a different path")
@@ -227,8 +229,9 @@ def with_options(question: str, choices: Sequence[str]) -> str:
 
 
 def _convert(kind: str, truth: str) -> Any:
-    """Convert a correct answer to the type `kind`: `boolean`, `date`, `number` or `integer`. Dates stay strings and are
-    not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the answer cannot be converted.
+    """Convert a correct answer to the type `kind`: `boolean`, `number` or `integer`. Dates and other kinds stay strings
+    and are not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the answer cannot be
+    converted.
     """
     text = truth.strip()
     if kind == "boolean":

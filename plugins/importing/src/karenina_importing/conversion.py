@@ -288,8 +288,8 @@ class _Converter:
         return {**data, **ready}
 
     def _cell(self, row: SourceRow, question: str) -> Cell:
-        """Return the correct answer in a row, or the part of it that the mapping's pattern matches. Raises `NoAnswer`
-        if the pattern is not found.
+        """Return the correct answer to `question` in a row, or the part of it that the mapping's pattern matches, as a
+        cell whose value is None if the row has none. Raises `NoAnswer` if the pattern is not found.
         """
         value = self._value(row, "raw_answer")
         if value is not None and self.mapping.answer_pattern is not None:
@@ -371,8 +371,8 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row. Verdicts are only used for single answers. Raises
-        `_RowError` if there is an error instead of an answer, or nothing at all.
+        """Return the answers that the mapping finds in a row, as tuples of response, model, replicate and label. Only a
+        single answer gets a label. Raises `_RowError` if there is an error instead of an answer, or nothing at all.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
@@ -394,8 +394,8 @@ class _Converter:
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
-        """Return the answers that the format found in a row, and add `response` to `found`. Raises `_RowError` if there
-        are none.
+        """Return the answers that the format found in a row, as tuples of response, model, replicate and label, and add
+        `response` to the fields that were found. Raises `_RowError` if there are none.
         """
         if not recordings:
             raise _RowError("the row has no answer")
@@ -425,10 +425,10 @@ class _Converter:
 
 
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
-    """Convert rows to questions and recordings. Rows that cannot be converted are listed in `problems`.
+    """Convert rows to questions and recordings, after `choose`, if given, has completed the mapping with the first
+    1,000 rows. Rows that cannot be converted are listed in `problems`.
 
-    `choose` completes the mapping with the first 1,000 rows. The result contains the completed mapping. If no row has
-    an answer, `unanswered` is empty.
+    The result contains the completed mapping. If no row has an answer, `unanswered` is empty.
     """
     notes: list[str] = []
     if choose is not None:

@@ -261,8 +261,8 @@ def find_first(values: Mapping[str, Any], paths: Iterable[str]) -> Any:
 
 
 def _find(values: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path without placeholders, or `MISSING`. Paths separated by bars give a list of options.
-    Raises `NotText` if an option is empty but a later one is not.
+    """Return the value at a path without placeholders, or `MISSING`. Paths separated by bars give a list of their
+    values, the options, without empty ones at the end. Raises `NotText` if an option is empty but a later one is not.
     """
     if "|" not in path or path in values:
         return look_up(values, path)

@@ -95,8 +95,8 @@ class UnloadedFormat(Format):
 
 
 def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedFormat:
-    """Return a format that can be listed without importing it. It is imported when it is used. `target` is the full
-    name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
+    """Return a format with this key, name and suffixes that can be listed without importing it. It is imported when it
+    is used. `target` is the full name of an `ImportFormat`, such as `karenina_importing.formats.tables:HUGGINGFACE`.
     """
 
     def load() -> ImportFormat:
@@ -116,8 +116,8 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
 def _read_with(
     path: Path, rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None
 ) -> BenchmarkContent:
-    """Read a file of another tool as a benchmark named after the file, without its recorded answers. Rows that cannot
-    be converted are in `broken`, and notes for the user in `load_notes`.
+    """Return the rows of another tool's file as a benchmark named after `path`, without its recorded answers. Rows that
+    cannot be converted are in `broken`, and notes for the user in `load_notes`.
     """
     from karenina_importing.conversion import convert, question_values  # slow, and most commands list only the formats
 

@@ -84,11 +84,9 @@ def write_files(
     recordings: Path | None,
     labels: Path | None = None,
 ) -> Written:
-    """Write the files of an import, and return their paths. Existing files are renamed. Raises `ConfigError` if a file
-    cannot be written.
-
-    `format` is the format's key, `name` is the benchmark's name, and `mapped` is the path of the mapping. `recordings`
-    and `labels` may be None.
+    """Write the files of an import, and return their paths: the benchmark `name` with its attachments to `output`, the
+    mapping for `format` to `mapped` and, unless they are None, `recordings` and `labels`. Existing files are renamed.
+    Raises `ConfigError` if a file cannot be written.
     """
     config = {"config": done.config} if done.config else {}
     text = dump({"karenina": 1, "name": name, **config, "questions": list(done.questions.values())})

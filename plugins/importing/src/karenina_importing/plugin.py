@@ -39,7 +39,7 @@ class plugin:  # noqa: N801 - the entry point's name
     @staticmethod
     @hookimpl
     def karenina_formats() -> Sequence[UnloadedFormat]:
-        """Return the formats of other tools.
+        """Return the formats of other tools' files that can be imported.
 
         The module of a format is only imported for files that may be in it.
         """

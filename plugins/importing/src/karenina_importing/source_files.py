@@ -182,7 +182,9 @@ class FileHead:
 
     @cached_property
     def lines(self) -> list[Any]:
-        """The JSON values in the first 50 lines, up to the first line that is not JSON."""
+        """Return the JSON values in the first 50 lines, up to the first line that is not JSON. There are none if the
+        file does not begin with an object, list or string.
+        """
         if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
             return []
         with (

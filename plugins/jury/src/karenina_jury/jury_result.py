@@ -292,8 +292,8 @@ def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
 
 
 def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
-    """Compute the statistics for one judge. `votes` must not be empty. `decides` is True if the judge was asked after
-    the vote.
+    """Return the statistics for one judge. `votes` contains pairs of a result and the judge's vote, and must not be
+    empty. `decides` is True if the judge was asked after the vote.
     """
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(

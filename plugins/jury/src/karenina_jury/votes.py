@@ -108,7 +108,8 @@ class Count:
 
 
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
-    """Count the votes on the value of each field. Failed judges do not vote, but count in the denominator.
+    """Return the counts of the votes on each field, with the values on which at least `quorum` judges agree, or with
+    the reason if a field has none. Failed judges do not vote, but count in the denominator.
 
     Judges first vote on whether a check failed the answer. Fields are only counted if there is a quorum against this.
     If any field has no quorum, there are no values.
@@ -137,8 +138,8 @@ def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) 
 
 
 def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
-    """Count the votes on the verdict. At least `quorum` judges must agree. Failed and undecided judges do not vote, but
-    count in the denominator.
+    """Return the count of the votes on the verdict, with the reason why it is undecided if fewer than `quorum` judges
+    agree. Failed and undecided judges do not vote, but count in the denominator.
     """
     votes = {ballot.judge: ballot.result.template.verify_result for ballot in ballots if ballot.result.outcome.judged}
     winner, share, undecided = _winner(VERDICT, votes, len(ballots), quorum)
@@ -149,7 +150,8 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
 
 
 def comparable(value: object) -> Hashable:
-    """Return a hashable key that is equal for values that mean the same, such as strings in different case.
+    """Return a hashable key that is equal for values that mean the same, such as strings in different case or lists in
+    different order.
 
     Strings are equivalent if they only differ in case, spaces, outer punctuation, or characters that look the same.
     Lists are equivalent if they only differ in order. Numbers are equivalent if they are equal, but a number is never
@@ -181,10 +183,9 @@ def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
     """Return the most frequent vote (None without votes), its share of all judges, and why there is no quorum, or None
-    if there is one.
+    if there is one. The reason names the subject `what`, and the judges' votes in the form that `shown` maps them to.
 
-    The first of several equally frequent votes wins. Without any votes, the share is 0. `what` names the subject of the
-    vote. `shown` maps judges to their votes in the form used in the reason.
+    The first of several equally frequent votes wins. Without any votes, the share is 0.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"

@@ -311,8 +311,8 @@ class _Rules:
         return sum(self.same(item, other) for other in items)
 
     def _same_pairs(self, named: Mapping[str, Tree], pair: Tree) -> bool:
-        """Return whether values in the alphabetical order of their names are a tuple: *y = 1, x = 2* is *(2, 1)*.
-        Raises `OutOfReach` if only the order in which they are written fits.
+        """Return whether the values in `named`, in the alphabetical order of their names, are the tuple `pair`: *y = 1,
+        x = 2* is *(2, 1)*. Raises `OutOfReach` if only the order in which they are written fits.
         """
         in_order = [named[name] for name in sorted(named)]
         if self.same(["tuple", *in_order], pair):
@@ -330,8 +330,8 @@ class _Rules:
         return found
 
     def _same_relations(self, one: Tree, other: Tree, are_sets: bool) -> bool:
-        """Return whether two equations or inequalities, or *x = 2* and the expression *2*, mean the same. Raises
-        `OutOfReach` if this cannot be decided.
+        """Return whether two equations or inequalities, or *x = 2* and the expression *2*, mean the same; with
+        `are_sets`, whether they describe the same set. Raises `OutOfReach` if this cannot be decided.
         """
         first, second = assigned(one), assigned(other)
         if one[0] != "relation" or other[0] != "relation":
@@ -398,8 +398,8 @@ class _Rules:
         return bool(mpmath.im(ratios[0]) == 0 and (mpmath.re(ratios[0]) > 0) is (sign == other_sign))
 
     def _same_numbers(self, one: Tree, other: Tree) -> bool:
-        """Return whether two expressions have the same values at all points that are tried. Raises `NoValue` if there
-        is no point at which both have a value.
+        """Return whether two expressions have the same values at all points that are tried and at which both have one.
+        Raises `NoValue` if there is no such point.
         """
         compared = 0
         for first, second in self._values(one, other):
@@ -411,8 +411,8 @@ class _Rules:
         return True
 
     def _values(self, one: Tree, other: Tree) -> Iterator[tuple[Any, Any]]:
-        """Yield pairs of values of two expressions at points where both have one. Other kinds of trees give one pair.
-        This pair is of equal numbers if the trees are the same, and otherwise of different ones.
+        """Yield pairs of values of two expressions, or of the items of two tuples, at points where both have one. Other
+        kinds of trees give one pair: equal numbers if the trees are the same, and otherwise different ones.
         """
         signs = [tree[1] if tree[0] == "signed" else 1 for tree in (one, other)]
         trees = [tree[2] if tree[0] == "signed" else tree for tree in (one, other)]

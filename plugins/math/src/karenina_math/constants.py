@@ -61,8 +61,9 @@ def _is_added(tree: Tree, name: str) -> bool:
 
 
 def _equations(truth: Tree, value: Tree) -> list[Tree]:
-    """Return, for each of two solutions, an expression that is zero for it. A name such as *y* is not part of it. It is
-    only part of it if one solution is an equation that does not define such a name.
+    """Return, for each of two solutions, an expression that is zero for it. If each is a value or defines a name such
+    as *y*, the name is replaced by the same symbol in both. Otherwise, it is the difference of an equation's sides, or
+    the solution itself.
     """
     names = [(assigned(tree) or [[""]])[0] for tree in (truth, value)]
     are_named = [
@@ -97,8 +98,8 @@ def _depend_on_each_other(one: Tree, constant: str, other: Tree, other_constant:
 
 
 def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | None:
-    """Return the gradient of the symbol `name`, as the equation *tree = 0* defines it, or None if it has no solution.
-    `numbers` are the other symbols with their values.
+    """Return the slopes of the symbol `name`, as the equation *tree = 0* defines it, along each of the other symbols,
+    or None if it has no solution. `numbers` are the other symbols with their values.
     """
     found = []
     for other in numbers:
@@ -114,7 +115,9 @@ def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | 
 
 
 def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether two expressions that are linear in their constants describe the same family of functions."""
+    """Return whether two expressions, linear in `constants` and in `others` respectively, describe the same family of
+    functions. Returns False if one of them is not linear in its constants or cannot be computed.
+    """
     try:
         first, second = _basis(one, constants), _basis(other, others)
     except (NoValue, OutOfReach):
@@ -129,8 +132,8 @@ def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Seq
 
 
 def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]] | None:
-    """Return an expression's values with constants of 0 and the factors of each constant, or None if it is not linear.
-    The values are those at some trial points.
+    """Return an expression's values with constants of 0 and, for each constant, by how much a constant of 1 changes
+    them, or None if it is not linear. The values are those at some trial points.
     """
     trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]
 

@@ -170,8 +170,8 @@ def _value(tree: Tree, point: Point) -> Value:
 
 
 def _combine(one: Value, other: Value, sign: str) -> Value:
-    """Return a sum, product or quotient, exactly if both numbers are rational. Raises `ZeroDivisionError` for a
-    division by zero.
+    """Return a sum, product or quotient, as `sign` is `+`, `*` or `/`, exactly if both numbers are rational. Raises
+    `ZeroDivisionError` for a division by zero.
     """
     if not (isinstance(one, Fraction) and isinstance(other, Fraction)):
         one, other = number(one), number(other)
@@ -258,8 +258,9 @@ def _binomial(above: Value, below: Value) -> Value:
 
 
 def _series(parts: list[Any], point: Point) -> Value:
-    """Return a sum or product with bounds. If the upper bound is below the lower one, a sum is 0 and a product 1.
-    Raises `OutOfReach` if it has infinitely many terms, or too many, and `NoValue` if a bound is not an integer.
+    """Return the value of a sum or product with bounds, given its kind, index, bounds and body. If the upper bound is
+    below the lower one, a sum is 0 and a product 1. Raises `OutOfReach` if it has infinitely many terms, or too many,
+    and `NoValue` if a bound is not an integer.
     """
     kind, index, low, high, body = parts
     first, last = _value(low, point), _value(high, point)

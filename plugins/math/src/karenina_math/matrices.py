@@ -69,7 +69,9 @@ def _doubled(tree: Tree) -> list[Tree]:
 
 
 def _has_matrices(tree: Tree) -> bool:
-    """Return whether an expression is written as with matrices: with a transpose, an inverse, or *AB* beside *BA*."""
+    """Return whether a sum or product, without its parts, is written as with matrices: *AB* beside *BA*, a transpose,
+    an inverse beside the same symbol or another capital letter, or *e^A* times *e^B*.
+    """
     if tree[0] == "sum":
         products = [_factors(part[1] if part[0] == "minus" else part) for part in tree[1:]]
         capitals = [[factor for factor in product if _is_capital(factor)] for product in products]
@@ -114,10 +116,9 @@ def _parts(tree: Any) -> Iterator[Tree]:
 
 
 def _matrix(tree: Tree, names: set[str], tall: set[str]) -> Any:
-    """Return the value of an expression as a matrix, or as a number if it contains none of `names`. Raises `_NoMatrix`
-    if this is not computed, and `ValueError` if sizes do not fit.
-
-    Each name stands for a random matrix, which is not square if the name is in `tall`.
+    """Return the value of an expression as a matrix, or as a number if it contains none of `names`. Each name stands
+    for a random matrix, which is always the same, and not square if the name is in `tall`. Raises `_NoMatrix` if this
+    is not computed, and `ValueError` if sizes do not fit.
     """
     if tree[0] == "symbol" and tree[1].endswith("'") and tree[1][:-1] in names:
         return _matrix(["symbol", tree[1][:-1]], names, tall).T

@@ -161,8 +161,8 @@ def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
 
 
 def _change(one: Tree, other: Tree, names: Sequence[str], sizes: Sequence[int]) -> float | None:
-    """Return by how much the logarithm of the ratio of two expressions changes between two sizes of their symbols.
-    Symbols later in `names` grow faster. Returns None if the ratio has no value.
+    """Return by how much the logarithm of the ratio of two expressions changes between two `sizes` of their symbols,
+    without sign and at most 9. Symbols later in `names` grow faster. Returns None if the ratio has no value.
     """
     logarithms = []
     for size in sizes:

@@ -76,8 +76,9 @@ def _has_letters(tree: Tree) -> bool:
 
 
 def _read(tree: Any, *, is_function: bool, names: set[str], are_vectors: bool) -> Any:
-    """Return a tree with each ambiguous notation as a function or product of vectors, or as a product of numbers. Names
-    in `names` are functions in any case.
+    """Return a tree with ambiguous notations read in one way: calls as functions if `is_function` is set or the JSON of
+    the name is in `names`, and otherwise as products; and crosses and dots as products of vectors if `is_function` and
+    `are_vectors` are set, and otherwise of numbers.
     """
     if not isinstance(tree, list):
         return tree

@@ -83,7 +83,9 @@ class Operands(Cursor, ABC):
         return inner
 
     def _primary(self) -> Tree:
-        """Read a number, symbol, function, bracket or matrix. Raises `NotReadable` at the end of the text."""
+        """Read the next number, symbol, function, bracket or matrix, and return its tree. Raises `NotReadable` at the
+        end of the text.
+        """
         if self.place >= len(self.tokens):
             raise NotReadable("the expression is incomplete")
         token = self.tokens[self.place]
@@ -155,7 +157,9 @@ class Operands(Cursor, ABC):
         raise NotReadable("an interval must have two ends")
 
     def _command(self, name: str) -> Tree:
-        """Read the arguments of a LaTeX command or function. Raises `NotReadable` or `TooLarge` for unknown ones."""
+        """Read the arguments of the LaTeX command or function `name`, and return its tree. Raises `NotReadable` or
+        `TooLarge` if it is not supported.
+        """
         plain = name[1:]
         if name in _FRACTIONS:
             return quotient(self._argument(), self._argument())

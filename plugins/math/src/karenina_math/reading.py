@@ -100,7 +100,9 @@ class _Reader(Operands):
         return left
 
     def _sum(self) -> Tree:
-        """Read a sum of products, or a single product. A minus between sets is their difference."""
+        """Read a sum of products, or a single product, and return its tree. A minus between sets gives their
+        difference.
+        """
         terms: list[Tree] = []
         while True:
             sign = self._next()
@@ -117,8 +119,8 @@ class _Reader(Operands):
         return terms[0] if len(terms) == 1 else ["sum", *terms]
 
     def _product(self) -> Tree:
-        """Read a product or quotient, also without a sign, as in *2x*. Raises `TooLarge` for *1/2x* (two readings), and
-        `NotReadable` for a number after another factor.
+        """Read a product or quotient, also without a sign, as in *2x*, or a mixed number. Raises `TooLarge` for *1/2x*
+        (two readings), and `NotReadable` for another number after a factor.
         """
         left = self._power()
         after_slash = False

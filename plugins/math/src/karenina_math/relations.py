@@ -50,10 +50,9 @@ def critical_points(relation: Tree, point: Point) -> list[Any] | None:
 
 
 def have_same_solutions(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool | None:
-    """Return whether two equations have the same solutions for each symbol that can be isolated, or None if not known.
-
-    The other symbols are numbers, and at some of them there must be a solution. With `positive`, only positive
-    solutions count.
+    """Return whether two equations have the same solutions (with `positive`, the same positive ones) for each symbol
+    that can be isolated, or None if not known. The other symbols have the values in `points`, and at some of them there
+    must be a solution.
     """
     trees = difference(one), difference(other)
     names = symbols_of(trees[0])
@@ -105,7 +104,7 @@ def _with_numbers(tree: Any, name: str, point: Point) -> Any:
 
 def differ(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool:
     """Return whether a point shows that two relations differ. If none does, they may still differ elsewhere. Equations
-    are compared at solutions of each of them near the points.
+    are compared at solutions of each of them near the points, with `positive` only at positive ones.
     """
     if contains((one, other), "apply"):
         return False
@@ -141,7 +140,9 @@ def _roots(equation: Tree, name: str, point: Point) -> Iterator[Point]:
 
 
 def _is_root(equation: Tree, point: Point, most: Any = _ROUNDING) -> bool:
-    """Return whether both sides of an equation are equal at a point, but for rounding."""
+    """Return whether both sides of an equation are equal at a point, but for a relative difference of up to `most`.
+    They are not if one of them has no value there.
+    """
     try:
         low, high = (number(value_of(side, point)) for side in (equation[1], equation[3]))
     except NoValue:
@@ -225,14 +226,16 @@ def _inverse(side: Tree, inner: Tree, value: Any, point: Point) -> list[Any]:
         case "power" if not is_left and others[0] > 0 and others[0] != 1:
             return [mpmath.log(y) / mpmath.log(others[0])] if y > 0 else []
         case "power" if is_left and others[0]:
-            return _root_of(y, others[0])
+            return _real_roots(y, others[0])
         case "root" if is_left and others[0] == int(others[0]) and others[0] > 0:
             return [y ** int(others[0])] if y >= 0 or int(others[0]) % 2 else []
     raise _NotSolved
 
 
-def _root_of(y: Any, exponent: Any) -> list[Any]:
-    """Return the real numbers whose power with this exponent is `y`: none, one, or two of opposite sign."""
+def _real_roots(y: Any, exponent: Any) -> list[Any]:
+    """Return the real solutions *x* of *x^exponent = y*, for an `exponent` other than 0: none, one, or two of opposite
+    sign.
+    """
     if y == 0:
         return [y] if exponent > 0 else []
     root = mpmath.power(abs(y), 1 / exponent)

@@ -40,7 +40,9 @@ def is_member(x: Any, tree: Tree, point: Point) -> bool:
 
 
 def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:
-    """Return numbers for comparing inequalities: quarters from -11 to 11, and the numbers in them with their roots."""
+    """Return numbers for comparing inequalities: quarters from -11 to 11, and the first numbers in `relations` and
+    their roots, with both signs.
+    """
     found = {Fraction(quarter, 4) for quarter in range(-44, 45)}
     for size in list(_numbers(relations))[:_MOST_NUMBERS]:
         value = value_of(["number", size], point)
@@ -50,7 +52,9 @@ def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:
 
 
 def with_points_between(numbers: Iterable[Any]) -> list[Any]:
-    """Return the distinct numbers, one between each two neighbours, and one beyond each end, or [0] without numbers."""
+    """Return the distinct numbers in ascending order, then a number between each two neighbours, and one beyond each
+    end. Returns [0] if there are no numbers.
+    """
     found: list[Any] = []
     for one in sorted(numbers, key=number):
         if not found or not equal(found[-1], one):

@@ -262,8 +262,8 @@ def _unboxed(text: str) -> str:
 
 
 def _split_word(word: str, spaced: bool) -> list[Token]:
-    """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols. Raises
-    `NotReadable` if it is probably a word of a language, such as *cat*.
+    """Return the tokens of a word: a function, a constant, *and*, *or*, or the letters of a product of symbols.
+    `spaced` states if a space precedes it. Raises `NotReadable` if it is probably a word of a language, such as *cat*.
     """
     if word in FUNCTIONS or word in ("pi", "infty", "inf", "oo", "sum", "prod") or word in GREEK:
         return [Token("command", "\\" + {"inf": "infty", "oo": "infty"}.get(word, word), spaced)]

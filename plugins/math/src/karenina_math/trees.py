@@ -162,8 +162,9 @@ def as_set(tree: Tree) -> Tree:
 
 
 def readings(tree: Tree) -> list[Tree]:
-    """Return the meanings of a list: unions or intersections if it consists of inequalities, otherwise the list.
-    Inequalities that are separated by commas can be either. A tree of another kind is its only meaning.
+    """Return what a list, or conditions joined by *and* or *or*, can mean: the union or the intersection of
+    inequalities of one symbol (both if they are separated by commas), otherwise the list. A tree of another kind is its
+    only meaning.
     """
     if tree[0] not in ("list", "and", "or"):
         return [tree]
@@ -235,8 +236,9 @@ def has_indices(tree: object) -> bool:
 
 
 def other_names(truth: Tree, value: Tree) -> dict[str, str]:
-    """Return {ours: theirs} if two expressions differ in one symbol each and these may mean the same, otherwise {}.
-    These are the constants of an integration, such as *C* and *c*, and the argument of a function that is not written.
+    """Return a dict with the symbol of `truth` and that of `value` if these differ in one symbol each, and both may
+    mean the same, otherwise an empty dict. They may if both are constants of an integration, such as *C* and *c*, or if
+    one is an unnamed argument of a function.
     """
     truth, value = unnamed(truth), unnamed(value)
     ours, theirs = (symbols_of(one) - symbols_of(other) for one, other in ((truth, value), (value, truth)))
@@ -261,7 +263,9 @@ def without_unit(tree: Tree) -> Tree | None:
 
 
 def _letters(tree: Tree) -> str:
-    """Return the letters of a symbol, of a power, or of a product of symbols, or an empty string for other trees."""
+    """Return the letters of a symbol, of a power's base, or of a product of these, or an empty string for any other
+    tree.
+    """
     if tree[0] == "power":
         return _letters(tree[1])
     if tree[0] == "times" and (first := _letters(tree[1])):

@@ -152,7 +152,9 @@ def read_servers(model: ModelConfig) -> list[Server]:
 
 
 def expand_variables(text: str) -> str:
-    """Return `text` with environment variables for each `${NAME}`. Raises `ValueError` if one is unset or empty."""
+    """Return `text` with the value of an environment variable in place of each `${NAME}`. Raises `ValueError` if one is
+    unset or empty.
+    """
 
     def value(match: re.Match[str]) -> str:
         setting = os.environ.get(match[1])

@@ -64,7 +64,8 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server, and stop it and its process group at the end of the `with` block.
+    """Start a server, yield the streams of its messages, and stop it and its process group at the end of the `with`
+    block.
 
     The server runs in `folder`, or in the current folder if `folder` is None. `environment` is its whole environment.
     It is disconnected if it writes more than `bounds` allows, or more than
@@ -113,7 +114,9 @@ class _Allowance:
         self.bytes_left, self.messages_left = self.most_bytes, MOST_MESSAGES
 
     def take(self, size: int, lines: int) -> str | None:
-        """Count output. Return an error message if there has been too much of it, otherwise None."""
+        """Count `size` bytes of output with this number of lines. Return an error message if there has been too much of
+        it, otherwise None.
+        """
         self.bytes_left -= size
         self.messages_left -= lines
         if self.bytes_left < 0:

@@ -81,7 +81,9 @@ def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple
 
 
 def _listing_problems(connection: Connection) -> Iterator[str]:
-    """Yield a message for each reason why a server's tool list is too large to be sent in requests."""
+    """Yield a message for each reason why a server's tool list is too large to be sent in requests, or a tool's name
+    too long.
+    """
     server = f"the MCP server {connection.server.name!r}"
     listing = connection.listing
     size = sum(measure_size([tool.name, tool.title, tool.description, tool.input_schema]) for tool in listing)
@@ -107,7 +109,9 @@ def _with_description(tool: MCPTool, text: str | None) -> MCPTool:
 
 
 def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools: Sequence[MCPTool]) -> list[str]:
-    """Return a message for each name that does not belong to any tool, with or without its prefix."""
+    """Return a message for each of `names`, which the setting `setting` contains, that no tool has, with or without its
+    prefix.
+    """
     offered = {name for tool in tools for name in (tool.name, tool.own_name)}
     return [
         f"{setting} names the tool {name!r}, which no server provides{did_you_mean(name, offered)}"

@@ -41,11 +41,11 @@ class Place:
 
 
 def transport(server: Server, place: Place, output: Output, bounds: ReplyBounds) -> Transport:
-    """Return the transport for a server, without connecting. A server process runs in `place`. Raises `ValueError` if
-    the command line is empty, the program is not found, or an environment variable is not set.
+    """Return the transport for a server, without connecting. A server process runs in `place`, and `output` receives
+    its stderr and, if it is stopped, the reason. Raises `ValueError` if the command line is empty, the program is not
+    found, or an environment variable is not set.
 
-    `output` receives the process's stderr and, if the server is stopped, the reason. For servers with a URL, the error
-    is raised when connecting.
+    For servers with a URL, the error is raised when connecting.
     """
     if server.is_remote:
         return _over_http(server, output, bounds)
@@ -67,15 +67,17 @@ def transport(server: Server, place: Place, output: Output, bounds: ReplyBounds)
 async def _isolated(
     isolated: AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]], output: Output, bounds: ReplyBounds
 ) -> AsyncIterator[Any]:
-    """Connect to a server that runs in a sandbox for the duration of the `with` block."""
+    """Connect to a server that runs in a sandbox for the duration of the `with` block, and yield its streams.
+    `isolated` yields its command and environment.
+    """
     async with isolated as (command, environment), connect_stdio(command, environment, None, output, bounds) as streams:
         yield streams
 
 
 @asynccontextmanager
 async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> AsyncIterator[Any]:
-    """Connect to a server by URL for the duration of the `with` block. If a reply is invalid or exceeds `bounds`, the
-    connection is closed and the reason is stored in `output.stopped`.
+    """Connect to a server by URL for the duration of the `with` block, and yield its streams. If a reply is invalid or
+    exceeds `bounds`, the connection is closed and the reason is stored in `output.stopped`.
     """
 
     def note(error: BrokenReply | ReplyTooLarge) -> None:

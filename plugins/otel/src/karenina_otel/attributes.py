@@ -85,10 +85,10 @@ def _json(value: Any) -> str:
 
 
 def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value]]:
-    """Return the name of a call's span and the attributes at its start.
+    """Return the name of a call's span and the attributes at its start, with the messages if `content` is set.
 
     The operation is `invoke_agent` for an agent's whole run and `execute_tool` for a call to a service. In all other
-    cases, it is `chat`, including an agent's individual turns. Use `content` to include the messages.
+    cases, it is `chat`, including an agent's individual turns.
     """
     model, info = call.endpoint.model, call.info
     place: dict[str, Value | None] = {
@@ -120,10 +120,10 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 
 
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
-    """Return the attributes at the end of a call, including its error or interruption.
+    """Return the attributes at the end of a call, including its error or interruption and, if `content` is set, its
+    reply.
 
-    Use `content` to include the reply. Tokens are only counted once: if an agent's turns are separate calls, the span
-    of its run has no token counts.
+    Tokens are only counted once: if an agent's turns are separate calls, the span of its run has no token counts.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {
@@ -179,10 +179,10 @@ class Evaluation:
 
 
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
-    """Yield the evaluations of a result: its verdict, unless it was only scored, and its trait scores.
+    """Yield the evaluations of a result: its verdict, unless it was only scored, and its trait scores. Without
+    `content`, explanations do not quote an answer, a judge or an error.
 
-    Without `content`, the explanation of a verdict only names stages, fields and traits, and does not quote an answer,
-    a judge or an error. Scores then have no explanation.
+    The explanation of a verdict then only names stages, fields and traits, and scores have none.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None
@@ -236,8 +236,9 @@ def _from_extensions(result: VerificationResult, field: str) -> dict[str, str]:
 def _scores(
     rubric: VerificationResultRubric, labels: Mapping[str, str], reasons: Mapping[str, str]
 ) -> Iterator[Evaluation]:
-    """Yield an evaluation for each trait, or for each metric of a metric trait. Traits without a score have no value.
-    If a trait could not be scored, the evaluation has the error `trait_error`.
+    """Yield an evaluation for each trait, or for each metric of a metric trait, with its label and reason from `labels`
+    and `reasons`, by trait. Traits without a score have no value. If a trait could not be scored, the evaluation has
+    the error `trait_error`.
     """
     errors = rubric.trait_errors or {}
     scores = rubric.get_all_trait_scores()

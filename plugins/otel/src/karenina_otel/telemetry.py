@@ -151,7 +151,9 @@ def _exporters(variable: str) -> list[EntryPoint]:
 
 
 def _otlp_names(variable: str) -> list[str]:
-    """Return the names of the exporters for the configured protocol. The default is HTTP, then gRPC."""
+    """Return the names of the exporters for the protocol that is configured for a signal, whose `variable` is, for
+    example, `OTEL_TRACES_EXPORTER`. The default is HTTP, then gRPC.
+    """
     kind = variable.removeprefix("OTEL_").removesuffix("_EXPORTER")
     protocol = os.environ.get(f"OTEL_EXPORTER_OTLP_{kind}_PROTOCOL") or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL")
     if not protocol:

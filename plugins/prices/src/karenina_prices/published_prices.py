@@ -38,10 +38,11 @@ class PublishedPrices:
         return f"{version('genai-prices')} (data {hashlib.sha256(data).hexdigest()[:12]})"
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
-        """Return a model's tariff and its name in the list, or None if the list has no price for it.
+        """Return a model's tariff and its name in the list, or None if the list has no price for it at `served_by`, a
+        provider or base URL.
 
-        `served_by` is a provider or base URL. If it is None, the provider is inferred from the model's name. A model
-        without prices is free if its name ends in ":free".
+        If `served_by` is None, the provider is inferred from the model's name. A model without prices is free if its
+        name ends in ":free".
         """
         from genai_prices.data_snapshot import get_snapshot
 

@@ -143,7 +143,7 @@ class QuestionItem(pytest.Item):
 
 
 def _describe(results: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield the outcome, reason, item and models of each result."""
+    """Yield a text for each result, with its outcome, reason, item and models."""
     for result in results:
         meta = result.metadata
         yield (

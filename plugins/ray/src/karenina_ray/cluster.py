@@ -42,7 +42,9 @@ async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> No
             joined.set_exception(error)
 
     def connect() -> None:
-        """Connect to the cluster in this thread, and disconnect again if the caller has given up meanwhile."""
+        """Connect to the cluster in this thread, and report the result to the event loop. If the caller has given up
+        meanwhile, disconnect again instead.
+        """
         failure: BaseException | None = None
         try:
             ray.init(address=address, **options)
@@ -92,12 +94,12 @@ logger = logging.getLogger("karenina")
 
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
-    """Yield the module `ray`, connected to the cluster at `address`. If `address` is None, start a new cluster. Raises
-    `ConfigError` if Ray cannot be started or the cluster cannot be reached.
+    """Yield the module `ray`, connected to the cluster at `address`. If `address` is None, start a new cluster with
+    `workers` CPUs. If Ray is connected already, that connection is used. Raises `ConfigError` if Ray cannot be started
+    or the cluster cannot be reached.
 
-    A new cluster is stopped at the end of the `with` block. `workers` is its number of CPUs. None means all CPUs of
-    this machine. If the program has already connected Ray, that connection is used instead, and left open. The
-    environment variables in `_QUIET` are set, unless they already have a value.
+    A new cluster is stopped at the end of the `with` block. If `workers` is None, it has all CPUs of this machine. An
+    earlier connection is left open. The environment variables in `_QUIET` are set, unless they already have a value.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)

@@ -85,8 +85,8 @@ class JournalServer:
         self._start(self._store(worker, message))
 
     async def _store(self, worker: WorkerHandle, message: Payload) -> None:
-        """Store an outcome, and send it to all waiting requests. If the journal cannot store it, its `PortError` is
-        sent instead.
+        """Store the outcome in a worker's message, reply to it, and send the outcome to all waiting requests. If the
+        journal cannot store it, its `PortError` is sent instead.
         """
         outcome = serialization.decode_outcome(message["outcome"], message["port"])
         response = {"kind": "response", "number": message["number"]}

@@ -56,7 +56,9 @@ class RemoteClient:
         self._waiting: dict[int, asyncio.Future[Payload]] = {}
 
     def send_call(self, kind: str, call: CallRecord, **more: Any) -> None:
-        """Send a message about a call, and before the first call to a model the model itself."""
+        """Send a message of this `kind` about a call, with the entries of `more`, and before the first call to a model
+        the model itself.
+        """
         model = call.endpoint.model
         numbered = self._models.get(id(model))
         if numbered is None:

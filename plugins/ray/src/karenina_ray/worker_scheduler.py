@@ -222,7 +222,7 @@ class Scheduler:
         )
 
     async def _check_startup(self) -> None:
-        """Raise `ExecutorError` if no worker is ready after `patience` seconds."""
+        """Wait `patience` seconds, and raise `ExecutorError` if no worker is ready then."""
         await asyncio.sleep(self._patience)
         if not any(worker.ready for worker in self._handles):
             has = self._ray.cluster_resources().get("CPU", 0)

@@ -82,7 +82,9 @@ def _values(question: Question) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _scales(*rubrics: Rubric | None) -> Iterable[tuple[str, tuple[float, float]]]:
-    """Yield the name, lowest score and highest score of each score or literal trait, skipping other traits."""
+    """Yield the name of each score or literal trait with a pair of its lowest and highest score. Other traits, and
+    those without both scores, are skipped.
+    """
     from karenina_core.data.rubrics.base import ScaledTrait  # imported here because it takes long
 
     for rubric in rubrics:

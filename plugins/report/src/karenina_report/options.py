@@ -144,11 +144,9 @@ class SharedOptions:
 def read_named_benchmark(
     files: Sequence[Path], benchmark: Path | None, reading: Mapping[str, str] | None
 ) -> Benchmark | None:
-    """Load the benchmark given with `--benchmark`, or return None without this option. Raises `BenchmarkFileError` if
-    the benchmark cannot be read, and `ConfigError` for table options without a benchmark.
-
-    `reading` contains the table options from `parse_columns`. By default, a table is read with the options of the
-    user's run that wrote `files`.
+    """Load the benchmark given with `--benchmark`, or return None without this option. A table is read with the options
+    in `reading` or, by default, with those of the user's run that wrote `files`. Raises `BenchmarkFileError` if the
+    benchmark cannot be read, and `ConfigError` for table options without a benchmark.
     """
     if benchmark is None:
         if reading:
@@ -170,10 +168,9 @@ def moved_note(moved: Path | None) -> str:
 
 def write_whole(output: Path, begins: Sequence[bytes], write: Callable[[BinaryIO], None]) -> Path | None:
     """Write `output` all at once, and return the path to which an earlier file of this name was moved, or None. Raises
-    `ConfigError` if the existing file is of another kind, or if writing fails.
+    `ConfigError` if the existing file does not start with one of `begins`, or if writing fails.
 
-    `write` is called with an open temporary file, which is renamed when it is complete. An existing `output` is only
-    moved if it starts with one of `begins`.
+    `write` is called with an open temporary file, which is renamed when it is complete.
     """
     check_output(output, lines=begins)
     moved: Path | None = None

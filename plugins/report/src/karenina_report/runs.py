@@ -142,9 +142,7 @@ def check_named_once(files: Sequence[Path]) -> None:
 
 def _runs_of(source: Source, model: str | None, use: Callable[[VerificationResult], None] | None) -> list[Run]:
     """Return the runs in a source, one for each answering model, or only the run of `model`, after calling `use` with
-    each of their results.
-
-    The list is empty if there are no results.
+    each of their results. The list is empty if there are no results.
     """
     by_model: dict[str, Run] = {}
     for result in iterate_results(source):

@@ -239,9 +239,8 @@ class RubricEvaluation(Stage):
 
     @staticmethod
     def _record(context: VerificationContext, merged: ResultFields, llm_traits: Sequence[str]) -> None:
-        """Set the result fields and artifacts for the scores in `merged` and for deep judgment.
-
-        `llm_traits` contains the names of the LLM traits that were to be scored.
+        """Set the result fields and artifacts for the scores in `merged`, and for the deep judgment of `llm_traits`,
+        the names of the LLM traits that were to be scored.
         """
         deep = summarize_deep_judgment(merged.fields, llm_traits)
         off = context.setting(DEEP_MODE) == DISABLED

@@ -91,8 +91,8 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 async def score_each(
     traits: Sequence[TraitT], result_field: str, score: Callable[[TraitT], Awaitable[TraitScore]]
 ) -> list[TraitScore]:
-    """Return the scores of all traits, in their order, from concurrent calls of `score`. A trait for which it raises
-    gets the error as its score.
+    """Return the scores of all traits, in their order, from concurrent calls of `score`. If it raises for a trait, the
+    score has the error, and belongs to `result_field`.
     """
 
     async def one(trait: TraitT) -> TraitScore:
@@ -219,7 +219,8 @@ class DeepJudgmentSummary:
 
 
 def summarize_deep_judgment(fields: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> DeepJudgmentSummary:
-    """Return a summary of the deep judgment of the LLM traits `names`, which may state that it was not performed.
+    """Return a summary of the deep judgment in a rubric's result `fields`, which may state that it was not performed.
+    `names` are those of all LLM traits.
 
     It was performed if `fields` contains `trait_metadata` or `deep_judgment_rubric_scores`. Traits in neither were
     scored without deep judgment. A trait without a score does not count as lacking excerpts.

@@ -104,10 +104,9 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
 def _split_numbered(
     key: str, numbers: Sequence[int | None] | None, things: Sequence[str], once: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the `things` whose number, from 1, is in `numbers`, and those that the answer lacks, both in order. Raises
-    `InvalidReply` if `numbers` is None or contains an unknown number.
-
-    If the judge lists a thing several times, it is repeated unless `once` is true.
+    """Return the `things` whose number, from 1, is in `numbers`, and those that the answer lacks, both in order. A
+    thing that is listed several times is repeated unless `once` is set. Raises `InvalidReply`, which names `key`, if
+    `numbers` is None or contains an unknown number.
     """
     if numbers is None:
         raise InvalidReply(f"{key} must be a list, not null; use an empty list if the answer contains none")

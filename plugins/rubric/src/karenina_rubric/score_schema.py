@@ -47,11 +47,11 @@ class ScoreSchema:
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """Return the schema of a trait's score, whose bounds are only described: some servers refuse `minimum`.
+    """Return the schema of a trait's score, whose bounds are only described: some servers refuse `minimum`. To combine
+    several traits in one schema, use a different `prefix` for each.
 
-    To combine several traits in one schema, use a different `prefix` for each. If the trait fills a template, the
-    schema has no titles, defaults or examples, all keys are required, and other keys are forbidden unless the template
-    allows them.
+    If the trait fills a template, the schema has no titles, defaults or examples, all keys are required, and other keys
+    are forbidden unless the template allows them.
     """
     if trait.kind == "boolean":
         return ScoreSchema({"type": "boolean", "description": _MEANING}, {})
@@ -91,9 +91,8 @@ def read_score(trait: ScaledTrait, given: Any) -> Score:
 
 
 def describe_scale(trait: ScaledTrait, *, show_template: bool = False) -> str:
-    """Return a description of a trait's scale for a prompt. Each class of a literal trait is on its own line.
-
-    If the trait fills a template and the judge does not get a schema, set `show_template` to include the JSON Schema.
+    """Return a description of a trait's scale for a prompt. Each class of a literal trait is on its own line. If the
+    trait fills a template, `show_template` includes its JSON Schema, for a judge that does not get a schema.
     """
     if trait.kind == "boolean":
         return "true or false."

@@ -31,11 +31,10 @@ class TurnGroups:
 
 
 def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, default: str) -> TurnGroups:
-    """Return the traits grouped by the turns that they read. A trait whose turn is missing is left out, or gets the
-    worst score or an error.
+    """Return the traits grouped by the turns that they read, which is `default` ("all" or "last") for those without a
+    `turn`. A trait whose turn is missing is left out, or gets the worst score or an error.
 
-    A trait without a `turn` reads `default`, which is "all" or "last". If all traits would be left out, they get errors
-    instead, because nothing would be scored.
+    If all traits would be left out, they get errors instead, because nothing would be scored.
     """
     found = TurnGroups()
     for trait in traits:

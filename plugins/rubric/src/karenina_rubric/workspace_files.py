@@ -48,7 +48,7 @@ class WorkspaceFiles(StrictSettings):
 
     @field_validator("glob")
     @classmethod
-    def _can_match(cls, glob: str) -> str:
+    def _check_glob(cls, glob: str) -> str:
         """Return the pattern, or raise `ValueError` if no file that matches it could be sent to a judge."""
         path = PurePosixPath(glob)
         if not glob or path.is_absolute() or ".." in path.parts:

@@ -51,8 +51,8 @@ class TestReport:
 
 
 def read_junit(content: bytes) -> TestReport:
-    """Return the tests in a JUnit report, which a hostile program may have written. Raises `BadReport` if it is not
-    complete, is too large, is not a JUnit report, or counts more failures than it has.
+    """Return the names of the tests in a JUnit report, by outcome. It may come from a hostile program: raises
+    `BadReport` if it is not complete, is too large, is not a JUnit report, or counts more failures than it has.
 
     A repeated name has its worst outcome. Document types, and with them entities, are refused.
     """

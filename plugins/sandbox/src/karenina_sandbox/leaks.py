@@ -56,8 +56,8 @@ class LeakSearch:
     missing: list[str] = field(default_factory=list)
 
     def messages(self, questions: Collection[Question]) -> Iterator[tuple[Message, str]]:
-        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id. Questions
-        without a workspace are added to `missing`. A workspace is read once for all its questions.
+        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id. The reasons
+        why questions have no workspace are added to `missing`. A workspace is read once for all its questions.
         """
         tasks: dict[Path, list[_Task]] = {}
         for question in questions:
@@ -100,8 +100,8 @@ class LeakSearch:
             yield from self._hide_path(task, task.fields.solution, "belongs to the solution")
 
     def _hide_path(self, task: _Task, path: str, why: str) -> Iterator[Message]:
-        """Record the files at a path, or in a diff, as hidden from agents. Yields an error if a path in the workspace
-        cannot be read. See `_hide`.
+        """Record the files at a path, or in a diff, as hidden from agents for the reason `why`. Yields an error if a
+        path in the workspace cannot be read. See `_hide`.
         """
         try:
             if not is_diff(path) and (found := task.files.beside(path)).is_dir():
@@ -214,10 +214,10 @@ class _Task:
 
 
 def _truths(question: Question, trust: Trust) -> dict[str, str]:
-    """Return the ground truths to look for in files, by field: outputs of checks, and texts that a judge looks for.
+    """Return the ground truths to look for in files, by field: outputs of checks, and texts that a judge looks for,
+    except for truths that are short, are single words, or occur in the question.
 
-    Truths that are short, are single words (which a program may have to contain), or occur in the question are left
-    out.
+    A program may have to contain a single word. If the template cannot be loaded, there are none.
     """
     try:
         template = template_of(question, trust)

@@ -91,7 +91,9 @@ class PrepareSandbox(_WorkspaceStage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
-        """Return a `ServiceNeed` with the problem if a sandbox is chosen but cannot be used, and otherwise nothing."""
+        """Return a `ServiceNeed` with the problem if a sandbox is chosen but cannot be used, and otherwise nothing.
+        Raises `ConfigError` as `sandbox_problem` does.
+        """
         if not questions or config.section(SandboxSettings).sandbox is None:
             return ()
         problem = sandbox_problem(config, plugins_of(config))
@@ -165,7 +167,9 @@ class CaptureWorkspace(_WorkspaceStage):
 
 
 def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
-    """Return the contents of the files in a patch, or none with the reason: `problem`, or that they are too large."""
+    """Return the contents of the files in a patch, or none with the reason: `problem`, or that they are too large, as
+    is assumed if there is no patch.
+    """
     if problem is None and (patch is None or not is_recordable(patch)):
         limits = f"{format_size(MOST_KEPT)} for a file and {format_size(MOST_RECORDED)} in total"
         problem = f"the changes are too large to be stored with the reply (the limits are {limits})"
@@ -175,8 +179,8 @@ def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
 
 
 def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
-    """Return a description of an agent's changes for the result, and store a long patch as a file of the item. With
-    `with_files`, each changed file is stored, too.
+    """Return a description of an agent's changes for the result, or of the `problem` if there is no patch, and store a
+    long patch as a file of the item. With `with_files`, each changed file is stored, too.
     """
     if patch is None:
         return {"problem": problem}

@@ -155,7 +155,9 @@ def _describe_missing(name: str, result: CheckResult) -> str:
 def _wrong_fields(
     fields: CheckFields, bound: BoundTemplate | None, results: dict[str, CheckResult]
 ) -> dict[str, str] | None:
-    """Return the fields that checks make wrong, each with the reason. Returns None if no field reads a check."""
+    """Return the fields that the results of checks make wrong, each with the reason. Returns None without a template,
+    or if no field reads one of these checks.
+    """
     if bound is None:
         return None
     truths = bound.expected()

@@ -160,10 +160,9 @@ class RunChecks(Stage):
         """
 
         async def consult(patch: Patch, why: _Why | None = None, repeat: int = 0) -> CheckResult:
-            """Return the stored result of the check for a patch, or run the check and store the result. Raises
-            `PortError` if the environment is broken, for which `why` returns a reason.
-
-            Such a result is never stored.
+            """Return the stored result of the check for a patch and this `repeat`, or run the check and store the
+            result. Raises `PortError` if the environment is broken, for which `why` returns a reason; this is never
+            stored.
             """
             key = runner.key(check, patch, repeat)
 
@@ -254,7 +253,9 @@ def value_names(check: Check) -> list[str]:
 
 
 def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | None]]:
-    """Return each known value that a check offers, such as `exit`, with the reason that applies if it is None."""
+    """Return the known values that a check offers by name, such as `exit`, as pairs of the value and the reason that
+    applies if it is None.
+    """
     ended = result.how_it_ended()
     too_long = "it is longer than 64,000 bytes"
     values: dict[str, tuple[Any, str | None]] = {

@@ -144,8 +144,7 @@ class ProgramProvider(SandboxProvider, Protocol):
     def wrap(
         self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield a command that runs `command` isolated, and its whole environment. The command changes `workspace`
-        itself. Raises `SandboxError` if the sandbox cannot be opened.
-
-        Without a workspace, the program works in an empty folder. With `network`, it has that of the host.
+        """Yield a command that runs `command` isolated in `workspace`, which it changes itself, or in an empty folder,
+        and its whole environment. With `network`, it has that of the host. Raises `SandboxError` if the sandbox cannot
+        be opened.
         """

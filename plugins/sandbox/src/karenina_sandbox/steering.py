@@ -89,7 +89,8 @@ def may_steer(path: str) -> bool:
 
 
 def test_folders(added: Patch, restore: Sequence[str]) -> frozenset[str]:
-    """Return the folders of files that a check adds or restores, if their name shows that they contain only tests.
+    """Return the folders of the files that a check adds and of the Python files that it restores, if their name shows
+    that they contain only tests.
 
     Such a name is `tests` or `hidden`. Other folders may be packages of the program.
     """
@@ -169,7 +170,8 @@ def _modules_in(folder: Path) -> set[str]:
 
 
 def is_searched(folder: str, source: Path, patch: Patch, added: Patch, run: Sequence[str]) -> bool:
-    """Return whether Python may look for modules in a folder of the workspace while the command `run` runs tests.
+    """Return whether Python may look for modules in a folder of the workspace, changed by `patch` and then by `added`,
+    while the command `run` runs tests.
 
     It does in the workspace itself, in folders of scripts that the command `run` names, in those that the settings of
     the source name, such as `src`, and in folders with tests, which pytest and unittest put first. Packages are none
@@ -214,9 +216,8 @@ def shadowing(
     added: Patch,
     run: Sequence[str],
 ) -> set[str]:
-    """Return the paths of new modules that Python would import instead of others of the same name while tests run.
-
-    These others are `installed` modules and, for a new module next to tests, also those of the workspace.
+    """Return the paths of those `modules`, new ones, that Python would import while tests run instead of others of the
+    same name: `installed` ones or, for a module next to tests, also those of the workspace.
     """
     found: set[str] = set()
     searched: dict[str, bool] = {}
@@ -232,7 +233,8 @@ def shadowing(
 
 
 def _top_level(source: Path, patch: Patch, run: Sequence[str]) -> set[str]:
-    """Return the names of top-level folders of the workspace, and of modules where its programs import from.
+    """Return the names of the top-level folders of the workspace `source` and of `patch`, and of the modules in the
+    places where the command `run` imports from.
 
     These places are the workspace itself, `src`, folders named in settings, and those of scripts in `run`.
     """

@@ -197,9 +197,8 @@ class TaskFiles:
             CLEANUP_LIST.discard(folder)
 
     def is_restored(self, path: str, restore: Sequence[str] = ()) -> bool:
-        """Return whether a check replaces what the agent left at `path` with what the source has there, if anything.
-
-        It does if the file steers tests, or if a name or pattern in `restore` covers it.
+        """Return whether a check replaces what the agent left at `path` with what the source has there, if anything: if
+        the file steers tests, or if a name or pattern in `restore` covers it.
         """
         return steers(path) or any(
             path == name or path.startswith(f"{name}/") or fnmatch.fnmatchcase(path, name) for name in _names(restore)
@@ -207,7 +206,6 @@ class TaskFiles:
 
     def missing_restored(self, restore: Sequence[str], added: Collection[str]) -> str | None:
         """Return a message about the first name in `restore` that matches no file of the source or in `added`, or None.
-
         Names of files that steer the build or tests need not exist: restoring them keeps agents from adding any.
         """
         for given, name in zip(restore, _names(restore), strict=True):
@@ -312,10 +310,10 @@ class TaskFiles:
             yield folder
 
     def _restore(self, paths: Sequence[str], folder: Path) -> None:
-        """Copy the files and folders at `paths` from the source to `folder`, replacing whatever is there. Raises
-        `OSError` if a file cannot be read or written.
+        """Copy the files at `paths` from the source to `folder`, and create the folders at `paths` without their
+        contents, replacing whatever is there. Raises `OSError` if a file cannot be read or written.
 
-        Of a folder, only itself is created, not what it contains. Parents that are not folders are replaced, too.
+        Parents that are not folders are replaced, too.
         """
         with TreeWriter(folder) as writer:
             for path in paths:

@@ -34,10 +34,8 @@ _TASK_FILES: Final = (
 
 
 def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str]) -> None:
-    """Raise `ConfigError` if Karenina or a plugin already has something of the given kind and name.
-
-    For a format, the suffix is compared, and for a stage the class name. `commands` contains the names of the existing
-    commands.
+    """Raise `ConfigError` if Karenina or a plugin already has something of the given kind and name: for a format, the
+    suffix, and for a stage, the class name. `commands` contains the names of the existing commands.
     """
     of_kind = {"format": names.suffix, **dict.fromkeys(("stage", "parse-stage", "check"), names.class_name)}
     name = of_kind.get(kind.name, names.name)

@@ -141,8 +141,8 @@ def write_new_folder(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
 
 
 def write_new_files(folder: Path, texts: Mapping[PurePosixPath, str]) -> None:
-    """Write files to a folder, which is created if necessary. Raises `ConfigError`, before anything is written, if one
-    of them exists, or if one cannot be written.
+    """Write files to a folder, which is created if necessary. Raises `ConfigError` before anything is written if one of
+    them exists, and also if one cannot be written.
     """
     existing = [str(folder / path) for path in texts if os.path.lexists(folder / path)]
     if existing:

@@ -228,7 +228,8 @@ def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, pass
 
 
 def _responses(names: Mapping[str, str], values: _Values) -> Iterator[tuple[str, bool, str]]:
-    """Yield the name of each case, whether it must pass, and its text.
+    """Yield the name of each case, whether it must pass, and its text, which states `values` under their labels in
+    `names`.
 
     The truth is not denied if a value is a boolean, and only converted if it has a known unit.
     """

@@ -96,7 +96,7 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Return the score of one judge, called `name`, from all of its results.
+    """Return the score of one judge, called `name`, from all of its results. `cases` is keyed by question ID.
 
     Among the misses, wrong passes come first.
     """
@@ -134,7 +134,9 @@ def _miss(case: Case, result: VerificationResult) -> Miss:
 
 
 def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) -> list[FamilyScore]:
-    """Return the counts of each family's cases, separately for cases that must pass and cases that must fail."""
+    """Return how many cases of each family were judged, missed and not judged, separately for cases that must pass and
+    cases that must fail. `cases` contains the cases by question ID.
+    """
     groups: dict[tuple[str, bool], list[VerificationResult]] = {}
     for result in results:
         case = cases[result.question_id]
@@ -174,9 +176,10 @@ def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -
 
 
 def needed_cases(least: float) -> int:
-    """Return how many independent cases are needed to show the lower limit `least` without mistakes.
+    """Return how many independent cases are needed to show the lower limit `least`, which must be below 1, without
+    mistakes.
 
-    Wilson's interval for n out of n has the lower limit n / (n + z^2). `least` must be below 1.
+    Wilson's interval for n out of n has the lower limit n / (n + z^2).
     """
     return ceil(least * Z95 * Z95 / (1 - least) - 1e-9)
 

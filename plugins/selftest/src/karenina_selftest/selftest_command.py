@@ -43,10 +43,8 @@ _FIXED: Final = ("answering_models", "replicate_count", "evaluation_mode")
 
 
 def make_benchmark(cases: Sequence[Case]) -> Benchmark:
-    """Return a benchmark with one question for each case, under the case's ID, without rubrics, few-shot examples and
-    workspaces.
-
-    The family becomes the only keyword.
+    """Return a benchmark with one question for each case, under the case's ID, with its family as the only keyword, and
+    without rubrics, few-shot examples and workspaces.
     """
     benchmark = Benchmark.create(name="Self-test of a judge")
     for case in cases:
@@ -64,10 +62,9 @@ def make_benchmark(cases: Sequence[Case]) -> Benchmark:
 
 
 def make_config(cases: Sequence[Case], settings: VerificationConfig) -> VerificationConfig:
-    """Return the configuration of a self-test, in which the cases' answers are recordings. Raises `ConfigError` if
-    `settings` has no judge.
-
-    The settings `answering_models`, `replicate_count` and `evaluation_mode` are ignored.
+    """Return the configuration of a self-test, in which the cases' answers are recordings. The settings
+    `answering_models`, `replicate_count` and `evaluation_mode` are ignored. Raises `ConfigError` if `settings` has no
+    judge.
     """
     chosen = {name: value for name, value in settings.given().items() if name not in _FIXED}
     if not chosen.get("parsing_models"):
@@ -105,7 +102,9 @@ class Limits:
     sensitivity: float | None
 
     def check(self, cases: Sequence[Case]) -> None:
-        """Raise `ConfigError` if there are too few cases to show the limits."""
+        """Raise `ConfigError` if there are too few right or wrong cases to show that the required sensitivity and
+        specificity are reached.
+        """
         from karenina_selftest.scores import require_enough_cases
 
         if self.specificity is not None:
@@ -203,8 +202,8 @@ def selftest(
 
 
 def _load(file: Path | None, trust: Trust, reading: Mapping[str, str] | None) -> Benchmark | None:
-    """Load the benchmark in `file`, or return None if there is no file. Raises `ConfigError` for table options without
-    a file, and `BenchmarkErrors` if the file cannot be loaded.
+    """Load the benchmark in `file`, or return None if there is no file. Raises `ConfigError` if `reading` contains
+    table options without a file, and `BenchmarkErrors` if the file cannot be loaded.
     """
     from karenina_cli.input.named_files import load_checked
 
@@ -222,8 +221,9 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return at most `limit` evenly spaced cases, and the number of all cases. Prints the questions from which no cases
-    are made. Raises `ConfigError` if no case remains or a family is unknown.
+    """Return at most `limit` evenly spaced cases of the given families, and the number of all cases: the shipped ones,
+    unless `own_only` is set, and those made from the benchmark. Prints the questions from which no cases are made.
+    Raises `ConfigError` if no case remains or a family is unknown.
 
     Set `own_only` to skip the shipped cases, which requires a benchmark. If no `families` are given, all are used.
     """
@@ -271,15 +271,14 @@ def _store(scores: Sequence[JudgeScore], request: RunRequest, output: Path, case
     store_scores(tested, cases=cases, settings=settings_digest(request.config), results=output)
 
 
-def _name_cases(file: Path | None, used: int, every: int, *, own_only: bool) -> str:
-    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file, and their number.
-
-    `used` is the number of selected cases, and `every` is the total number.
+def _name_cases(file: Path | None, used: int, total: int, *, own_only: bool) -> str:
+    """Return a description of the cases: the pack's digest (unless `own_only` is set), the file's name, the number of
+    `used` cases and, if it is higher, the `total` number of cases.
     """
     from karenina_selftest.cases import pack_digest
 
     parts = [*([] if own_only else [f"pack {pack_digest()}"]), *([file.name] if file is not None else [])]
-    return " and ".join(parts) + (f", {used} of {every} cases" if used < every else f", {used} cases")
+    return " and ".join(parts) + (f", {used} of {total} cases" if used < total else f", {used} cases")
 
 
 def _print(screen: Screen, scores: Sequence[JudgeScore], worst: int, output: Path) -> None:

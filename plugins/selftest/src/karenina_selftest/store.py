@@ -62,11 +62,10 @@ class _Scores(BaseModel, defer_build=True):
 
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
-    """Store scores in the user's state folder, replacing any for the same judge, cases and settings. Raises
-    `UserStateError` if a file there cannot be used.
+    """Store scores in the user's state folder, replacing any for the same judge, `cases` (a description) and `settings`
+    (a digest). Raises `UserStateError` if a file there cannot be used.
 
-    Only the last 20 scores of each judge are kept. `cases` describes the cases, `settings` is a digest of the
-    configuration, and `results` is the result file.
+    Only the last 20 scores of each judge are kept. `results` is the result file.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:

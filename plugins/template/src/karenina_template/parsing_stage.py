@@ -224,8 +224,8 @@ async def fill_template(
 
 
 def parsing_request(question: str, schema: Mapping[str, Any], hints: Mapping[str, str], response: str) -> str:
-    """Return the prompt for an item, with the fields and their hints, the question, and the fenced response. The fields
-    come first, so that servers can cache them for all questions with the same template.
+    """Return the prompt for an item, with the fields in `schema` and their hints, the question, and the fenced
+    response. The fields come first, so that servers can cache them for all questions with the same template.
     """
     parts = [
         describe_fields(schema, hints),

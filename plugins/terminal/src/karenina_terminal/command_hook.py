@@ -24,10 +24,10 @@ def command_plugins() -> Plugins:
 
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:
     """Return an implementation of the hook `karenina_commands`, as an attribute for a plugin class. It adds commands
-    that are only imported when needed.
+    that are only imported when needed. `commands` maps each name to a location, in the form `module:object`, and a
+    summary.
 
-    `commands` maps each command's name to its location, in the form `module:object`, and its summary. This function is
-    for internal use. Other plugins implement the hook with `hookimpl` and call `add_lazy_command`.
+    This function is for internal use. Other plugins implement the hook with `hookimpl` and call `add_lazy_command`.
     """
 
     @hookimpl

@@ -60,7 +60,8 @@ def trusted_files(incomplete: str) -> list[str]:
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the matching files and folders. Folders end with a slash. If the folder cannot be read, the list is empty.
+    """Return the files with one of the `endings`, and the folders, whose paths begin with `incomplete`. Folders end
+    with a slash. If the folder cannot be read, the list is empty.
 
     Hidden entries are only included if `incomplete` contains the beginning of their names.
     """

@@ -55,8 +55,8 @@ class StrictCommand(TyperCommand):
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
-    """Add a command to `app` that is listed with `summary` and only imported from `target` when needed. If the import
-    fails, the command prints the reason and exits with code 2.
+    """Add a command to `app` that is listed with `summary` and only imported from `target` (`module:object`) when
+    needed. If the import fails, the command prints the reason and exits with code 2.
 
     `target` has the form `module:object`. The object is one of:
 
@@ -89,8 +89,8 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target`, and return it as a click command that rejects repeated options. If the import fails, the reason
-    is printed and the program exits with code 2.
+    """Import `target`, and return it as a click command called `name` that rejects repeated options. If the import
+    fails, the reason is printed and the program exits with code 2.
     """
     try:
         loaded = resolve_name(target)

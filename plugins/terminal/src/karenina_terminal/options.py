@@ -138,7 +138,7 @@ class _GroupedCommand:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The signature that Typer reads. The options of a group replace the group's parameter."""
+        """Return the signature that Typer reads. The options of a group replace the group's parameter."""
         listed: list[inspect.Parameter] = []
         for own in self._own():
             parameters = self._listed(own.annotation) if _is_group(own.annotation) else [own]

@@ -88,11 +88,11 @@ class Screen:
         sys.stdout.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
-        """Print a JSON object that contains the list `name`, followed by the entries of `rest`. Each value is printed
-        on a line of its own as soon as it is read, so part of the output is there if `values` raises an exception.
+        """Print a JSON object that contains the list `name`, followed by the entries of `rest`, which must not be
+        empty. Each value is printed on a line of its own as soon as it is read, so part of the output is there if
+        `values` raises an exception.
 
-        `rest` must not be empty. If a value contains NaN or infinity, raises `ValueError`; earlier values have been
-        printed by then.
+        If a value contains NaN or infinity, raises `ValueError`; earlier values have been printed by then.
         """
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")

@@ -206,7 +206,9 @@ def _share_room(sizes: Sequence[int], least: Sequence[int], room: int) -> list[i
 
 
 def _row_lines(cells: Sequence[tuple[str, int, bool]]) -> Iterator[str]:
-    """Yield the lines of a row. Each cell is a string, its column's width, and whether it is wrapped."""
+    """Yield the lines of a row. Each cell is a string, its column's width, and whether it is text, which is wrapped.
+    Other cells are aligned to the right.
+    """
     wrapped = [wrap_text(text, width) if is_text else [text] for text, width, is_text in cells]
     for number in range(max(map(len, wrapped))):
         parts = []

@@ -71,8 +71,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
             return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the texts name the same term, `Unreadable` if the value names no term, or `Undecided` if it
-        names several or the table cannot be read.
+        """Return whether the texts name the same term, `Unreadable` if the value names no term of the table, or
+        `Undecided` if it names several with the ground truth among them, is only related to a term, or the table cannot
+        be read.
         """
         written, text = self._written(expected), text_of(extracted)
         if text is None or not text.strip():
@@ -106,7 +107,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return found if all(found) else []
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
-        """Return the verdict on a value that names the terms in `found`, of which `truth` is the correct one."""
+        """Return whether a value that names the terms in `found`, with their ranks, passes for the correct term
+        `truth`, or `Undecided` if it names no term, other terms too, or only related ones.
+        """
         if not found:
             return Unreadable(f"{value[:60]!r} names no term of the table {self.table}")
         strong = {term for term, rank in found.items() if rank < RELATED or self.related}
@@ -126,7 +129,9 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         return clean(text)
 
     def _truth(self, table: TermTable, expected: object) -> str:
-        """Return the identifier of the term that the ground truth names. Raises `ValueError` if none or several fit."""
+        """Return the identifier of the term that the ground truth names, where a term's own name takes precedence over
+        synonyms. Raises `ValueError` if no term fits, or several fit equally well.
+        """
         written = self._written(expected)
         found = table.exact_terms(written) or table.terms(written)
         if not found:
@@ -162,7 +167,7 @@ class _Tables:
 
     def get(self, path: Path, columns: Columns, sha256: str | None, *, is_new: bool) -> TermTable:
         """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed.
-        Raises `FileError` if it cannot be read.
+        Raises `FileError` if it cannot be read, or does not have the digest `sha256`.
         """
         with self._lock:
             at = path, columns, sha256

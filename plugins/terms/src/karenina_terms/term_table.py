@@ -178,8 +178,9 @@ def _in_memory() -> sqlite3.Connection:
 
 
 def _kept(path: Path, columns: Columns, digest: str) -> sqlite3.Connection:
-    """Return the database of a large file, which is written to the state folder unless it is there already. If it
-    cannot be kept there, a warning is logged and the database is in memory. Raises `FileError` if the file is invalid.
+    """Return the database of a large file with this `digest`, read by `columns`, which is written to the state folder
+    unless it is there already. If it cannot be kept there, a warning is logged and the database is in memory. Raises
+    `FileError` if the file is invalid.
     """
     options = [_VERSION, digest, path.suffix.casefold(), columns.names, columns.separator]
     name = hashlib.sha256(json.dumps(options).encode()).hexdigest()
@@ -256,7 +257,9 @@ def _entries(path: Path, columns: Columns) -> Iterator[Entry]:
 
 
 def _of_term(term: str, named: Sequence[tuple[str, int]]) -> Iterator[Entry]:
-    """Yield an entry for each name of a term, with its keys for lookup. Names without letters or digits are skipped."""
+    """Yield an entry for each name of a term, with its keys for lookup. `named` has tuples of a name and its rank.
+    Names without letters or digits are skipped.
+    """
     for name, rank in named:
         key = identifier_keys(name)[0] if rank == IDENTIFIER else key_of(name)
         if key:

@@ -92,12 +92,12 @@ class AnswerFacts:
 
 
 def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None) -> None:
-    """Offer those values of the answer, such as its length and the tools called, that the question's template compares.
-    Does nothing without such a template.
+    """Offer those values of the answer, such as its length and the tools called, that the question's template compares,
+    if there are any. The calling stage must have set the artifacts in `ANSWER_KEYS` of
+    `karenina_toolkit.answers.model_turn`.
 
-    The calling stage must have set the artifacts in `ANSWER_KEYS` of `karenina_toolkit.answers.model_turn`. It must
-    declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the usage of each
-    turn of the answer, and `notes` describes the calls that produced it.
+    The stage must declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the
+    usage of each turn of the answer, and `notes` describes the calls that produced it.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
     if bound is None or not bound.sources:
@@ -168,10 +168,10 @@ def _stopped_by(*, turns: bool, output: bool, filtered: bool) -> StoppedBy:
 
 
 def _output_tokens(turns: Sequence[Usage], id: str | None, notes: CallNotes | None) -> int | str:
-    """Return the output tokens of all turns, or the reason why they are not known.
+    """Return the output tokens of all turns, or the reason why they are not known. `id` is the model, or None for a
+    recording, and `notes` describes the calls that an agent made.
 
-    `id` is the model, or None for a recording, which contains the tokens of all turns together. An agent makes several
-    calls in a turn; `notes` describes these.
+    A recording contains the tokens of all turns together. An agent makes several calls in a turn.
     """
     missing = uncounted_turns(turns)
     if id is not None and missing:

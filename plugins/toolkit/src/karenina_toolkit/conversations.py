@@ -171,7 +171,9 @@ class Conversation:
         return turn is not None and turn.left_out
 
     def normalized(self, choice: TurnChoice) -> TurnChoice:
-        """Return the choice with the number of its turn. Choices for which a judge sees the same text become equal."""
+        """Return `choice` with the number of its turn. Choices for which a judge sees the same text become equal. If
+        there is no such turn, or all of several turns are chosen, the turn is unchanged.
+        """
         one = len(self.taken) == 1
         turn = None if choice.turn == "all" and not one else self.find("last" if one else choice.turn)
         if turn is None:
@@ -288,8 +290,8 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
-    """Yield the turns in a trace: the user's message (None for the first turn) and the messages after it. Consecutive
-    user messages are joined.
+    """Yield the turns in a trace: the user's message (None if the trace does not begin with one) and the messages after
+    it. Consecutive user messages are joined.
     """
     said: str | None = None
     part: list[Message] = []

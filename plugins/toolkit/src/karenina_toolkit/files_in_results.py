@@ -34,8 +34,8 @@ def files_in_result(result: VerificationResult) -> Files:
 
 
 def files_of_question(question: Question) -> Files:
-    """Return the digests and pages of a question's files, keyed by the user's message (empty for the question). The
-    question must have been resolved. Messages with a missing file are left out.
+    """Return the digest and pages of each of a question's files, keyed by the user's message (empty for the question).
+    The question must have been resolved. Messages with a missing file are left out.
     """
     sent: list[tuple[str, tuple[Attachment, ...]]] = [("", question.attachments)]
     for entry in entries_with_files(question):

@@ -92,10 +92,10 @@ def current_keeper() -> FileKeeper | None:
 
 
 def file_name(name: str) -> str:
-    """Return a safe file name: the last part of `name`, without control characters or leading dots, with `_` for
-    characters that Windows forbids, shortened to 100 characters.
+    """Return a safe file name: the last part of `name`, without control characters, and without dots and spaces at its
+    ends, with `_` for characters that Windows forbids, shortened to 100 characters. If nothing remains, it is `file`.
 
-    Shortening keeps the extension. If nothing remains, the name is `file`.
+    Shortening keeps the extension.
     """
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")

@@ -35,10 +35,11 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
 
 
 def offer(*targets: str) -> staticmethod[[], list[Any]]:
-    """Return a hook implementation that imports and returns objects when it is called.
+    """Return a hook implementation that imports and returns the objects at `targets`, written as `module:object`, when
+    it is called.
 
-    `targets` are the objects' locations, written as `module:object`. Assign the result to the name of the hook, which
-    must take no arguments. This function is internal. Other plugins use `hookimpl`.
+    Assign the result to the name of the hook, which must take no arguments. This function is internal. Other plugins
+    use `hookimpl`.
     """
     from karenina_core.hooks import hookimpl  # not loaded by `lazy_names`
 

@@ -90,7 +90,9 @@ def find_adapter(plugins: Plugins, interface: str) -> RegisteredAdapter:
 
 
 def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[str, ...]:
-    """Return the instructions that plugins add to the prompt of `task`, in alphabetical order."""
+    """Return the instructions that plugins add to the prompt of `task` for a model of `interface`, in alphabetical
+    order.
+    """
     texts = [
         offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
     ]

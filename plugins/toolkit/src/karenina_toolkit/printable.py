@@ -63,10 +63,10 @@ def cell_width(text: str) -> int:
 
 
 def clip(text: str, most: int, way_on: str = "") -> tuple[str, str]:
-    """Return the first `most` characters of `text`, and a note on how many were cut off, which is empty if none were.
-    Line breaks are kept, and other unprintable characters are replaced as in `clean`.
+    """Return the first `most` characters of `text`, and a note that ends in `way_on` on how many were cut off, which is
+    empty if none were. Line breaks are kept, and other unprintable characters are replaced as in `clean`.
 
-    `way_on` tells the reader how to see the rest, and is added to the note.
+    `way_on` tells the reader how to see the rest.
     """
     if len(text) <= most:
         return clean(text), ""

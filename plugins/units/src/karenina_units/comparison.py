@@ -55,7 +55,6 @@ class Allowance:
 
     def compare_units(self, number: Fraction, source: Unit, target: Unit, truth: Truth) -> Verdict:
         """Return whether a number in the unit `source` is the ground truth, whose unit is `target`, or `Undecided`.
-
         Units of different dimensions make it False.
         """
         try:

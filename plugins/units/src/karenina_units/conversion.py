@@ -111,8 +111,9 @@ def is_number(unit: Unit) -> bool:
 
 
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
-    """Convert a number exactly from one unit to another, or return None if the units have different dimensions. Raises
-    `UnknownMolarMass` if a mass is converted to an amount of substance without `molar_mass`.
+    """Convert a number exactly from one unit to another, with bounds if the length of a month matters. Returns None if
+    the units have different dimensions. Raises `UnknownMolarMass` if a mass is converted to or from an amount of
+    substance without `molar_mass`.
 
     `molar_mass` is in g/mol.
     """
@@ -169,7 +170,9 @@ def _scale(unit: Unit) -> _Scale:
 
 @lru_cache(maxsize=4_096)
 def _in_root_units(name: str, number: Fraction) -> tuple[Fraction, Mapping[str, int]]:
-    """Return a number of one of our units in root units, such as grams, and their dimensions with exponents."""
+    """Convert `number`, in our unit called `name`, to root units, such as grams. Return the number and the exponent of
+    each dimension by name.
+    """
     registry = _registry()
     quantity = registry.Quantity(number, registry.Unit(name)).to_root_units()
     dimensions = {str(name): int(str(power)) for name, power in quantity.dimensionality.items()}

@@ -278,7 +278,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Unreadable(f"{_quoted(text)} contains {len(verdicts)} quantities, one of which may be the ground truth")
 
     def _find_other_number(self, text: str, quantities: Sequence[Written], count: int, truth: Truth) -> str:
-        """Return why a text without the ground truth's number may still mean it, or an empty string."""
+        """Return why a text without the ground truth's number may still mean it, or an empty string. The number may be
+        negative, a sum, or `count` times one in the text.
+        """
         read = [one for one in quantities[:_MOST_PARTS] if one.numbers and not one.sign and not one.high]
         units = [read_unit(one.unit) or read_unit(known_part(one.unit, is_unit)) for one in read]
         numbers = [Fraction(one.numbers[0]) for one in read]
@@ -368,7 +370,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Truth(total, (), first.unit, (units[0],))
 
     def _compare(self, value: Written, truth: Truth) -> Verdict:
-        """Return the verdict on one quantity of a value. A range is never correct, only wrong or unreadable."""
+        """Return the verdict on one quantity of a value, undecided if its number can be read in two ways. A range or
+        limit is never correct, only wrong or unreadable.
+        """
         if not value.numbers:
             return Unreadable("the value cannot be read as a number")
         meanings = self._meanings(value, truth)

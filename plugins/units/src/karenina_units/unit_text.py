@@ -71,7 +71,9 @@ def read_unit(text: str) -> tuple[Unit, ...]:
 
 
 def _meanings(written: str) -> tuple[Unit, ...]:
-    """Return the possible meanings of a unit in plain text, without trying to separate symbols such as *ms*."""
+    """Return the possible meanings of a unit in plain text, without trying to separate symbols such as *ms*. There are
+    none for other texts.
+    """
     written = _CALENDAR_WORDS.sub("per", _BODY_SURFACE.sub("1.73m2", written))
     written = re.sub(r"\bper cent\b", "percent", written)
     above, *below = re.split(r"\s*/\s*|\s*\bper\b\s*", written)
@@ -89,7 +91,8 @@ def _meanings(written: str) -> tuple[Unit, ...]:
 
 
 def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the pint names of the two units in a text such as *kJmol*, or two empty tuples unless one division fits.
+    """Return the pint names of the two units in a text such as *kJmol*, as one tuple for each, or two empty tuples
+    unless exactly one division fits.
 
     The symbols must be in their own case.
     """
@@ -107,7 +110,9 @@ def is_unit(text: str) -> bool:
 
 
 def _read_product(text: str) -> list[tuple[tuple[str, ...], int]] | None:
-    """Return the factors of a product of units, each with its possible names, or None if any is unknown."""
+    """Return the factors of a product of units, each with its possible names and its exponent, or None if any is
+    unknown.
+    """
     words = [word for word in re.split(r"[\s·*()]+|(?<=[a-z])-(?=[A-Za-z])", text.replace("**", "^")) if word]
     factors: list[tuple[tuple[str, ...], int]] = []
     power = 1

@@ -74,8 +74,8 @@ class Rubric(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _sorted_by_kind(cls, data: Any) -> Any:
-        """Return a single list of traits as one list for each kind, with JSON values converted to traits. Other data is
-        returned unchanged. Raises `ValueError` if an item is neither a trait nor a mapping.
+        """Return a single list of traits as a dict with one list for each kind, with JSON values converted to traits.
+        Other data is returned unchanged. Raises `ValueError` if an item is neither a trait nor a mapping.
         """
         if isinstance(data, BaseModel | Mapping | str) or not isinstance(data, Iterable):
             return data
@@ -94,8 +94,8 @@ class Rubric(BaseModel, defer_build=True):
     @field_validator("other_traits", mode="before")
     @classmethod
     def _by_type(cls, value: Any) -> Any:
-        """Convert the JSON values in a list to traits, based on their `type`. Any other iterable is converted to a
-        list, except strings and mappings, which are returned unchanged.
+        """Convert the JSON values in a list or another iterable to a list of traits, based on their `type`. Values that
+        are traits already are kept. Strings, mappings and what is not iterable are returned unchanged.
         """
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             return value

@@ -40,11 +40,9 @@ def read_config(path: str | Path, **arguments: Any) -> VerificationConfig:
 
 
 def save_config(config: VerificationConfig, path: str | Path) -> None:
-    """Save the explicitly set values to a JSON file, for use with `read_config` and the option `--config`. API keys and
-    other possible secrets are omitted with a warning. An existing file is replaced.
-
-    Raises `ConfigError` if the file name does not end in `.json`, a value cannot be saved, or the file cannot be
-    written.
+    """Save the explicitly set values to a JSON file, for use with `read_config` and the option `--config`. An existing
+    file is replaced. API keys and other possible secrets are omitted with a warning. Raises `ConfigError` if the file
+    name does not end in `.json`, a value cannot be saved, or the file cannot be written.
     """
     file = Path(path)
     if file.suffix != ".json":
@@ -86,11 +84,10 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
 def _without_secrets(
     values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a model's values without its secrets, and the names of the secrets.
+    """Return a model's values without its secrets, and the names of the secrets, each preceded by `place`.
 
     `secrecy` maps settings to the kind of secret they contain. Settings of kind `key` or `whole` are removed, and dicts
-    in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched. Each
-    returned name starts with `place`.
+    in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched.
     """
     public: dict[str, Any] = {}
     left_out: list[str] = []
@@ -226,7 +223,7 @@ class ConfigLayers:
 
     def _with_origin(self, problem: str) -> str:
         """Return `problem`, prefixed with the origin of the setting that it starts with, or unchanged if that is
-        unknown.
+        unknown, or is the environment variable that `problem` names.
         """
         full = problem.partition(":")[0].partition(" ")[0]
         name = full if full in self.origin else full.partition(".")[0]
@@ -263,8 +260,8 @@ def _resolve_recording(model: Any, folder: Path) -> Any:
 
 
 def read_config_section(benchmark: BenchmarkContent) -> dict[str, Any]:
-    """Return a benchmark's `config` section by full name. Relative paths and programs in it are resolved against the
-    folder of the benchmark's file.
+    """Return the settings in a benchmark's `config` section by full name. Relative paths and programs in it are
+    resolved against the folder of the benchmark's file.
     """
     from karenina_core.config import all_settings
 

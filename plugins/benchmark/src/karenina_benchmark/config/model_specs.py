@@ -63,8 +63,9 @@ def _forms(text: str) -> str:
 
 
 def _check_address(interface: str, rest: str) -> None:
-    """Raise `ConfigError` for a base URL without a scheme, because it would become part of the model name. Calls would
-    then go to the provider's default server. The message does not show anything that may be an API key.
+    """Raise `ConfigError` if the base URL in `rest`, what follows `interface:`, has no scheme or another than HTTP,
+    because it would become part of the model name, and calls would go to the provider's default server. The message
+    does not show anything that may be an API key.
     """
     name, _, address = rest.rpartition("@")
     shown = name if _HARMLESS_NAME.fullmatch(name) else "NAME"
@@ -125,7 +126,7 @@ def _recorded_model(path: Path) -> str:
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models for one role, each with an `id`: as specified, or otherwise the model's name, with a number
-    added if that is taken. If this changes the name, a warning lists the ids. Raises `ConfigError` if a model is
+    added if that is taken. If another model has taken it, a warning states both ids. Raises `ConfigError` if a model is
     invalid or a file is given twice.
 
     Each file in `recordings` adds a model that returns the answers in this file. Its name is the model name that all

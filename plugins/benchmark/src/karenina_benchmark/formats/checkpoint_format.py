@@ -266,8 +266,8 @@ def read_checkpoint(text: str, path: Path) -> BenchmarkContent:
 
 
 def _read_global_rubric(benchmark: BenchmarkContent, ratings: Sequence[Any], path: Path) -> None:
-    """Set the benchmark's rubrics. Errors in traits are not raised, but added to `broken`. A rubric without traits is
-    None.
+    """Set the benchmark's rubrics from `ratings`. Traits with errors are left out, and their errors are not raised, but
+    added to `broken`. A rubric without traits is None.
     """
     traits: dict[str, RubricTrait] = {}
     concepts: dict[str, RubricTrait] = {}
@@ -322,8 +322,8 @@ _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "addit
 
 
 def _check_version(properties: Properties, path: Path) -> None:
-    """Raise `BenchmarkFileError` if the format version (of Karenina or the reference project) is not supported. A file
-    without a version is accepted.
+    """Take the format version from `properties`. Raises `BenchmarkFileError` if it, or without it that of the reference
+    project, is not supported. A file without a version is accepted.
     """
     version = properties.take(FORMAT_PROPERTY)
     reference_version = next(

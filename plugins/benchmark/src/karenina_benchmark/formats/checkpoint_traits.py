@@ -104,11 +104,10 @@ def check_unread(
     unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
 ) -> None:
     """Raise `ValueError` if `unread` has a key in `taken` or, within an object, one of the keys that `objects` lists
-    for it.
+    for it. Unless `others` is set, keys are only allowed if they are in `objects` or are `properties`.
 
     Such content would overwrite other values in a checkpoint or be lost. `objects` maps keys whose value must be an
-    object to the keys that this object must not contain. Unless `others` is set, only these keys and `properties` are
-    allowed.
+    object to the keys that this object must not contain.
     """
     for key, value in unread.items():
         if key in taken or not (others or key in objects or key == "properties"):
@@ -233,7 +232,7 @@ def _read_trait(rating: Mapping[str, Any]) -> tuple[RubricTrait, bool]:
 
 
 def _split_override(data: dict[str, Any]) -> dict[str, Any]:
-    """Reduce `data` to the known fields of an agentic trait's model, and return the unknown ones. Null fields are
+    """Reduce the model in `data` of an agentic trait to its known fields, and return the unknown ones. Null fields are
     dropped, because the reference project writes all fields of its models, including fields that Karenina does not
     have.
     """
@@ -243,10 +242,8 @@ def _split_override(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: bool) -> RubricTrait:
-    """Create a trait. If there is a `problem` or a value is invalid, nothing is raised, and the trait is marked as
-    unscorable.
-
-    If `needs_concept` is set, the trait must have a summary or a description of its concept.
+    """Create a trait, which needs a summary or a description of its concept if `needs_concept` is set. If there is a
+    `problem` or a value is missing or invalid, nothing is raised, and the trait is marked as unscorable.
     """
     if problem is None:
         try:
@@ -288,8 +285,8 @@ def _check_trait_pattern(trait: RegexRubricTrait) -> None:
 
 
 def _find_unused(kind: str, data: Mapping[str, Any]) -> list[str]:
-    """Return the names of the values in `data` that a trait of the given kind does not use: score bounds without a
-    scale, and `tn_instructions` in `tp_only` mode.
+    """Return the names of the values in `data` that a trait of the given kind does not use: `tn_instructions` in
+    `tp_only` mode, and score bounds of a trait without a scale, unless they count its classes.
     """
     if kind == "metric":
         full = data.get("evaluation_mode") == "full_matrix"

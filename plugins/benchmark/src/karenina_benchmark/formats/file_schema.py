@@ -231,8 +231,8 @@ def _add_type(defs: Schema, name: str, model: type[BaseModel]) -> None:
 
 
 def _add_owned_fields(defs: Schema, kind: type[BaseModel], owned: Mapping[str, type[BaseModel]]) -> None:
-    """Add plugin fields to the schema of a trait kind, without changing its own properties. `owned` contains the fields
-    of installed plugins. Fields of plugins that are not installed accept any value.
+    """Add plugin fields to the schema of a trait kind in `defs`, without changing its own properties. `owned` contains
+    the fields of installed plugins. Fields of plugins that are not installed accept any value.
     """
     type_name = kind.model_fields["type"].default
     own = _plugin_fields({name: model for name, model in owned.items() if type_name in kinds_with(model)}, defs)

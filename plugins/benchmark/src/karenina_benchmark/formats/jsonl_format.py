@@ -304,7 +304,9 @@ class QuestionLines(MutableMapping[str, Question]):
         return read_question(self._section(id, position), id)
 
     def _section(self, id: str, position: int) -> Section:
-        """Return the object in a line. Raises `BenchmarkFileError` if the line has changed or cannot be read."""
+        """Read the line of the question at `position` again, and return its object. Raises `BenchmarkFileError`, which
+        names the question `id`, if the line has changed or cannot be read.
+        """
         number = self._index.numbers[position]
         try:
             line = self._read_line(position)
@@ -325,7 +327,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return self._read_bytes(self._index.offsets[position], self._index.offsets[position + 1]).split(b"\n")
 
     def _read_bytes(self, start: int, end: int) -> bytes:
-        """Return a part of the file. This is safe in threads and forked processes."""
+        """Return the bytes of the file from `start` to `end`. This is safe in threads and forked processes."""
         if hasattr(os, "pread"):  # forked processes share the file position, so they must not seek
             return os.pread(self._file.fileno(), end - start, start)
         with self._seek_lock:

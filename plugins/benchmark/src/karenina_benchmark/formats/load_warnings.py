@@ -31,9 +31,8 @@ def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
     """Return warnings about content that has no effect, and about traits that cannot be scored, as two lists. The
-    second has at most one warning, which covers all traits. Nothing is logged.
-
-    `unread` contains the ids of questions with `unread` content that are not in `questions`.
+    second has at most one warning, which covers all traits. `unread` contains the ids of questions with `unread`
+    content that are not in `questions`. Nothing is logged.
     """
     scenarios = list_scenarios(benchmark)
     parts = {"hasPart"} if scenarios else set()

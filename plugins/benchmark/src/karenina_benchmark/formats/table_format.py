@@ -246,7 +246,7 @@ def _part_of(value: object, keys: Sequence[str]) -> Any:
 
 
 def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
-    """Choose the roles of the columns, and the column for each question field. Columns that `columns` does not map are
+    """Return the roles of the columns, and the column for each question field. Columns that `columns` does not map are
     recognized by their names. Raises `BenchmarkFileError` if an unknown name or column is mapped, or if no column has
     questions.
     """

@@ -142,8 +142,8 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add the question in a mapping. Raises `BenchmarkFileError` if it is invalid, repeats an id, or has no id and
-    repeats another question.
+    """Add the question in a mapping to the benchmark, and what it asks to `texts`. Raises `BenchmarkFileError` if it is
+    invalid, repeats an id, or has no id and repeats another question.
 
     `texts` maps the text and attachments of each question without an id to its position and line; the question is added
     to it.
@@ -179,8 +179,8 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Read everything except the questions of a benchmark called `name`. Errors are not raised, but added to
-    `problems`.
+    """Return a benchmark called `name` with all content of `top` except the questions. What cannot be read is left
+    empty, and its error is added to `problems`.
     """
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))
@@ -270,7 +270,9 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return the plugin fields in a section, by their full names. Raises `BenchmarkFileError` if one is repeated."""
+    """Return the plugin fields in a section by their full names, ignoring all other keys. Raises `BenchmarkFileError`
+    if one is given in both forms.
+    """
     try:
         flat = flatten(section.value, QUESTION_KEYS)
     except ValueError as error:

@@ -287,8 +287,8 @@ def _without_lists_of_lines(cells: Sequence[Cell], answers: Sequence[Answer]) ->
 
 
 def _with_sentences(cells: Sequence[Cell], answers: Sequence[Answer]) -> list[Answer]:
-    """Return the answers. All texts, including lists separated by semicolons, become prose if more than half of them
-    are.
+    """Return the answers that were read from `cells`. All texts, including lists separated by semicolons, become prose
+    if more than half of them are.
     """
     split = [answer.kind == "list" and isinstance(cells[at].value, str) for at, answer in enumerate(answers)]
     texts = [
@@ -405,9 +405,8 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
     """Read a string as a date, converted to ISO 8601. Returns None if the text is not a date, is a number or has a time
-    of day, or if the question asks for a name.
-
-    `day_first` decides between two possible dates. If it is None, an ambiguous text stays as written.
+    of day, or if the question asks for a name. `day_first` decides between two possible dates; if it is None, an
+    ambiguous text stays as written.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -435,16 +434,16 @@ def _read_list(text: str, question: str) -> Answer | None:
 
 
 def _offered_parts(text: str, question: str) -> list[str]:
-    """Return the labels in a string that names several of the question's options, such as *1, 3*. The list is empty for
-    any other text.
+    """Return the labels, in capital letters, in a string that names several of the question's options, such as *1, 3*.
+    The list is empty for any other text.
     """
     parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
 
 
 def _items(text: str) -> list[str]:
-    """Split a list that is in brackets or separated by semicolons or line breaks, and return its items. The result is
-    empty for other texts.
+    """Split a list that is in brackets, or whose short items are separated by semicolons or line breaks, and return its
+    items. The result is empty for other texts, such as sentences and code.
     """
     items = parse_list(text)
     if items is not None:

@@ -166,10 +166,9 @@ def choose_roles(
     given: Mapping[str, str] | None = None,
     taken: Collection[str] = (),
 ) -> Roles:
-    """Choose the column for each role by name. If names are ambiguous, the cells in `rows` decide. A role without a
-    fitting column is left out.
-
-    `given` contains the user's own choices by role. Columns in `taken` are used for something else.
+    """Choose the column for each role by name, except for the user's own choices by role in `given`, among columns that
+    are not `taken` for something else. If names are ambiguous, the cells in `rows` decide. A role without a fitting
+    column is left out.
     """
     chosen = dict(given or {})
     used = {*chosen.values(), *taken}
@@ -291,7 +290,7 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
-    """Return whether a column has at most six different values, all of them in `grades`. By default, `grades` are
+    """Return whether a column has from one to six different values, all of them in `grades`. By default, `grades` are
     verdicts such as `correct`. Case, spaces and punctuation are ignored.
     """
     values = {fold_name(str(cell)) for row in rows if (cell := row.get(column)) is not None}
@@ -349,8 +348,8 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:
-    """Yield the marks of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3. `numbered` states whether the marks are
-    numbers.
+    """Yield the marks in `by_mark` of consecutive options: a, b, c; or 0, 1, 2; or 1, 2, 3. `numbered` states whether
+    the marks are numbers.
     """
     marks = (
         (str(number) for number in range("0" not in by_mark, len(by_mark) + 1))

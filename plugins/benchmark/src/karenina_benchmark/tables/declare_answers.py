@@ -237,8 +237,8 @@ def _unwrapped(cell: Cell) -> Cell:
 
 
 def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return the kinds in a column of alternatives, in which a list with a single item becomes *text*. A column of the
-    kind *list* becomes a column of the kind *text*.
+    """Return a copy of `kinds` for a column of alternatives: a list with a single item becomes a *text*, and a column
+    of the kind *list* becomes a column of the kind *text*.
     """
     answers = tuple(
         replace(answer, kind="text", truth=answer.truth[0])
@@ -338,8 +338,8 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
 
 
 def exact_match(truths: Sequence[str]) -> Any:
-    """Return an `ExactMatch` for the first of the given ground truths, with all others as synonyms. The full stop at
-    the end of a ground truth may be missing from the response.
+    """Return the declaration of an `ExactMatch` for the first of the given ground truths, with all others as synonyms.
+    The full stop at the end of a ground truth may be missing from the response.
     """
     first, *rest = (fold(truth).casefold().strip() for truth in truths)
     rest += [text.rstrip(_STOPS) for text in (first, *rest) if text.rstrip(_STOPS) and text[-1:] in _STOPS]
@@ -378,8 +378,8 @@ def _describe(kind: Kind, kinds: ColumnKinds, subject: str | None, *, any_of: bo
 
 
 def _refusal(cells: Sequence[Cell], prose: Sequence[int], count: int) -> str:
-    """Explain that some answers are sentences and cannot be compared. `prose` contains their positions, and `count` is
-    the total number of answers.
+    """Return the reason why answers cannot be compared: those at the positions in `prose` are sentences. `count` is the
+    total number of answers.
     """
     what = "is the sentence" if len(prose) == 1 else "are sentences such as"
     return (
@@ -480,7 +480,9 @@ def _names_of_rules(fields: Iterable[dict[str, Any] | None]) -> str:
 
 
 def _describe_objects(cells: Sequence[Cell], objects: Sequence[int], count: int) -> str:
-    """Explain that some answers are objects and cannot be compared, or return an empty string if there are none."""
+    """Describe how many of `count` answers are objects or lists of several values, with an example. `objects` contains
+    the indexes of their `cells`. If there are none, the result is an empty string.
+    """
     if not objects:
         return ""
     what = "is an object or a list of several" if len(objects) == 1 else "are objects or lists of several"

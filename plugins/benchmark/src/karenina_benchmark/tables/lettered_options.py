@@ -172,8 +172,9 @@ def find_right_options(
     *,
     hint: str = "",
 ) -> RightOptions:
-    """Find the correct options in all rows in the same way: by letter or text, or by position from 0 or 1. If no way
-    fits, no row gets letters; if several ways fit with different results, the result has a `problem`.
+    """Return the letters of the correct options in all rows, found in the same way: by letter or text, or by position
+    from 0 or 1, unless `choice_by` states the way. If no way fits, no row gets letters; if several fit with different
+    results, the result has a `problem`.
 
     Rows without options or a ground truth are skipped and get no letters. A way must fit at least 95% of the remaining
     rows, or all of them if there are fewer than 20. `columns` maps letters to the names of the option columns, because

@@ -296,8 +296,8 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions in a table need their contexts: if a question has several contexts, many questions
-    share one, or many questions refer to a text.
+    """Return whether the questions in a table need their `contexts`: if a question has several or, unless all are
+    short, if many questions share one, if many refer to a text, or if the column is called `input`.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
@@ -340,8 +340,8 @@ def _with_right_options(
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:
-    """Add notes to `done` about how columns were interpreted, and warnings about columns that may mean something
-    else.
+    """Add notes to `done` about how columns were interpreted, and warnings about columns that may mean something else.
+    `joined` and `has_context` state if questions include a context, and `option` is the one that maps columns.
     """
     roles = done.roles
     done.notes.append(roles.describe())

@@ -137,8 +137,8 @@ def _declare_column(
 def _declare_known(
     done: RowTemplates, table: QuestionRows, rows: Sequence[QuestionRow], column: str, name: str
 ) -> frozenset[int]:
-    """Add the field `name` to the rows that state a known value and a truth for it, and return the positions of all
-    that state one.
+    """Add the field `name` to the rows in `done` that state a known value and have a truth for it in `column`, and
+    return the positions of all rows that state one.
     """
     sources = {at: _text_of(row.row.values.get(table.roles.sources[name])) for at, row in enumerate(rows)}
     named = {at: source for at, source in sources.items() if source is not None}
@@ -160,7 +160,8 @@ def _declare_known(
 
 
 def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
-    """Return the declared field for a question with options. If `several` is set, its value is a list of letters.
+    """Return the declared field for a question with options, of which those with the letters in `right` are correct. If
+    `several` is set, its value is a list of letters.
 
     Otherwise, the first letter in `right` is the ground truth, and the judge copies words from the response. If the
     text of an option is itself a letter, the judge chooses a letter instead.
@@ -174,7 +175,7 @@ def declare_options(options: Mapping[str, str], right: Sequence[str], *, several
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the unused column that is named like a type and mostly contains answer types, or None."""
+    """Return the unused column that is named like a type and is blank or mostly contains answer types, or None."""
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue

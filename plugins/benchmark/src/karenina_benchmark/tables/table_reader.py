@@ -177,7 +177,9 @@ def open_rows(
 
 
 def _warn_of_pictures(file: Path) -> tuple[str, ...]:
-    """Return a warning if a workbook contains pictures, which are not in cells that can be read."""
+    """Return a tuple with a warning if the Excel file `file` contains pictures, which are not in cells that can be
+    read, or an empty tuple.
+    """
     with ZipFile(file) as parts:
         many = sum(name.startswith("xl/media/") for name in parts.namelist())
     if not many:
@@ -187,8 +189,8 @@ def _warn_of_pictures(file: Path) -> tuple[str, ...]:
 
 
 def _check_content(file: Path, ending: str) -> None:
-    """Raise `BenchmarkFileError` for a workbook without the suffix `.xlsx`, or a text file with this suffix. A file
-    that cannot be opened is not an error here.
+    """Raise `BenchmarkFileError` for a workbook in the old format, a workbook whose `ending` is not `.xlsx`, or a text
+    file with this ending. A file that cannot be opened is not an error here.
     """
     if not file.is_file():
         return  # the reader reports what is wrong
@@ -255,8 +257,9 @@ def read_rows(
 
 
 def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterator[Row]:
-    """Yield the records as rows, and close them at the end. If `keep_problems` is set, invalid records become rows,
-    too; otherwise, `FileError` is raised.
+    """Yield the records as rows, and close them at the end. `ending` is the file's suffix: cells of Excel and Parquet
+    files become JSON values. If `keep_problems` is set, invalid records become rows, too; otherwise, `FileError` is
+    raised.
     """
     with records:
         classes = _read_classes(records.metadata)
@@ -373,7 +376,9 @@ def _read_classes(metadata: Mapping[bytes, bytes]) -> dict[str, list[Any]]:
 
 
 def find_classes(types: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the class names for each column of class numbers, given the types of all columns."""
+    """Return the class names for each column of class numbers, given the types of all columns as a Hugging Face dataset
+    states them.
+    """
     return {
         name: kind["names"]
         for name, kind in types.items()
@@ -415,7 +420,9 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
-    """Return whether `column`, which is a cell in the first row, looks like the `cells` below it."""
+    """Return whether `column`, a cell in the first row, equals one of the `cells` below it, or is a path, number or
+    question like all of the first of them.
+    """
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(
         like.fullmatch(column) and first and all(like.fullmatch(cell) for cell in first) for like in _DATA_CELLS

@@ -115,7 +115,7 @@ def check(
 def _inspect(
     content: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig], trust: Literal["all"] | None
 ) -> list[tuple[Level, str, str]]:
-    """Return what rehearsals find without running anything: messages, each with its level and the question's id. An
+    """Return what rehearsals find without running anything: messages, as tuples of level, question's id and text. An
     untrusted workspace root outside the benchmark's folder is not read, which is one of the messages.
     """
     from karenina_engine.check.questions import with_workspace_root

@@ -135,9 +135,8 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings about missing requirements, and about distributions that are installed twice.
-
-    `found` replaces the installed distributions, in the order of `sys.path`.
+    """Yield findings about missing requirements, and about distributions that are installed twice. `found` replaces the
+    installed distributions, in the order of `sys.path`.
     """
     from karenina_core.plugins.discovery import canonical
     from karenina_toolkit.package_check.metadata import unmet_requirements
@@ -308,8 +307,8 @@ def _check_server(address: str) -> Finding:
 
 
 def _compare_with_server(plugins: Plugins, named: tuple[str, ModelConfig]) -> Finding | None:
-    """Ask a model's server which attachments the model understands, and return a finding that compares this with the
-    settings. Returns None if the server need not be asked or does not say.
+    """Ask the server of a model, named by its role, which attachments the model understands, and return a finding that
+    compares this with the settings. Returns None if the server need not be asked or does not say.
     """
     from karenina_toolkit.attachments.support import find_support, limits_of
     from karenina_toolkit.http.served_media import ask_server

@@ -153,9 +153,8 @@ def _plans(
 
 
 def _json(plans: list[_Planned], *, of_file: bool) -> dict[str, Any]:
-    """Convert plans to JSON, with the first at the top level and the others under `other_plans`.
-
-    The first plan's question ids are included only with `of_file`.
+    """Convert plans to JSON, with the first at the top level and the others under `other_plans`. The first plan's
+    question ids are included only with `of_file`.
     """
     first, *others = plans
     data = first.to_json()

@@ -139,10 +139,10 @@ def _preview(
     answer: str | None,
     trust: Trust,
 ) -> PromptPreview:
-    """Return the prompts of the question with this `id`, or of the first question, without calling a model. Raises
-    `ConfigError` if there is no such question.
+    """Return the prompts of the question with this `id`, or of the first question, without calling a model. Without
+    `answer`, a placeholder is used as the model's answer. Raises `ConfigError` if there is no such question.
 
-    Without `answer`, a placeholder is used as the model's answer, and conversations have all their turns.
+    With the placeholder, conversations have all their turns.
     """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.questions import select_questions
@@ -157,10 +157,7 @@ def _preview(
 
 
 def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
-    """Return whether `names` is None, or contains the task's name or family.
-
-    A prompt without a task is only wanted if `names` is None.
-    """
+    """Return whether `names` is None, or contains the task's name or family. Without a task, `names` must be None."""
     return names is None or (task is not None and not names.isdisjoint({task.name, task.family}))
 
 
@@ -243,7 +240,7 @@ def _print_prompt(screen: Screen, prompt: Prompt) -> None:
 
 
 def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
-    """Print the tasks and their stages, one task per line."""
+    """Print the tasks and their stages, one task per line, or as a JSON object."""
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = list(declared_tasks(plugins))
@@ -255,7 +252,7 @@ def _list_tasks(screen: Screen, plugins: Plugins, *, as_json: bool) -> None:
 
 
 def _print_tasks(screen: Screen, plugins: Plugins, names: set[str] | None, *, as_json: bool) -> None:
-    """Print the selected tasks with their instructions."""
+    """Print the tasks that `names` selects, or all of them if it is None, with their instructions."""
     from karenina_engine.offline.prompt_preview import declared_tasks
 
     tasks = [task for task in declared_tasks(plugins) if _is_wanted(task.task, names)]

@@ -108,8 +108,8 @@ def rescore(
 def _rescore_reference(
     results: Path, file: Path | None, output: Path | None, *, columns: Mapping[str, str] | None, trust_all: bool
 ) -> RescoreReport:
-    """Rescore a result file of the reference implementation, which has no journal. Raises `ConfigError` without a
-    benchmark `file`.
+    """Rescore a result file of the reference implementation, which has no journal, and return a report. The new results
+    are only saved if `output` is set. Raises `ConfigError` without a benchmark `file`.
     """
     from karenina_benchmark.rescore_request import rescore_results
     from karenina_cli.input.named_files import load_checked

@@ -162,8 +162,8 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
-    """Return the code in a file, and messages about templates that cannot be used. Nothing is executed. If `benchmark`
-    is None, `file` is a template, and it is read here.
+    """Return the code in a file, with whether `stored` covers it, and messages about templates that cannot be used.
+    Nothing is executed. If `benchmark` is None, `file` is a template, and it is read here.
 
     Raises `BenchmarkFileError` if it cannot be read.
     """
@@ -175,7 +175,7 @@ def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> 
     broken: list[str] = []
 
     def note(source: str, reason: str, line: int | None, place: str) -> None:
-        """Add a source, or another location of a known source."""
+        """Add a source, with its reason and line, to `pieces`, or, if it is already there, `place` to its places."""
         digest = digest_of(source)
         code = pieces.setdefault(digest, CodeSource(digest, source, reason, line, stored.covers(source)))
         if place not in code.places:

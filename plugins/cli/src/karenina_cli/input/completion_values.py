@@ -147,7 +147,9 @@ def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
 
 
 def _short_form(model: object) -> str | None:
-    """Return a model as `interface:model_name` or `interface:model_name@base_url`, or None if that is impossible."""
+    """Return a model as `interface:model_name` or `interface:model_name@base_url`, or None if it is no mapping with
+    both of these names.
+    """
     if not isinstance(model, Mapping) or not model.get("interface") or not model.get("model_name"):
         return None
     address = model.get("endpoint_base_url")

@@ -141,9 +141,8 @@ def _check_has_value(setting: str) -> None:
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """Parse `name=value`, and return the setting's name and value. For `table.key=value`, the value is a copy of the
-    table in `values` with this key changed.
-
-    Raises `typer.BadParameter` if the text is malformed or the value is not a table.
+    table in `values` with this key changed. Raises `typer.BadParameter` if the text is malformed or the value is not a
+    table.
     """
     from karenina_core.config import all_settings
 
@@ -179,9 +178,9 @@ def _parse_models_of(name: str, text: str) -> Any:
 
 def _parse_value(name: str, text: str) -> Any:
     """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself. Only text that
-    starts like a table or list is an error if it is neither.
+    starts like a table or list raises `typer.BadParameter` if it is neither.
 
-    The error is `typer.BadParameter`. Its message does not show the text, which may contain a key.
+    The message does not show the text, which may contain a key.
     """
     from karenina_core.config import all_settings, read_value
 

@@ -28,8 +28,8 @@ _PREFIX: Final = "models_of_"
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Parse the models for one role (see `karenina_benchmark.config.model_specs.parse_models`). Raises
-    `typer.BadParameter` if a specification is invalid.
+    """Return the models for one role, those in `specs` and one for each file in `recordings`, as settings (see
+    `karenina_benchmark.config.model_specs.parse_models`). Raises `typer.BadParameter` if a specification is invalid.
     """
     from karenina_benchmark.config import model_specs
     from karenina_core.errors import ConfigError
@@ -110,8 +110,8 @@ class ModelOptions:
         )
 
     def values(self, recordings: Sequence[Path] = ()) -> dict[str, Any]:
-        """Return the settings with their texts and parsed models. Each file in `recordings` adds a model that replays
-        it. Raises `typer.BadParameter` if a model is invalid.
+        """Return the given settings by name, with their texts or parsed models. Each file in `recordings` adds an
+        answering model that replays it. Raises `typer.BadParameter` if a model is invalid.
         """
         settings, texts = _settings(), {name: given[0] for name, given in self.specs.items() if name in _texts()}
         specs = {name: given for name, given in self.specs.items() if name not in texts}

@@ -303,10 +303,10 @@ def _fields(
     *,
     unicode: bool,
 ) -> StyledTable:
-    """Return a table of the template's fields, with a column for the rules if any are known.
+    """Return a table of the template's fields, with a column for the rules if any are known. Each row has a field's
+    name, extracted value, ground truth, and whether they match.
 
-    Each row has a field's name, extracted value, ground truth, and a mark for whether they match. The mark is empty if
-    they were not compared, and `?` if the field is undecided.
+    The mark for a match is empty if they were not compared, and `?` if the field is undecided.
     """
     shown = any(name in rules for name, *_ in rows)
     good, bad = ("✓", "✗") if unicode else ("+", "x")
@@ -322,7 +322,9 @@ def _fields(
 
 
 def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tuple[str, Content]]:
-    """Yield the rows for detailed output: vetoes, revisions, reasons, excerpts, files and stages."""
+    """Yield the rows that only detailed output has, as pairs of a heading and its content: vetoes, revisions, reasons,
+    excerpts, patterns, plugins' values, files and stages.
+    """
     template = result.template
     for veto in result.vetoes:
         yield "Veto", [_cut(f"{veto.stage}: {veto.reason} ({veto.outcome.value})")]

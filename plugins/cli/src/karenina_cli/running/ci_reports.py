@@ -150,8 +150,8 @@ class Conditions:
                 )
 
     def _low(self, group: GroupSummary, of: str) -> Iterator[str]:
-        """Yield a message if the group's pass rate is too low or missing. Undecided items count as wrong. `of` names
-        the group in the message.
+        """Yield a message if the group's pass rate is below its limit, or missing although it has one. Undecided items
+        count as wrong. `of` follows *the pass rate* in the message: empty, or *of* and the group's name.
         """
         limit, rate, undecided = (
             self.fail_under.of(group),
@@ -175,10 +175,10 @@ class CIReports:
     markdown: bool = False
 
     def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written. Call this before the run, which may cost money.
+        """Raise `ConfigError` if the reports cannot be written, or if with `as_json` both JSON and the Markdown summary
+        would go to standard output. Call this before the run, which may cost money.
 
-        With `as_json`, the Markdown summary must go to the file named by `STEP_SUMMARY`, because standard output is
-        used for JSON.
+        The summary goes to the file named by `STEP_SUMMARY`, if that is set.
         """
         if self.junit is not None:
             _check_junit(self.junit)

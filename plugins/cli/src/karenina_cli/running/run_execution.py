@@ -138,10 +138,10 @@ def run_for_results(screen: Screen, request: RunRequest, output: Path, *, quiet:
 def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
-    """Print how to continue a run that was stopped, and exit. Return if it was not stopped.
+    """Print how to continue a run that was stopped after `done` results in `output`, and exit. Return if it was not
+    stopped.
 
-    `done` is the number of results in `output`. Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to
-    the printed command.
+    Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to the printed command.
     """
 
     missing = len(session) - done
@@ -158,8 +158,8 @@ def exit_if_stopped(
 def exit_without_journal(
     screen: Screen, opened: AbstractContextManager[RunSession], output: Path
 ) -> Iterator[RunSession]:
-    """Enter `opened`, a run with its journal. Exits if the journal cannot be written or closed. Any other
-    `JournalError`, as when it cannot be opened, is raised.
+    """Enter `opened`, a run with its journal, and yield the run. Exits if the journal cannot be written or closed. Any
+    other `JournalError`, as when it cannot be opened, is raised.
     """
     from karenina_engine.journal.file import JournalDamaged, JournalError, JournalNotWritten
 
@@ -289,7 +289,9 @@ def _trust_hint(file: Path) -> str:
 
 
 def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool, quiet: bool) -> str:
-    """Describe how much of a stopped run is finished, and how to continue it."""
+    """Describe how much of a stopped run is finished (`done` items), and how to continue it, with more time if it was
+    `timed_out`.
+    """
     where = f"; the results are in {path}, and `karenina show {quote(str(path))}` prints them" if done else ""
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
@@ -354,12 +356,11 @@ class ShownRun:
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, and calls in
-    flight have `GRACE` seconds to finish. A second signal, or one while the session is not running, raises
-    `KeyboardInterrupt`.
+    """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, calls in flight
+    have `GRACE` seconds to finish, and `note` is called with a message about them. A second signal, or one while the
+    session is not running, raises `KeyboardInterrupt`.
 
-    `note` is called with a message about the calls in flight. Outside the main thread, this has no effect, because only
-    the main thread receives signals.
+    Outside the main thread, this has no effect, because only the main thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -128,8 +128,8 @@ class CallRunner:
                 notes.open_seconds += time.monotonic()
 
     async def _find(self, call: Call, store: ReplyStore) -> CallOutcome | None:
-        """Return the outcome of an identical call. If one is in flight, wait for it. If there is no identical call,
-        registers this one as being in flight and returns None.
+        """Return the outcome of an identical call that is stored or in flight, waiting for it if necessary. If there is
+        none, register this call as being in flight, which the caller must end, and return None.
         """
         while (other := self._in_flight.get(call.key)) is not None:
             await other.wait()
@@ -172,8 +172,8 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with the steps that calls of its kind need. Composite calls are only
-        observed. Calls to services are retried and observed.
+        """Return an awaitable that makes the call with `send` and the steps that calls of its kind need. Composite
+        calls are only observed. Calls to services are retried and observed.
         """
         if call.composite:
             making = send()
@@ -203,8 +203,8 @@ class CallRunner:
         return reply
 
     def _count_reply(self, call: Call, reply: Reply) -> None:
-        """Add a model's reply to `tally`, unless the call was composite. Also counts the reply if it ended for an
-        unknown reason.
+        """Add a model's reply to `tally`, unless the call was composite. Also notes if the server counted no output
+        tokens, or if the reply ended for an unknown reason.
         """
         if call.is_model_call and not call.composite:
             call.notes.uncounted += reply.usage.calls > 0 and not reply.usage.output_tokens
@@ -214,8 +214,8 @@ class CallRunner:
                 self._count_unknown_end(call, reply.server_reason)
 
     def _count_unknown_end(self, call: Call, reason: str) -> None:
-        """Count a reply that ended for an unknown reason. The first time a server gives a reason, a warning is logged.
-        Reasons may contain ids, so only the first `_MOST_REASONS` reasons of each server are counted separately.
+        """Count a reply that ended for an unknown reason. The first time a model gives a reason, a warning is logged.
+        Reasons may contain ids, so only the first `_MOST_REASONS` reasons of each model are counted separately.
         """
         model, ends = call.endpoint.model.display_string, self.tally.unknown_ends
         place = (model, reason)
@@ -265,8 +265,8 @@ class CallRunner:
         notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call within the server's limit, with retries, and return the reply. If every attempt fails, raises
-        the last attempt's `PortError`.
+        """Make the call with `send`, within the server's limit and with retries, and return the reply. If every attempt
+        fails, raises the last attempt's `PortError`.
 
         Failed attempts count too: their usage is recorded and added to the usage of the final reply or error. While the
         call waits for its next attempt, its reservation is released so that other calls can use it.

@@ -329,10 +329,8 @@ class ServerLimiter:
             self._limits.changed.set()
 
     def _compare_rounds(self, permits: int) -> None:
-        """Count a reply for the current round, and end the round if it is complete. If the new permits did not lead to
-        more replies per second, take them back.
-
-        `permits` is the number of permits before the reply, which is also the number of replies in the round.
+        """Count a reply for the current round, and end the round after as many replies as there were `permits` before
+        this one. If the new permits did not lead to more replies per second, take them back.
         """
         this = self._round
         this.replies += 1

@@ -91,8 +91,8 @@ class JournalLabels:
         return self.model_entries.get("parsing_models", ())
 
     def models(self) -> dict[str, list[ModelLabel] | ModelLabel | None]:
-        """Return the models in each setting, without URLs, keys or files. Raises `ConfigError` if a model cannot be
-        read.
+        """Return labels of the models in each setting, without URLs, keys or files: a list for a setting that takes
+        several models. Raises `ConfigError` if a model cannot be read.
         """
         labels = {name: [_label(entry) for entry in entries] for name, entries in self.model_entries.items()}
         several = {name for name, setting in model_settings().items() if setting.several}
@@ -164,7 +164,10 @@ def _label(entry: Mapping[str, Any]) -> ModelLabel:
         return ModelLabel(**values)
     except ValidationError as error:
         raise ConfigError(
-            ["cannot read the models of the run from the journal, which is damaged or was not written by Karenina"]
+            [
+                "cannot read the models of the run from the journal, which is damaged or was not written by Karenina; "
+                "use a journal that `karenina run` wrote"
+            ]
         ) from error
 
 

@@ -116,8 +116,8 @@ def _refuses_temperature(error: PortError) -> bool:
 
 
 async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOptions, calls: CallRunner) -> AgentReply:
-    """Run an agent to completion, or reuse its reply to the same request, and return the reply. Raises `PortError` if
-    the agent fails, with the conversation so far as `partial`.
+    """Run an agent to completion and return its reply, or return the stored reply to the same request and restore the
+    work recorded with it. Raises `PortError` if the agent fails, with the conversation so far as `partial`.
     """
     info = request.info
     asked = _describe(options)

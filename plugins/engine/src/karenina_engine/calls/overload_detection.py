@@ -116,8 +116,9 @@ class OverloadDetector:
         return len(self._last) == _STREAK and max(self._last) - min(self._last) < _AMONG
 
     def _classify_below(self, level: int) -> RefusalCause:
-        """Return the cause of a refusal below the level of the last reduction. An overload starts the measurement
-        again. A constant share of refusals is recorded as a finding.
+        """Return the cause of a refusal below the level of the last reduction: undecided, as long as there are few
+        calls or if that reduction was certain; an overload, which starts the measurement again; or a constant share of
+        refusals, which is recorded as a finding.
         """
         if self._below.calls < _ENOUGH:
             return RefusalCause.UNDECIDED
@@ -126,8 +127,8 @@ class OverloadDetector:
         return RefusalCause.UNDECIDED if self._certain else self._constant()
 
     def _classify_above(self, level: int) -> RefusalCause:
-        """Return the cause of a refusal at or above the level of the last reduction. Without a valid measurement, the
-        cause is assumed to be overload.
+        """Return the cause of a refusal at or above the level of the last reduction, and record it. Without a valid
+        measurement, the cause is assumed to be overload.
         """
         measured = self._below.calls >= _ENOUGH and self._below.refused > 0
         expired = self._level == 0 and self._calls > self._expires

@@ -27,8 +27,8 @@ def find_program_sandbox(plugins: Plugins, config: VerificationConfig) -> Progra
 
 
 def check_programs(plugins: Plugins, config: VerificationConfig, models: Sequence[tuple[str, ModelConfig]]) -> None:
-    """Raise `ConfigError` with each program of the models that cannot run in the sandbox. `models` contains pairs of a
-    role for messages and a model.
+    """Raise `ConfigError` with each program of the models that cannot run in the sandbox. Without a sandbox for
+    programs, nothing is checked. `models` contains pairs of a role for messages and a model.
     """
     sandbox = find_program_sandbox(plugins, config)
     if sandbox is None:
@@ -54,7 +54,9 @@ def find_used_sandbox(plugins: Plugins, config: VerificationConfig, models: Iter
 
 
 def _list_programs(plugins: Plugins, model: ModelConfig) -> list[Sequence[str]]:
-    """Return the commands that start a model's agent and its tools, as lists of words. Recorded models have none."""
+    """Return the commands that start a model's agent and its tools, as lists of words. Recorded models and adapters
+    without an agent have none.
+    """
     spec = find_adapter(plugins, model.interface).spec
     if spec.recorded or spec.agent is None:
         return []

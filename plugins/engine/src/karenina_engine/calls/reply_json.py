@@ -174,7 +174,9 @@ def _check_optional_text(value: object) -> str | None:
 
 
 def _load_message(values: Mapping[str, Any]) -> Message:
-    """Return a message from its JSON. Raises `TypeError` if a text or an argument in it has another type."""
+    """Return a message from its JSON. Raises `TypeError` if a text in it or the arguments of a tool call have the wrong
+    type.
+    """
     message = Message.from_dict(values)
     for text in (message.content, *(label for call in message.tool_calls for label in (call.id, call.name))):
         _check_text(text)

@@ -57,9 +57,8 @@ class RetryPolicy:
 
     def next_delay(self, error: PortError, notes: CallNotes, refusing: float = 0.0) -> float:
         """Return the delay before the next retry, without waiting, and count the retry in `notes`. If the call should
-        not be retried, raises `error`, with an explanation in its `attempts`.
-
-        `refusing` is the number of seconds for which the server has refused all calls.
+        not be retried, raises `error`, with an explanation in its `attempts`. `refusing` is the number of seconds for
+        which the server has refused all calls.
         """
         delay = self._draw_delay(error, notes) if refusing <= self.patience else None
         if delay is None:
@@ -70,8 +69,8 @@ class RetryPolicy:
         return delay
 
     def _why_not_again(self, error: PortError, notes: CallNotes, refusing: float) -> str:
-        """Explain why a call is not retried again. The text goes at the end of an error message. Returns an empty
-        string if there is nothing to add.
+        """Explain why a call is not retried again. The text goes at the end of an error message, and is empty if there
+        is nothing to add. `refusing` is the number of seconds for which the server has refused all calls.
         """
         parts = []
         tries = 1 + sum(notes.retries.values())

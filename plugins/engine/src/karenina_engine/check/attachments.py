@@ -77,8 +77,9 @@ class QuestionFiles:
         return {**entry, "attachments": files}
 
     def _resolve(self, attachment: Attachment) -> Attachment:
-        """Return an attachment with the media type, digest and size of its file. If it cannot be sent, this is noted in
-        `problems`, and the attachment is returned unchanged or, if the file is missing, with what the journal states.
+        """Return an attachment with the media type, digest and size of its file, or unchanged if it has them. If it
+        cannot be sent, this is noted in `problems`, and it is returned unchanged or, if the file is missing, with what
+        the journal states.
         """
         from karenina_toolkit.attachments.files import AttachmentProblem, MissingAttachment, examine
 
@@ -156,9 +157,8 @@ class AttachmentCheck:
 
     def check(self, *, has_budget: bool) -> None:
         """Raise `ConfigError` with all problems of the questions added so far, apart from files that are only missing.
-        Log a warning for each model of which it is unknown whether it understands the files.
-
-        If `has_budget` is set, it is also a problem if the price of a file is unknown.
+        With `has_budget`, an unknown price of a file is a problem too. Log a warning for each model of which it is
+        unknown whether it understands the files.
         """
         problems = [*self._problems]
         unknown: dict[str, list[str]] = {}

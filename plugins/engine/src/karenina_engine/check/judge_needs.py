@@ -73,10 +73,8 @@ class JudgeNeeds:
 
 
 def missing_ports(role: str, model: ModelConfig, stage: str, plugins: Plugins, ports: Set[str]) -> list[str]:
-    """Return a message for each port in `ports` that the model does not have. Raises `PluginError` if the model's
-    adapter does not exist.
-
-    `stage` is the name of the stage that calls the ports. `role` is the model's role in messages, such as "judge".
+    """Return a message for each port in `ports`, which `stage` calls, that the model does not have. `role` is the
+    model's role in messages, such as "judge". Raises `PluginError` if the model's adapter does not exist.
     """
     return [
         f"{role} {model.id!r}: {stage} needs the {port} port, which the adapter {model.interface!r} "
@@ -91,8 +89,8 @@ def ports_of(plugins: Plugins, model: ModelConfig) -> tuple[str, ...]:
 
 
 def _adapters_with_port(plugins: Plugins, port: str) -> str:
-    """Return a hint, to end an error message, that lists the installed adapters with the given port, or says that there
-    are none.
+    """Return a hint, to end an error message, that lists the installed adapters with the given port, without those that
+    replay recordings, or says that there are none.
     """
     able = sorted(
         adapter.spec.interface

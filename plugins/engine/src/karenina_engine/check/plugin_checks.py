@@ -295,8 +295,9 @@ class OwnedFields:
                         )
 
     def problems_in(self, given: Iterable[Given]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in `given`, with the path of the value. In traits, an unknown name is only a
-        problem if it contains a dot.
+        """Yield the message and the path of the value for each problem in `given`, which has tuples of a kind of
+        fields, the place that sets them, and their values by name. In traits, an unknown name is only a problem if it
+        contains a dot.
         """
         for kind, place, values in given:
             models = self.models[kind]
@@ -320,8 +321,9 @@ class OwnedFields:
 
 
 def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]:
-    """Yield the plugin values of a question, its traits and its template fields, in this order. Template fields are
-    omitted if the template cannot be loaded, for example because `trust` does not cover its code.
+    """Yield the plugin values of a question, its traits and its template fields, in this order, each with their kind
+    and the name of the trait or field. Template fields are omitted if the template cannot be loaded, for example
+    because `trust` does not cover its code.
     """
     if question.extra:
         yield "question_fields", "", question.extra
@@ -333,7 +335,9 @@ def given_fields(question: Question, trust: Trust = NO_TRUST) -> Iterator[Given]
 
 
 def trait_fields(*rubrics: Rubric | None) -> Iterator[Given]:
-    """Yield the plugin values of the traits in `rubrics`. Rubrics that are None are ignored."""
+    """Yield `trait_fields`, the trait's name and its plugin values for each trait in `rubrics` that has any. Rubrics
+    that are None are ignored.
+    """
     for rubric in rubrics:
         for trait in rubric.traits if rubric is not None else ():
             if trait.extra:

@@ -36,7 +36,7 @@ def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
     """Return the configuration with the benchmark's `workspace_root` and its folder filled in for settings that default
-    to them, with links resolved.
+    to them, with links resolved. `leads` maps paths to targets that are already known.
 
     A root set in a file is relative to that file. If it points outside the file's folder, the user must trust it,
     unless the user's own configuration sets all of these settings. Links are resolved here, once for the whole run.
@@ -111,7 +111,9 @@ def select_questions(
 
 
 def _max_in_memory(file: Path | None) -> int:
-    """Return how many questions from a streamed file are kept in memory."""
+    """Return how many questions from a streamed file are kept in memory: fewer if the file is large, or has been
+    deleted.
+    """
     try:
         size = file.stat().st_size if file is not None else 0
     except OSError:  # it was deleted, but it is open and can still be read

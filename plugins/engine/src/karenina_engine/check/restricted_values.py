@@ -346,10 +346,10 @@ class _Finder:
     def _owned_value(
         self, kind: type[BaseModel] | None, name: str, value: object, where: str, places: tuple[str, ...]
     ) -> None:
-        """Add a plugin value if it is restricted, as it is if no installed plugin owns the field.
+        """Add a plugin value if it is restricted, as it is if no installed plugin owns the field (`kind` is None).
+        `where` is what messages call the value, and `places` contains the question's id, if any.
 
-        `kind` is the model that declares the field, or None. `where` is what messages call the value. `places` contains
-        the question's id, if any.
+        `kind` is the model that declares the field.
         """
         field = name.rpartition(".")[2]
         mark = (mark_of(kind, field) if kind is not None else None) or "never"
@@ -385,10 +385,8 @@ class _Finder:
 
     def _model(self, fields: Mapping[str, Any], where: str, setting: str | None, places: tuple[str, ...]) -> None:
         """Add the restricted values among the fields of a model, including its interface unless its adapter is allowed
-        in files or not installed.
-
-        `setting` is the setting that contains the model, if any. `where` is what messages call the model. `places`
-        contains the question's id, if any.
+        in files or not installed. `where` is what messages call the model. `setting` is the setting that contains it,
+        if any, and `places` contains the question's id, if any.
         """
         spec = self._adapter(fields.get("interface"))
         more = _restricted_by(spec, fields)
@@ -413,7 +411,8 @@ class _Finder:
         places: tuple[str, ...],
     ) -> None:
         """Add the restricted values among the settings for a model's adapter (`extra`), ignoring unknown names. If the
-        adapter is not installed or does not declare its settings, all of them are restricted.
+        adapter is not installed or does not declare its settings, all of them are restricted. `where` precedes their
+        names, and `setting` and the questions in `places` contain the model.
         """
         kind = spec.extra if spec is not None else None
         for name, value in values.items():
@@ -464,7 +463,8 @@ class _Finder:
         secret: bool = False,
         in_root: Sequence[str] = (),
     ) -> None:
-        """Add a restricted value to `found`. If the value is already known, only add the question to it.
+        """Add a restricted value to `found`. If the same value is already there under the same `name`, only add the
+        question in `places` to it.
 
         Secrets are not shown. If `secret` is set, the whole value is hidden. `in_root` contains the paths in the value
         that are relative to the workspace root and may contain programs.
@@ -504,8 +504,8 @@ def _default_of(info: FieldInfo | None) -> object:
 
 
 def _paths_in_root(kind: type[BaseModel] | None, name: str, value: object) -> list[str]:
-    """Return the paths in a field's value that its model declares as relative to the workspace root. An invalid value
-    has none; it is refused elsewhere.
+    """Return the paths in a field's value that its model, `kind`, declares as relative to the workspace root. An
+    invalid value, which is refused elsewhere, and a field without a model have none.
 
     Declare them with `json_schema_extra={"relative_to": "workspace_root"}`. Other texts than paths, such as patches,
     are left out.
@@ -590,8 +590,8 @@ def _json(value: object) -> str:
 
 
 def _without_secrets(value: object) -> object:
-    """Return `value` with its secrets hidden. Any header or query parameter may be a secret, unless it refers to a
-    variable with `${`.
+    """Return `value` with every value of its tables `headers` and `query`, at any depth, replaced by a placeholder,
+    because any of them may be a secret. A string that refers to a variable with `${` remains.
     """
     if not isinstance(value, Mapping):
         return value

@@ -96,12 +96,12 @@ def check_questions(
     question_check: QuestionCheck | None = None,
     rules: RuleLines | None = None,
 ) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Raise `PlanError` if a question has no valid plan, and `ConfigError` if a stage rejects a question or model.
-    Return the pipelines of the questions and the models that stages need.
+    """Check each question, add it to `judging`, `attachments` and `rules`, and return the pipelines of the questions
+    and the models that stages need. Raises `PlanError` if a question has no valid plan, and `ConfigError` if a stage or
+    `question_check` rejects a question or model.
 
-    Each question is checked by `question_check` and added to `judging`, `attachments` and `rules`. Logs warnings about
-    model fields, settings and traits that have no effect. If `offline` is set, no calls will be made, so whatever is
-    only needed for calls may be missing.
+    Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
+    made, so whatever is only needed for calls may be missing.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check, rules)
     _warn_about_traits(config, len(questions), survey.with_traits)
@@ -131,8 +131,8 @@ def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[
 
 
 def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: int) -> None:
-    """Log a warning if traits will not be scored, or if there are no traits to score though the evaluation mode asks
-    for it.
+    """Log a warning if traits will not be scored, or if questions have no traits although the evaluation mode asks for
+    them. `questions` is the number of all questions, and `with_traits` that of questions with traits.
     """
     mode = config.core.evaluation_mode
     if mode == "template_only" and with_traits:
@@ -159,7 +159,9 @@ def _warn_about_traits(config: VerificationConfig, questions: int, with_traits: 
 
 
 def _require_recorded(plugins: Plugins, models: Sequence[ModelConfig]) -> None:
-    """Raise `ConfigError` if a run on recorded answers would call a model."""
+    """Raise `ConfigError` if a run on recorded answers would call one of the answering models: one whose adapter does
+    not replay recordings.
+    """
     live = [model for model in models if not find_adapter(plugins, model.interface).spec.recorded]
     if live:
         recorded = ", ".join(
@@ -257,8 +259,8 @@ def _warn(role: str, model: ModelConfig, unused: Sequence[tuple[str, str]]) -> N
 
 
 def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """Yield the fields that are set but that the model's adapter does not use, with the reason. Adapters that do not
-    declare the fields they use are skipped.
+    """Yield the fields of `_OF_ADAPTERS` that are set but that the model's adapter does not use, with the reason.
+    Yields nothing for an adapter that does not declare the fields it uses.
     """
     if spec.uses is None:
         return
@@ -268,7 +270,9 @@ def _unused_by_adapter(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[
 
 
 def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tuple[str, str]]:
-    """If a model is not an agent, yield its agent fields with the reason why they are not used."""
+    """If a model never answers as an agent, or its answers are recorded, yield each agent field that it sets, with the
+    reason why the field is not used.
+    """
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
     if not may_be_agent or spec.recorded:
         for name in _given_agent_fields(model):

@@ -58,11 +58,11 @@ def check_stages(
     *,
     offline: bool = False,
 ) -> list[ModelNeed]:
-    """Let each stage check the run with `Stage.before_run`, then check the models that it needs. Return these models,
-    with their roles and ports. Raises `ConfigError` with all problems found.
+    """Let each stage check the run with `Stage.before_run`, then check the models that it needs. `survey` maps names to
+    stages and the positions of their questions. Return the models, with their roles and ports. Raises `ConfigError`
+    with all problems found.
 
-    `survey` contains the questions for each stage. If `offline` is set, no calls will be made, so services and keys may
-    be missing.
+    If `offline` is set, no calls will be made, so services and keys may be missing.
     """
     problems: list[str] = []
     model_needs: list[ModelNeed] = []
@@ -106,11 +106,11 @@ def _model_problems(
 
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
-    """Raise `ConfigError` with everything that would make calls to the given models fail. Nothing is sent.
+    """Raise `ConfigError` with everything that would make calls to `models`, pairs of a role for messages and a model,
+    fail. If `offline` is set, keys and packages may be missing. Nothing is sent.
 
-    `models` contains pairs of a role for messages and a model. If `offline` is set, keys and packages may be missing:
-    adapters do not check their models, but the form of a base URL is checked.
-    For a `ModelLabel`, the only check is whether its adapter exists.
+    With `offline`, adapters do not check their models, but the form of a base URL is checked. For a `ModelLabel`, the
+    only check is whether its adapter exists.
     """
     from pydantic import ValidationError
 
@@ -159,7 +159,9 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
 
 
 def _address_in_name(model: ModelConfig, spec: AdapterSpec) -> Iterator[str]:
-    """Yield a message if the model's name ends in a URL, because requests would not be sent there."""
+    """Yield a message if the model's name ends in a URL and it has no other address, because requests would not be sent
+    there. Recorded and free models are not checked.
+    """
     name, _, address = model.model_name.rpartition("@")
     if not name or model.endpoint_base_url is not None or spec.recorded or spec.free:
         return

@@ -19,11 +19,11 @@ _NAMES = ("turn", "missing_turn")
 
 
 def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None = None) -> Iterator[tuple[str, str]]:
-    """Yield a message for each field or trait that reads a turn the question cannot have, with the field's name (empty
-    for a trait).
+    """Yield pairs of a message and a field's name (empty for a trait) for each field or trait that reads a turn the
+    question cannot have or, with `plan`, that its parsing stage cannot read.
 
-    If `plan` is given, it is also a problem if the parsing stage can only read whole answers. Options in a template are
-    not checked if the template cannot be loaded, for example because `trust` does not cover its code.
+    Options in a template are not checked if the template cannot be loaded, for example because `trust` does not cover
+    its code.
     """
     for place, field, options in _options(question, trust):
         why = _why_not(question, TurnChoice.read(options))
@@ -41,8 +41,8 @@ def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None
 
 
 def said_texts(question: Question) -> dict[str, str]:
-    """Return the texts that the user may send to a model after the question, by the name of their place. These are the
-    messages of a script, and all texts of a simulated user.
+    """Return the texts that the user may send to a model after the question, keyed by place, such as `turn 2` or
+    `user.goal`. These are the messages of a script, and all texts of a simulated user.
     """
     script = script_entries(question.extra.get("turns"))
     says = [entry for entry in (script if isinstance(script, list) else ()) if _is_say(entry)]
@@ -57,8 +57,8 @@ def said_texts(question: Question) -> dict[str, str]:
 
 
 def _options(question: Question, trust: Trust) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield the options of each field or trait that reads a turn, with its place and the field's name. For a trait, the
-    name is empty.
+    """Yield the place, the field's name (empty for a trait) and the options of each field or trait that reads a
+    turn.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.traits if rubric is not None else ():

@@ -101,8 +101,8 @@ class Budget:
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def count_earlier(self, models: Iterable[ModelConfig]) -> None:
-        """Set `spent` to the amount spent by earlier runs with this journal. Calls of unknown cost are estimated, or
-        count as nothing if their model has no price.
+        """Set `spent` to the amount spent by earlier runs with this journal. Calls of unknown cost are estimated, if
+        necessary with the current prices of `models`, or count as nothing if their model has no price.
 
         Such a call counts as the mean cost of its ledger line. If the line has no calls of known cost, but its model is
         among `models` and now has a price, the call's tokens are counted, or else a reply of `max_tokens` tokens.
@@ -191,8 +191,8 @@ class Budget:
         return self._costs(call, self._observations(call))[0]
 
     def _costs(self, call: CallRecord, seen: _Observed) -> tuple[int, int]:
-        """Return a call's maximum expected cost, and the most that it may cost if that estimate is too low. Both are 0
-        if the model has no price.
+        """Return a call's maximum expected cost, judging by the calls `seen`, and the most that it may cost if that
+        estimate is too low, in picodollars. Both are 0 if the model has no price.
         """
         tariff = self.ledger.prices.price(call.endpoint.model).tariff
         if tariff is None:
@@ -288,7 +288,9 @@ class Budget:
         return held.expected
 
     def _estimate_again(self, seen: _Observed) -> None:
-        """Update the reservations of a ledger line after one of its calls reached a new maximum."""
+        """Update the reservations of the calls in flight of a ledger line, whose calls were observed in `seen`, after
+        one of them reached a new maximum.
+        """
         for held in self._in_flight.values():
             if held.seen is seen:
                 expected, most = self._costs(held.call, seen)
@@ -319,8 +321,8 @@ class Budget:
             self._finish_waiting()
 
     def _first_waiting(self, passed: Collection[int]) -> tuple[int, _Entry] | None:
-        """Return the first waiting call with its line, or None, ignoring the lines in `passed`. Calls that are no
-        longer waiting are removed from the queues.
+        """Return the line and the queue entry of the first waiting call, or None, ignoring the lines in `passed`. Calls
+        that are no longer waiting are removed from the queues.
         """
         first: tuple[int, _Entry] | None = None
         for line, queue in [*self._queues.items()]:

@@ -174,7 +174,7 @@ class PriceSource(Protocol):
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
         """Return a model's tariff and the list's own name for the model, or None if the list does not contain it.
-
         `served_by` is a base URL (containing `://`), the name of a provider, or None if the server is unknown.
+
         Implementations must not make requests.
         """

@@ -182,8 +182,9 @@ def _to_json(value: Any) -> Any:
 
 
 def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
-    """Return a model's entry with its secrets: `now`, the user's current entry, if it is otherwise equal. Raises
-    `ConfigError` if a secret is needed but the entry has changed, or if a secret other than a key is missing.
+    """Return a model's entry with its secrets: `now`, the user's current entry, if it is otherwise equal, and else
+    `stored`, without keys that were not stored. Raises `ConfigError` if `now` differs and `stored` lacks a secret, or
+    if a secret other than a key is missing.
     """
     lacking = [name for name, value in stored.items() if _has_left_out(value) or (name == _URL and MASK in value)]
     if now is not None:

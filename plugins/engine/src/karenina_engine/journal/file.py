@@ -83,8 +83,8 @@ class journal_errors(AbstractContextManager[None, None]):  # noqa: N801 - used l
     """A context manager that converts errors from SQLite and the operating system to `JournalError`: `JournalDamaged`
     if the file is damaged, and `JournalNotWritten` if writing fails.
 
-    `doing` is a past participle for the message "the journal ... cannot be `doing`". Each row that is read needs one,
-    and a generator would be several times slower.
+    `doing` is what cannot be done, such as "read" or "written". Each row that is read needs one, and a generator would
+    be several times slower.
     """
 
     __slots__ = ("_doing", "_path")
@@ -117,8 +117,8 @@ def _make_error(path: Path, doing: str, why: str) -> JournalError:
 
 
 def _is_damage(error: sqlite3.Error, *, reading: bool) -> bool:
-    """Return whether an SQLite error means that the file is damaged. During writing, the statement itself may be the
-    cause of some of these errors.
+    """Return whether an SQLite error means that the file is damaged. Some errors only do if they are raised while
+    `reading`, because a statement that writes may be their cause.
     """
     if not _has_code(error):  # raised by Python's module: text that is not UTF-8, or a wrong argument
         return isinstance(error, sqlite3.OperationalError)
@@ -235,10 +235,9 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
-    """Open a database that others may have prepared. Its schema cannot call functions, no other files can be attached,
-    and the length of rows is limited. Each statement is committed, and any thread may use the connection.
-
-    If `uri` is set, `name` is a `file:` URI.
+    """Open the database `name`, or with `uri` the one at this `file:` URI, which others may have prepared. Its schema
+    cannot call functions, no other files can be attached, and the length of rows is limited. Each statement is
+    committed, and any thread may use the connection.
     """
     database = sqlite3.connect(name, uri=uri, isolation_level=None, check_same_thread=False, cached_statements=64)
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(MAX_BYTES, max_file_bytes()), _LONGEST_ROW))

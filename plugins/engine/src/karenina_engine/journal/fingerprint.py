@@ -140,7 +140,9 @@ class Fingerprints:
         return self._note(question, plan, digest_folders(folders) if folders else "")
 
     def _note(self, question: Question, plan: Plan, files: str) -> bytes:
-        """Compute, cache and return the digests of a question. If the cache is full, the oldest entry is dropped."""
+        """Compute the digest of a question, in which `files` is that of its folders, and return it. It is cached for
+        the question and plan; if the cache is full, the oldest entry is dropped.
+        """
         if len(self._questions) >= _AT_ONCE:
             del self._questions[next(iter(self._questions))]
         digest = digest_question(question) + self._trusted(question) + files.encode()

@@ -129,13 +129,12 @@ class Journal:
         sync: Sync = "normal",
         limits: ConcurrencyLimits | None = None,
     ) -> Self:
-        """Open the journal at `path`, creating it if necessary and locking it until `close`. Raises `JournalError` if
-        the file is damaged, has another format, is not a journal or cannot be written, and `JournalInUse` if another
-        process is using it.
+        """Open the journal at `path`, creating it if necessary and locking it until `close`, or with `replaying` only
+        for reading. With `fresh`, an existing one is renamed. Raises `JournalError` if the file is damaged, has another
+        format, is not a journal or cannot be written, and `JournalInUse` if another process is using it.
 
-        If `fresh` is set, an existing journal is renamed first. If `replaying` is set, the file is only opened for
-        reading, without a lock. With `sync="full"`, commits survive a power failure. Rows are held back briefly so that
-        several can be committed together, unless none of the calls in `limits` are in flight.
+        With `sync="full"`, commits survive a power failure. Rows are held back briefly so that several can be committed
+        together, unless none of the calls in `limits` are in flight.
         """
         file = Path(path)
         if replaying:
@@ -324,10 +323,10 @@ class Journal:
             return read_run_row(self.path, self._database.execute(LAST_RUN).fetchone())
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
-        """Commit the collected rows, and record the number of calls that the run made. Raises `JournalError` if the
-        file cannot be written.
+        """Commit the collected rows, and record the number of calls that the run made and, if it has `finished`, the
+        end time. Raises `JournalError` if the file cannot be written.
 
-        The end time is only recorded if the run has `finished`. The ledger is no longer stored after this.
+        The ledger is no longer stored after this.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}
@@ -498,12 +497,11 @@ class Journal:
     def finish(
         self, index: int, item: ItemId, fingerprint: bytes, outcome: str, text: str, *, again: bool
     ) -> Awaitable[None]:
-        """Add an item's result to the next commit, and return an awaitable that completes when it is in the file.
-        Raises `UnstorableRow`, either at once or when awaited, if the result cannot be stored, and `JournalError` if
-        the file cannot be written.
+        """Add an item's result to the next commit, and return an awaitable that completes when it is in the file. Set
+        `again` if the item must run again. Raises `UnstorableRow`, either at once or when awaited, if the result cannot
+        be stored, and `JournalError` if the file cannot be written.
 
-        `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix. Set
-        `again` if the item must run again.
+        `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)

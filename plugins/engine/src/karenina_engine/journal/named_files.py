@@ -111,8 +111,9 @@ def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: 
 
 
 def describe_changes(command: Mapping[str, Any]) -> list[str]:
-    """Return descriptions of all changes to the files of a user's own command, dangerous or not. If a parent folder now
-    points elsewhere, the folder is listed instead of the names inside it.
+    """Return descriptions of all changes, dangerous or not, to the benchmark and the files that a stored command names,
+    since the command was stored. If a parent folder now points elsewhere, the folder is listed instead of the names
+    inside it.
     """
     changes = []
     for file in (NamedFile(**values) for values in command["files"]):
@@ -174,8 +175,8 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command, split in two ways: as a program's arguments, and as a shell does with its
-    operators. Text with an unclosed quote is split at spaces, quotes and operators.
+    """Return the words of a command, split as a program's arguments, followed by its words split as a shell does with
+    its operators. Text with an unclosed quote is only split at spaces, quotes and operators.
     """
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&`")
     lexer.whitespace_split, lexer.commenters = True, ""

@@ -57,8 +57,8 @@ def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: 
 
 
 def _stored_text(text: str, value: object) -> bytes:
-    """Return the text stored as `value` in the form that `dump_result` writes, or empty bytes if it is not a result.
-    Earlier versions included default values and did not compress texts.
+    """Return `text` in the form that `dump_result` writes, or empty bytes if it is not a result. `value` is the text as
+    it is stored: if it is compressed, which earlier versions did not do, the text already has this form.
     """
     data = text.encode("utf-8", "replace")
     return data if isinstance(value, bytes) else _text(LineReader(), data) or b""

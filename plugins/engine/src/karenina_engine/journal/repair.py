@@ -164,8 +164,8 @@ def _remove(file: Path) -> None:
 
 
 def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int], dict[str, int]]:
-    """Copy everything that is readable to a new journal. Return whether the journal was undamaged and in the current
-    format, and the numbers of rows kept and lost in each table.
+    """Copy everything that is readable from `path` to a new journal at `new`, by way of a working file, `copy`. Return
+    whether the journal was undamaged and in the current format, and the numbers of rows kept and lost in each table.
     """
     _remove(copy)
     _remove(new)

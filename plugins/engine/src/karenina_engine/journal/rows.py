@@ -47,7 +47,7 @@ def dump_attachment(attachment: Attachment) -> str:
 
 
 def load_attachment(text: object, name: str) -> Attachment | None:
-    """Return an attachment from the output of `dump_attachment`, or None if it is damaged."""
+    """Return the attachment called `name` from the output of `dump_attachment`, or None if that is damaged."""
     try:
         data = json.loads(str(text))
         media_type, sha256, size = data["media_type"], data["sha256"], data["size"]

@@ -121,7 +121,8 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 
 def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
-    """Store the field rules of a run, in words. Rules that are too long or cannot be written are not stored.
+    """Store the field rules of a run, in words, in place of those stored with the same journal id. If they are too long
+    or cannot be written, none are stored.
 
     `id` is the id of the journal, and `run` that of the run in result files. `rules` are blocks of lines of JSON, with
     the id of a template and its rules by field. Rules may take up to `MOST_BYTES`.
@@ -166,8 +167,8 @@ def _rules_file(id: str) -> Path:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether `journal` is a copy of a journal that this user ran and that still exists. Returns False if the
-    stored command cannot be read.
+    """Return whether `journal` is a copy of the journal that this user ran with this id, and that still exists
+    elsewhere. Returns False if there is no stored command with the id, or if it cannot be read.
     """
     if not is_id(id):
         return False
@@ -219,8 +220,8 @@ def _open(file: Path) -> Iterator[BinaryIO]:
 
 
 def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
-    """Remove the commands and rules of journals that were deleted or replaced by a newer journal at the same path.
-    Files that cannot be read or removed are skipped.
+    """Remove the commands and rules of journals that were deleted, and of those at the path `journal` other than the
+    journal `id`, which replaced them. Files that cannot be read or removed are skipped.
     """
     for file in list(_state_files(folder)):
         if file.stem == id:

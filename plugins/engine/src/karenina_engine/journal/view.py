@@ -172,8 +172,8 @@ class JournalView:
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
     def prices(self) -> dict[str, dict[str, float]]:
-        """Return each model's latest price in US dollars per million tokens and kind of token, by `id
-        (interface:name)`. Models are omitted if their price is unknown or depends on the length of the prompt.
+        """Return the latest price of each model, named `id (interface:name)`, as US dollars per million tokens by kind
+        of token. Models are omitted if their price is unknown or depends on the length of the prompt.
         """
         prices: dict[str, dict[str, float]] = {}
         for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):

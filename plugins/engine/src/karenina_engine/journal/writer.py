@@ -72,8 +72,9 @@ class JournalWriter:
         self._last = self._due = 0.0
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
-        """Add a row to the next commit, and return a future that resolves when it has been committed. This must be
-        called in an event loop. Raises `JournalError` if an earlier commit failed.
+        """Add a row, which the SQL `statement` stores with `values`, to the next commit, and return a future that
+        resolves when it has been committed. This must be called in an event loop. Raises `JournalError` if an earlier
+        commit failed.
         """
         if self.broken is not None:
             raise self.broken
@@ -163,8 +164,8 @@ class JournalWriter:
         return {}
 
     def _commit_one_by_one(self, rows: Sequence[_Row], spent: Sequence[tuple[Any, ...]]) -> dict[int, UnstorableRow]:
-        """Write the rows one at a time, because one of them could not be stored. Returns the errors, keyed by the row's
-        `id()`. Errors of rows that no caller waits for are logged as warnings.
+        """Write the rows one at a time, because one of them could not be stored, and then `spent`. Returns the errors,
+        keyed by the row's `id()`. Errors of rows that no caller waits for are logged as warnings.
         """
         refused: dict[int, UnstorableRow] = {}
         with self.transaction():

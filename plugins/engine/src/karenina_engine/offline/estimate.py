@@ -519,7 +519,9 @@ def _usage_of(prompt: Prompt, attached: Span = _ZERO) -> tuple[Span, Span, Span]
 
 
 def _tokens_of(texts: Sequence[str]) -> Span:
-    """Estimate the number of tokens in `texts`. A placeholder for an answer counts as a text reply."""
+    """Return an estimate of the number of tokens in `texts`, as a span. A placeholder for an answer counts as a text
+    reply.
+    """
     total = _ZERO
     for text in texts:
         answers = text.count(_ANSWER)

@@ -84,8 +84,9 @@ class _Filling:
 
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
-    """Return a value for part of the schema. Returns None if the part is nested too deeply or not supported. If the
-    part allows several options, the first option other than null is used.
+    """Return a value for part of the schema, with the parameters of `example_for_schema` in `filling`. Returns None if
+    the part is nested too deeply or not supported. If the part allows several options, the first option other than null
+    is used.
     """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
@@ -323,7 +324,8 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions the request starts with, or None if there is none.
+        """Return the task whose instructions the request starts with. If there is none, return the stage's task without
+        instructions, or None.
 
         The name alone does not suffice, because tasks can share names and stages can send prompts that other stages
         declare. A task named `latest` is preferred.

@@ -239,7 +239,9 @@ class _NoStoredResults:
 
 
 def _record_conversations(config: VerificationConfig, earlier: Mapping[ItemId, EarlierResult]) -> None:
-    """Add the answers that each `ModelLabel` of the configuration gave as an agent to its `conversations`."""
+    """Add the question and replicate of each answer in `earlier` that a `ModelLabel` of the configuration gave as an
+    agent to the label's `conversations`.
+    """
     labels = {model.id: model for model in config.core.answering_models if isinstance(model, ModelLabel)}
     for (question, answering, _judge, replicate), result in earlier.items():
         if answering in labels and result.template.agent_metrics is not None:

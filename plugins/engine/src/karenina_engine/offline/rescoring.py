@@ -129,7 +129,9 @@ class RescoreReport(SectionsView):
 
 
 def report_rows(report: RescoreReport) -> Iterator[tuple[str, str]]:
-    """Yield a report's lines as pairs of a name (empty for a continued line) and a text. Counts of 0 are left out."""
+    """Yield a report's lines as pairs of a name (empty for a continued line) and a text. Counts of 0 are left out,
+    except that of flips.
+    """
     flips = report.flips
     better = sum(change.after is Outcome.CORRECT for change in flips)
     for name, summary in (("Before", report.before), ("After", report.after)):

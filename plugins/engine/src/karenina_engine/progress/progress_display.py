@@ -96,10 +96,9 @@ class ProgressDisplay:
 
 
 def choose_display(wanted: bool | None = None) -> ProgressDisplay | None:
-    """Return a display that writes to standard error, or None if no progress should be shown.
-
-    By default, progress is shown for runs of several items in a terminal or notebook. Set `wanted` to True to always
-    show it, or to False to never show it.
+    """Return a display that writes to standard error, or None if no progress should be shown. By default, progress is
+    shown for runs of several items in a terminal or notebook. Set `wanted` to True to always show it, or to False to
+    never show it.
     """
     if wanted is False or sys.stderr is None:
         return None

@@ -112,8 +112,8 @@ def _without_numbers(error: str) -> str:
 
 
 def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
-    """Return an error without the number of attempts, and without everything that comes from the item, each replaced by
-    an ellipsis. Very short ids are only removed if they are in quotation marks.
+    """Return an error without the number of attempts, and with an ellipsis instead of the question's ID, the item's
+    `texts` and long quotations from them. Very short IDs are only replaced if they are in quotation marks.
     """
     error = error.replace(f"{question_id}, line ", "line ")
     error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
@@ -290,7 +290,7 @@ class RunTally:
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
-        """Return the summary of each group, sorted by model ids."""
+        """Return the summary of each group by the ids of its answering model and judge, sorted by these."""
         answering = Counter(model for model, _ in self._groups)
         return {
             (model, judge): self._groups[model, judge]
@@ -336,7 +336,9 @@ def summarize_groups(groups: list[GroupSummary]) -> Summary:
 
 
 def _user_faults(summary: GroupSummary, items: int, faulty: int) -> UserFaults | None:
-    """Return the counts and bounds for simulated users at fault, or None if there are none."""
+    """Return the counts `items` and `faulty`, and the bounds of the pass rate, for simulated users at fault, or None if
+    there are none.
+    """
     if not faulty:
         return None
     hits, asked = summary.pass_rate.hits, summary.pass_rate.out_of + faulty

@@ -82,11 +82,11 @@ class FileStore:
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
-        """Store a file and return its entry. If this fails, nothing is raised: a warning is logged, and the entry
-        contains the reason (`left_out`).
+        """Store a file, given as bytes or a path, and return its entry. If this fails, nothing is raised: a warning
+        about the question `whose` is logged, and the entry contains the reason (`left_out`).
 
         If `below` is set, a path must be inside that folder and may be relative to it. If `data` is a path to an image,
-        the media type is determined from the contents. `whose` is the question's name for warnings.
+        the media type is determined from the contents.
         """
         size = None if isinstance(data, Path) else len(data)
         try:
@@ -104,8 +104,8 @@ class FileStore:
         return KeptFile(name=name, media_type=kind or media_type, size=size, sha256=digest)
 
     def copy(self, kept: KeptFile, whose: str) -> KeptFile:
-        """Copy a file that belongs to a stored reply from the folder `earlier`, and return its entry. If this fails, a
-        warning is logged and the entry is returned unchanged.
+        """Copy a file that belongs to a stored reply from the folder `earlier`, and return its entry. It is returned
+        unchanged if there is no such folder or the file was not stored and, with a warning, if copying fails.
         """
         if self.earlier is None or kept.sha256 is None:
             return kept
@@ -116,8 +116,8 @@ class FileStore:
         return kept
 
     def _read(self, data: bytes | Path, below: Path | None) -> bytes:
-        """Return the contents of a file. Raises `FileLeftOut` or `OSError` if the file is too large, is unreadable or
-        is not inside `below`, or if the store has no folder.
+        """Return `data`, or the contents of the file at this path. Raises `FileLeftOut` or `OSError` if it is too
+        large, is unreadable or is not inside `below`, or if the store has no folder.
         """
         if self.folder is None and self.writes:
             raise FileLeftOut(self.absent)
@@ -198,8 +198,9 @@ class ItemFiles:
         return tuple(self._files.values())
 
     def keep(self, name: str, data: bytes | Path, media_type: str, below: Path | None) -> KeptFile:
-        """Store a file, add its entry to the item, and return it. If it cannot be stored, a warning is logged, and the
-        entry contains the reason. Files after the first `MOST_OF_ITEM` are only counted, with one warning.
+        """Store a file, which must be inside the folder `below` if that is set, add its entry to the item, and return
+        it. If it cannot be stored, a warning is logged, and the entry contains the reason. Files after the first
+        `MOST_OF_ITEM` are only counted, with one warning.
         """
         if len(self._files) >= MOST_OF_ITEM:
             why = f"the item already has {MOST_OF_ITEM} files, which is the limit"
@@ -352,8 +353,9 @@ def _find(entry: KeptFile, folders: Iterable[Path]) -> FoundFile:
 
 
 def _open_regular(path: Path, below: Path | None) -> IO[bytes]:
-    """Open a file named by a stage or adapter. Links that lead out of the folder `below` are not followed. Raises
-    `FileLeftOut` if the path is not a file inside that folder, and `OSError` if it cannot be opened.
+    """Open a file named by a stage or adapter for reading bytes. Raises `FileLeftOut` if it is not a regular file or,
+    unless `below` is None, not inside this folder, out of which links are not followed. Raises `OSError` if it cannot
+    be opened.
     """
     if below is not None:
         root = resolve_links(below)

@@ -155,7 +155,9 @@ class Clusters:
         return self._folded + len(self._open)
 
     def effective_size(self) -> float:
-        """Return the effective size of the sample. The sample must not be empty."""
+        """Return the size of an independent sample with the same certainty about its rate. The sample must not be
+        empty.
+        """
         if self.questions == self.items:
             return self.items
         still = self._open.values()

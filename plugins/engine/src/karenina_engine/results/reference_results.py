@@ -125,8 +125,8 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
 
 
 def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
-    """Return a result's model as an object. Missing parts are "unknown". In early files, the model is a string such as
-    `openai/gpt-4o`.
+    """Return a result's model in the given role as an object. Missing parts are "unknown". In early files, the model is
+    a string such as `openai/gpt-4o`.
     """
     meta = row["metadata"]
     model = meta.get(role)
@@ -141,10 +141,9 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Convert a result of the reference implementation to the values of a `VerificationResult`. Raises `TypeError` or
-    `AttributeError` if part of the result has the wrong type.
-
-    `names` contains the result of `_name_models` for each role.
+    """Convert a result of the reference implementation to the values of a `VerificationResult`. `names` contains the
+    result of `_name_models` for each role. Raises `TypeError` or `AttributeError` if part of the result has the wrong
+    type.
     """
     other: dict[str, Any] = {}
     outcome = _outcome(row)

@@ -112,7 +112,9 @@ def _has_header(file: BinaryIO) -> bool:
 
 
 def why_not_recorded(result: Mapping[str, Any]) -> str | None:
-    """Return why a result's JSON object has no answer that could be judged again, or None if it has one."""
+    """Return why a result's JSON object has no answer that could be judged again, as a noun such as *failed calls*, or
+    None if it has one.
+    """
     template = result.get("template", {})
     broke_off = (result["metadata"].get("error") or "").startswith(f"{CONVERSE}:")
     if broke_off or (result["outcome"] == Outcome.MODEL_ERROR.value and _conversation_of(result)):
@@ -161,7 +163,9 @@ def _conversation_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def warn_about_left_out(reasons: Iterable[str]) -> None:
-    """Log a warning if an export of recordings leaves out answers: how many, for each reason of `why_not_recorded`."""
+    """Log a warning if an export of recordings leaves out answers: how many for each reason. `reasons` contains what
+    `why_not_recorded` returned for each of these answers.
+    """
     counts = Counter(reasons)
     if many := counts.total():
         named = ", ".join(f"{why}: {count}" for why, count in counts.items())
@@ -286,8 +290,8 @@ def open_line_writer(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
 
 
 def _open_empty(path: Path) -> int:
-    """Open a new or empty file, without truncating it or following a link. Raises `OSError` if this fails, for example
-    because the file is not empty.
+    """Open a new or empty file for reading and writing, without following a link, and return its descriptor. Raises
+    `OSError` if this fails, for example because the file is not empty.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     status = os.fstat(handle)

@@ -97,8 +97,9 @@ class LineWriter:
         return [*rows, to_json({"row": id, **values}).decode()]
 
     def _shorten(self, record: dict[str, Any], rows: list[str]) -> Any:
-        """Return a stage's record without everything that the row already contains, which may be only its seconds.
-        Changes `record` in place, and adds a row to `rows` for a new reason for skipping.
+        """Return the shortest form of a stage's record. If it ran, these are its seconds, with other fields only if
+        there are any; if it was skipped, the id of the reason. Changes `record` in place, and adds a row to `rows` for
+        a new reason for skipping.
         """
         status = record["status"]
         if status == "ran":

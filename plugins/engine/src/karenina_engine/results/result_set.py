@@ -205,8 +205,8 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return the number of results in a file, without parsing them. If the file cannot be read to the end, returns the
-    number of results found so far.
+    """Return the number of results in a file. Lines are not parsed, but an incomplete last line is not counted. If the
+    file cannot be read to the end, returns the number of results found so far.
     """
     rows = _read_rows(path)
     if rows is not None:

@@ -177,7 +177,7 @@ def _head(several: bool) -> list[str]:
 
 
 def _row(result: VerificationResult, several: bool) -> list[Cell]:
-    """Return the table row for a result, with the columns of `_head`."""
+    """Return the table row for a result, with the columns of `_head`, including the models if there are `several`."""
     rows = field_rows(result)
     truth = "; ".join(truth for _, _, truth, _ in rows) or result.metadata.raw_answer or ""
     return [

@@ -125,7 +125,9 @@ def group_lines(summary: Summary) -> Iterator[str]:
 
 
 def user_lines(summary: Summary) -> Iterator[str]:
-    """Yield a line for each group with a simulated user at fault, with the bounds of its pass rate."""
+    """Yield a line for each of the first `MAX_GROUPS` groups with a simulated user at fault, with the bounds of its
+    pass rate.
+    """
     for group in summary.groups[:MAX_GROUPS]:
         if (users := group.users) is not None:
             name = f"{shorten(group.name, _MAX_NAME)}: " if len(summary.groups) > 1 else ""

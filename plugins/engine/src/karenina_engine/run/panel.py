@@ -110,7 +110,9 @@ def not_judged(base: VerificationResult, why: str, outcome: Outcome = Outcome.PA
 
 
 def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] | None:
-    """Return the usage of the answer and all judges together, by name and in total, or None if there was no usage."""
+    """Return the usage of a panel by name and in total: that of the answer, which all results share, once, and that of
+    all judges together. Returns None if there was no usage.
+    """
     usage: dict[str, dict[str, Any]] = {}
     for result in results:
         for name, part in (result.template.usage_metadata or {}).items():

@@ -49,8 +49,8 @@ def find_observers(plugins: Plugins, config: VerificationConfig | None = None, o
 
 
 def _add_observer(listeners: Listeners, plugins: Plugins, observer: object, distribution: str, version: str) -> None:
-    """Add the hooks of an observer to `listeners`. Raises `PluginError` if they do not match the hook
-    specifications.
+    """Add the hooks of an observer from this version of `distribution` to `listeners`. Raises `PluginError` if they do
+    not match the hook specifications.
     """
     alone = Plugins(plugins.specifications)
     try:

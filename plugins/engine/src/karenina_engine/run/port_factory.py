@@ -187,7 +187,7 @@ class PortFactory:
 
         async def request() -> LLMReply:
             """Query the service once, within its time limit, and return its reply, in which lone surrogates are
-            replaced.
+            replaced. Raises `PortError`, which is permanent if the caller has set the limit.
             """
             try:
                 limit = self.parts.config.core.request_timeout if seconds is None else seconds

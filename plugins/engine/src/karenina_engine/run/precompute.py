@@ -141,8 +141,8 @@ class PrecomputedResults:
         return (range(at, min(at + _CHUNK, len(self._done))) for at in range(0, len(self._done), _CHUNK))
 
     def _store(self, chunk: ChunkResult) -> None:
-        """Store the results of a chunk, and add its counts to the run's counts. Raises `JournalError` if the journal
-        cannot be written.
+        """Store the results of a chunk unless the run is a replay, and add its counts to the run's counts. Raises
+        `JournalError` if the journal cannot be written.
         """
         session, counts = self._session, chunk.counts
         if not self._journal.replaying:

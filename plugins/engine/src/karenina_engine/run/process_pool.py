@@ -198,7 +198,9 @@ class ProcessPool(Generic[J, R]):
             self._finished.update((number, (None, [])) for number in process.numbers)
 
     def _in_order(self) -> Iterator[tuple[J, R | None]]:
-        """Yield the finished jobs that come before the first unfinished one, and log their records."""
+        """Yield the finished jobs that come before the first unfinished one, each with its result, and log their
+        records.
+        """
         while self._next in self._finished:
             number = self._next
             self._next += 1
@@ -249,7 +251,9 @@ def _kill(pid: int, number: signal.Signals) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Return whether a child process has ended. If so, it is removed from the process table."""
+    """Return whether a child process has ended, and if so, remove it from the process table. A process that is not a
+    child of this one counts as ended.
+    """
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
@@ -267,7 +271,9 @@ def _enlarge(pipe: Connection[Any, Any]) -> None:
 def _run_process(
     parent: int, work: Work[Any, Any], jobs: Connection[Any, Any], results: Connection[Any, Any]
 ) -> NoReturn:
-    """Run jobs until the pool closes, then exit the process. A job that fails has the result None."""
+    """Run jobs with the function that `work` returns until the pool closes, then exit the process. A job that fails has
+    the result None.
+    """
     try:
         state = WorkerState()
         _detach(parent, state)

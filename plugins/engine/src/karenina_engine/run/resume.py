@@ -41,10 +41,9 @@ class ResultStore(Protocol):
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return the result, maybe changed, with its text (None if it was not stored as
-        text). Raises `UnstorableRow` if the result cannot be stored, and `JournalError` if the store cannot be written.
-
-        `judge` is the index of the judge in `task.judges`.
+        """Store the result of the item with the judge at index `judge` of `task.judges`, and return the result, maybe
+        changed, with its text (None if it was not stored as text). Raises `UnstorableRow` if the result cannot be
+        stored, and `JournalError` if the store cannot be written.
         """
 
 
@@ -103,8 +102,9 @@ class ResumeState:
         return all(one is not None and not one.again for one in stored)
 
     def result(self, task: AnswerTask, judge: int) -> tuple[VerificationResult, str] | None:
-        """Return the item's stored result with its text if it is still valid, or None if the item has to run, as it
-        always has in a replay. Also counts the result in `kept` or `again`.
+        """Return the stored result, with its text, of the task's item for the judge with the index `judge` if it is
+        still valid, or None if the item has to run, as it always has in a replay. Also counts the result in `kept` or
+        `again`.
         """
         if self.journal.replaying or not self.journal.had_results:
             return None
@@ -124,9 +124,9 @@ class ResumeState:
     async def finish(
         self, task: AnswerTask, judge: int, result: VerificationResult
     ) -> tuple[VerificationResult, str | None]:
-        """Store an item's result, and return it with its JSON text. In a replay, nothing is stored: `result` is changed
-        in place to the times and the id of the stored result, and the text is None. Raises `UnstorableRow` if the
-        result cannot be stored, and `JournalError` if the journal cannot be written.
+        """Store the result of the task's item for the judge at index `judge`, and return it with its JSON text. In a
+        replay, nothing is stored: `result` gets the times and the id of the stored result, in place, and the text is
+        None. Raises `UnstorableRow` if it cannot be stored, and `JournalError` if the journal cannot be written.
         """
         item, fingerprint = task.item(judge), self._fingerprint(task, judge)
         if self.journal.replaying:

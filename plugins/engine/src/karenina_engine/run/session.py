@@ -121,8 +121,8 @@ class RunSession:
         )
 
     def without_calls(self, store: ReplyStore, results: ResultStore, *, files: FileStore | None = None) -> RunSession:
-        """Return a copy of this run that only computes results, without calls, observers or a budget. `files` replaces
-        the store for the files of items.
+        """Return a copy of this run that only computes results from the replies in `store`, without calls, observers or
+        a budget. `results` and `files` replace the stores for results and for the files of items.
         """
         files = files if files is not None else self.parts.files
         parts = replace(self.parts, store=store, offline=True, observers=NO_OBSERVERS, files=files)
@@ -177,10 +177,10 @@ class RunSession:
 
     def stop(self, why: str, *, grace: float = 0.0) -> None:
         """Stop the run, from its event loop. Its results end early, but remain valid. Calls in flight have `grace`
-        seconds to finish, so that their replies are stored; a second call ends this wait.
+        seconds to finish, so that their replies are stored; a second call ends this wait. `why` is the reason, in words
+        that follow "because"; only the first one counts.
 
-        `why` is the reason, in words that follow "because". Only the first reason counts. From elsewhere, use
-        `stop_soon`.
+        From elsewhere, use `stop_soon`.
         """
         again, self._stop_requested = self._stop_requested, True
         self._stopped = self.stopped or why
@@ -204,8 +204,9 @@ class RunSession:
         return self._loop is not None
 
     def stop_soon(self, why: str, *, grace: float = 0.0, then: Callable[[], None] = lambda: None) -> None:
-        """Stop the run from a signal handler or another thread. Afterwards, `then` is called in the event loop. If the
-        run has not started yet, it ends as soon as it starts, and `then` is not called.
+        """Stop the run for the reason `why` from a signal handler or another thread, with `grace` seconds for calls in
+        flight. Afterwards, `then` is called in the event loop. If the run has not started yet, it ends as soon as it
+        starts, and `then` is not called.
         """
 
         def stop() -> None:
@@ -307,7 +308,9 @@ class RunSession:
             await self.runner.aclose()
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
-        """Yield the stream of precomputed results, then the executor's stream."""
+        """Yield the stream of precomputed results, then the executor's stream. Once the run has been stopped, neither
+        is yielded.
+        """
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:
@@ -318,8 +321,8 @@ class RunSession:
         return iter(self.matrix) if self._computed is None else self._computed.remaining_tasks()
 
     def pending_judges(self, task: AnswerTask) -> tuple[list[int], list[IndexedResult]]:
-        """Return the judges of an answer whose items have to run, and the stored results of the other judges. Once the
-        budget is exhausted, no more items run.
+        """Return the indexes of an answer's judges whose items have to run, and the stored results of the other judges.
+        Once the budget is exhausted, no more items run.
         """
         judges: list[int] = []
         stored: list[IndexedResult] = []
@@ -336,11 +339,9 @@ class RunSession:
         return judges, stored
 
     async def store_result(self, task: AnswerTask, judge: int, result: VerificationResult) -> IndexedResult:
-        """Store an item's result in the journal, if there is one, and return the result with its index. Raises
+        """Store the result of the item with the judge at index `judge` of `task.judges` in the journal, if there is
+        one, and return the result with its index. If it cannot be stored, an error result takes its place. Raises
         `JournalError` if the journal cannot be written.
-
-        `judge` is the index of the judge in `task.judges`. If the result cannot be stored, an error result takes its
-        place.
         """
         text = None
         if self.result_store is not None:

@@ -80,8 +80,8 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    """Make the row for a case with keys in snake case. `model` is the model of its run. The output is recorded together
-    with the preceding tool calls. Metric scores are omitted.
+    """Make the row for a test case, sample or conversation, whose keys are in snake case. Its output is recorded
+    together with the preceding tool calls, as an answer of `model`. Metric scores are omitted and listed as left out.
     """
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:

@@ -221,8 +221,8 @@ class _TooLarge(BenchmarkFileError):
 
 
 def _row(place: str, sample: Any, about: Any, notes: Sequence[str], references: _References) -> SourceRow:
-    """Make the row for a sample, with references replaced by texts. `about` is the log's `eval`. If the sample is not
-    an object, the row has a problem.
+    """Make the row for a sample, with these notes and with references replaced by texts. `about` is the log's `eval`.
+    If the sample is not an object, the row has a problem.
     """
     if not isinstance(sample, Mapping):
         return SourceRow(place, {}, "the sample is not an object")

@@ -113,8 +113,8 @@ def _asked(question: Any, messages: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _recorded(messages: Sequence[Mapping[str, Any]], completion: str) -> Any:
-    """Return the conversation of a sample, or None if it is just a question and an answer. If the last message is not
-    an answer that contains the log's final answer, `completion`, it is appended.
+    """Return the messages of a sample, or None if they contain no answer, or are just a question and an answer. If the
+    last message is not an answer that contains the log's final answer, `completion`, it is appended.
     """
     answers = [message for message in messages if message.get("role") == "assistant"]
     has_tools = any(message.get("role") == "tool" or message.get("tool_calls") for message in messages)
@@ -152,10 +152,11 @@ def _text(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Convert the scorers of a sample. Returns a field or None, the traits, and the names of omitted scorers.
+    """Convert the scorers of a sample, which `about`, the log's `eval`, may list. Returns a field or None, the traits,
+    and the names of omitted scorers.
 
-    `about` is the log's `eval`. There is a field for the correct option or for the scorer `includes`. Scorers that
-    compare the answer with the target do not need a field.
+    There is a field for the correct option or for the scorer `includes`. Scorers that compare the answer with the
+    target do not need a field.
     """
     try:
         targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]

@@ -83,7 +83,9 @@ def _decode(value: Any) -> Any:
 
 
 def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
-    """Make the label for the scores given by people, or None, and return it with the names of all other scores."""
+    """Return the label made from the scores that people gave, or None if there are none, and the names of all scores
+    that are not in the label.
+    """
     people, others = [], []
     for score in scores if isinstance(scores, list) else ():
         if not isinstance(score, Mapping):

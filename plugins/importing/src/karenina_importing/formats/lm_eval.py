@@ -80,7 +80,7 @@ def _items(target: str) -> list[str] | None:
 
 
 def _declare(items: list[str]) -> dict[str, Any]:
-    """Return the field for a list of labelled strings, all of which must be found, under its name."""
+    """Return a dict with the single field of a template that requires all labelled strings in `items` to be found."""
     rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
     return {
         "entities": {"type": "list[str]", "description": _ENTITIES, "ground_truth": items, "verify_with": rule},

@@ -56,10 +56,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _read_task(path: Path, folder: Folder, depth: int = 0) -> dict[str, Any]:
-    """Read a task and the tasks that it includes. The task's own keys override included ones. Raises
-    `BenchmarkFileError` if a file is not a task, or if an included file is missing or nested too deeply.
-
-    `depth` is the number of nested includes so far.
+    """Read a task and the tasks that it includes. The task's own keys override included ones. `depth` is the number of
+    nested includes so far. Raises `BenchmarkFileError` if a file is not a task, or if an included file is missing or
+    nested too deeply.
     """
     task = read_yaml(_TAGGED.sub(r'\1"\2"', read_text(path)), path).value
     if not isinstance(task, Mapping):
@@ -162,7 +161,7 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
     """Make the row for a document, with the task's rules for question, target and options filled in. If the options
-    cannot be filled in, or if the target is not one of them, the row has a problem.
+    cannot be filled in, or if the target is the index of an option that does not exist, the row has a problem.
 
     The question and the target are omitted if they cannot be filled in.
     """
@@ -217,7 +216,7 @@ def _evaluate(rule: Any, document: Mapping[str, Any]) -> Any:
 
 
 def _fill(rule: str, document: Mapping[str, Any]) -> str:
-    """Fill in a template for a document. Raises `NotFilled` if a value is missing."""
+    """Return the text of the template `rule`, filled in for a document. Raises `NotFilled` if a value is missing."""
     missing: set[str] = set()
     text = fill(_STRIP.sub(" | trim", rule), document, missing)
     if missing:

@@ -161,8 +161,8 @@ def _arguments(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
-    """Return the sample file of an eval, in the folder of the registry file or in `data` next to or above it. Raises
-    `BenchmarkFileError` if the eval does not name one, or if the file is missing.
+    """Return the file that `samples_jsonl` names in the `arguments` of an eval. It is in the folder of the registry
+    file `path`, or in `data` next to or above it. Raises `BenchmarkFileError` if no file is named, or if it is missing.
     """
     file_name = arguments.get("samples_jsonl")
     if not isinstance(file_name, str):

@@ -60,8 +60,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Make the row for a case. `shared` contains the evaluators for the whole dataset. If the case has no inputs, the
-    row has a problem.
+    """Make the row for a case, with `notes` for the user. `shared` contains the evaluators for the whole dataset. If
+    the case has no inputs, the row has a problem.
     """
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")
@@ -101,7 +101,9 @@ def _evaluators(listed: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
-    """Return an evaluator's name and arguments. A positional argument is given its name."""
+    """Return an evaluator's name, and its arguments by name. `arguments` may also be the only positional argument, or a
+    list with it, which is given the name that it has for this evaluator.
+    """
     argument = _ARGUMENT.get(str(name))
     names = {"value", "rubric", "criteria", "case_sensitive", "as_strings", "evaluation_name"}
     if isinstance(arguments, Mapping) and (argument is None or argument in arguments or names & arguments.keys()):
@@ -112,8 +114,8 @@ def _with_arguments(name: Any, arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def _convert(evaluators: list[tuple[str, dict[str, Any]]], expected: Any) -> tuple[dict[str, Any], list[str]]:
-    """Convert evaluators to the keys of a question, and return them with the evaluators that are left out. If
-    `EqualsExpected` compares an object, each of its values becomes a field if possible.
+    """Return the keys of a question made from the names and arguments of evaluators, and the evaluators that are left
+    out. If `EqualsExpected` compares an object, each of its values becomes a field if possible.
     """
     assertions, left_out, fields = [], list[str](), dict[str, Any]()
     for name, arguments in evaluators:
@@ -155,8 +157,8 @@ def _fields(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assertion(name: str, arguments: Mapping[str, Any], expected: Any) -> dict[str, Any] | None:
-    """Convert an evaluator to a promptfoo assertion, or return None if there is no equivalent. `expected` is the case's
-    expected output.
+    """Convert the evaluator called `name`, with these arguments, to a promptfoo assertion, or return None if there is
+    no equivalent. `expected` is the case's expected output.
     """
     label = arguments.get("evaluation_name")
     named = {"metric": label} if isinstance(label, str) and label else {}

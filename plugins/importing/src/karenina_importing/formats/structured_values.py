@@ -120,7 +120,8 @@ def make_recording(response: Any, model: str | None = None, label: Mapping[str, 
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the items that are used to detect the format of a file.
+    """Return the items of a list in a file, maybe under one of `keys`, or the values of its first lines, by which the
+    format is detected.
 
     These are the items of the list under the first of `keys` that has one, the items of a top-level list, or the values
     in the first lines of JSON lines. Any other file has none.
@@ -135,8 +136,9 @@ def objects(head: FileHead, *keys: str) -> list[Any]:
 
 
 def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
-    """Yield each object in a file, found as in `objects`, as a row. A single object is one row. If an item is not an
-    object, its row has a problem. Raises `BenchmarkFileError` if the file cannot be read.
+    """Yield each object in a file of JSON or JSON lines as a row. A document may be a list, have a list under one of
+    `keys`, or be a single object. If an item is not an object, its row has a problem. Raises `BenchmarkFileError` if
+    the file cannot be read.
     """
     head = FileHead(path)
     document = head.document

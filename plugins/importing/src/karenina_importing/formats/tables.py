@@ -33,7 +33,9 @@ def is_page(value: Any) -> bool:
 
 
 def page_rows(page: Mapping[str, Any]) -> Iterator[SourceRow]:
-    """Yield the rows of a page. Cells may be `TRUNCATED`, and class numbers become class names."""
+    """Yield the rows of a page from the dataset server. Cells that it has cut are `TRUNCATED`, class numbers become
+    class names, and a row that is not an object has a `problem`.
+    """
     classes = _classes(page["features"])
     for number, row in enumerate(page["rows"]):
         if not isinstance(row, Mapping) or not isinstance(row.get("row"), Mapping):
@@ -85,11 +87,11 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
-    """Yield the rows of a file: the rows at the path `rows` in JSON, or the rows in a sheet of a workbook. Raises
-    `BenchmarkFileError` if the file cannot be read or has no header.
+    """Yield the rows of a file: the rows at the path `rows` in JSON, or the rows in a sheet of a workbook. Arguments
+    that are None are detected, and empty rows in tables are skipped. Raises `BenchmarkFileError` if the file cannot be
+    read or has no header.
 
-    All arguments except `path` are detected if they are None. Empty rows in tables are skipped, and rows that are too
-    short have a problem.
+    Rows that are too short have a problem.
     """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)

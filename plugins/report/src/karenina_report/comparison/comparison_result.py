@@ -177,7 +177,7 @@ class Change(ReportModel):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def higher_in(self) -> Literal["a", "b"] | None:
-        """The run with the higher mean verdict, or None if the question did not flip."""
+        """The run with the higher mean verdict, or None if the question did not flip or the means are equal."""
         a, b = self.a.correct, self.b.correct
         if not self.flipped or a is None or b is None or a == b:
             return None

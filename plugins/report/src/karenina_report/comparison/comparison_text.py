@@ -105,7 +105,9 @@ def _cost(run: ComparedRun) -> str:
 
 
 def _pair_sections(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]], most_changes: int) -> Iterator[Section]:
-    """Yield the sections for one pair. `rates` contains the pass rates of each run by judge."""
+    """Yield the sections for one pair, with up to `most_changes` changes of each kind. `rates` contains the pass rates
+    of each run by judge.
+    """
     yield [Title(f"{pair.a} - {pair.b}"), Facts([*_pair_facts(pair, rates)])]
     others = [difference for difference in pair.differences if difference.metric != RATE]
     if others:
@@ -157,7 +159,7 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
 
 
 def _left_out_facts(pair: Pair) -> Iterator[tuple[str, str]]:
-    """Yield facts about the questions that were not compared, followed by the pair's notes.
+    """Yield pairs of a heading and a text: for the questions that were not compared, then for the pair's notes.
 
     They are printed first because the rates cannot be understood without them.
     """
@@ -221,7 +223,9 @@ def _flips_text(difference: Difference, pair: Pair) -> str:
 
 
 def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> str:
-    """Return a text on how often each run is undecided, and on pass rates with undecided results counted as wrong."""
+    """Return a text on how many questions are undecided more often in one run than in the other, and on pass rates with
+    undecided results counted as wrong.
+    """
     lower = ", ".join(
         f"{label} {percent(group.pass_rate.if_undecided_wrong)}"
         + (f" by {in_one_line(group.judge)}" if len(rates[label]) > 1 else "")
@@ -270,7 +274,9 @@ def _group_interval(group: Group) -> str:
 
 
 def _changed_text(pair: Pair) -> str:
-    """Return a text that names the questions skipped because they changed, and explains how to compare them anyway."""
+    """Return a text that names the questions skipped because they changed, says what has changed, and states whether
+    `karenina rescore` would make them comparable.
+    """
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]
     cure = "not comparable without `karenina rescore`" + (f" of {others[0]} too" if len(others) == 1 else "")
@@ -363,7 +369,9 @@ def _share(value: float | None) -> str:
 
 
 def _outcomes(counts: object) -> str:
-    """Return the outcomes as text, such as `wrong` or `2 correct + 1 wrong`, or `no result` if there are none."""
+    """Return the counts of outcomes as text, such as `wrong` or `2 correct + 1 wrong`, or `no result` if there are
+    none.
+    """
     assert isinstance(counts, dict)
     if not counts:
         return "no result"

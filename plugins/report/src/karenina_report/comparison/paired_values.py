@@ -193,11 +193,10 @@ def _plain(low: float | None, high: float | None, p: float | None) -> PlainInter
 
 
 def _bounds(questions: Sequence[PairedQuestion], total: Fraction) -> Bounds | None:
-    """Return the bounds of the difference with missing values set to 0 or 1, or None if no values are missing. Also
-    returns None if no question has results in both runs.
+    """Return the bounds of the difference with missing values set to 0 or 1, and whether both have the sign of `total`,
+    the sum of the differences. Returns None if no values are missing, or if no question has results in both runs.
 
-    In the lower bound, missing values are 0 in the first run and 1 in the other one. `total` is the sum of the
-    differences, whose sign the bounds are compared with.
+    In the lower bound, missing values are 0 in the first run and 1 in the other one.
     """
     unjudged = [sum(question.a.missing for question in questions), sum(question.b.missing for question in questions)]
     with_results = [question for question in questions if question.a.total_count and question.b.total_count]
@@ -217,8 +216,9 @@ def _power(
     *,
     same_answers: bool,
 ) -> Power | None:
-    """Return the power of a comparison, or None without a standard error. `differences` contains the difference of each
-    question, and `flipping` is the share of questions that flipped. For `same_answers`, see `estimate_difference`.
+    """Return the power of a comparison, or None if its standard error, `error`, is None. `both` contains the questions
+    in both runs, `differences` the difference of each, and `flipping` is the share of questions that flipped. For
+    `same_answers`, see `estimate_difference`.
     """
     if error is None:
         return None

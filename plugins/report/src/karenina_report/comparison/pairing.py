@@ -57,8 +57,8 @@ class Pairing:
 
 
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
-    """Pair the questions, judges and answers of two runs that can be compared. Raises `ConfigError` if nothing can be
-    compared.
+    """Return the questions, judges and answers of two runs that can be compared, in pairs, with lists of what cannot.
+    Raises `ConfigError` if nothing can be compared.
 
     With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth,
     text and attachments may differ.
@@ -94,10 +94,11 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
-    """Return a copy of the pairing with undecided results decided in favor of one run, or None if there are none.
+    """Return a copy of the pairing with undecided results decided in favor of one run, whose index (0 or 1) is
+    `in_favor_of`, or None if there are none.
 
-    `in_favor_of` is the favored run's index (0 or 1). Results with the same values get the same verdict in both runs:
-    correct if these values are a larger share of the favored run's results, otherwise wrong.
+    Results with the same values get the same verdict in both runs: correct if these values are a larger share of the
+    favored run's results, otherwise wrong.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -155,8 +156,8 @@ def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
 
 
 def _choose_judges(pairing: Pairing, a: Run, b: Run, *, any_judge: bool) -> None:
-    """Set the judges to compare: those with the same prompts in both runs, or all judges with `any_judge`. Raises
-    `ConfigError` if the runs have no judge in common, or if the instructions added to the judges' prompts differ.
+    """Set the judges to compare in `pairing`: those with the same prompts in both runs, or all judges with `any_judge`.
+    Without it, raises `ConfigError` if there are none, or if the instructions added to the judges' prompts differ.
 
     Other judges are named in the pairing's notes.
     """

@@ -191,7 +191,9 @@ def run_facts(run: Run, label: str) -> ComparedRun:
 
 
 def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair:
-    """Compare two runs. Raises `ConfigError` if they cannot be compared."""
+    """Compare two runs, which are called `label_a` and `label_b` in the result. Raises `ConfigError` if they cannot be
+    compared.
+    """
     pairing = pair_runs(a, b, any_judge=options.any_judge, any_template=options.any_template)
     everything = [result for pair in pairing.questions.values() for side in pair for result in side]
     units = assign_units(everything, options.cluster, options.questions)

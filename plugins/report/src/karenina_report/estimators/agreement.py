@@ -59,11 +59,11 @@ def cohen_kappa(
     units: Sequence[Hashable], pairs: Sequence[tuple[Hashable, Hashable]], weights: Sequence[float] | None = None
 ) -> Kappa | None:
     """Return Cohen's kappa for two raters with its 95% interval, or None if a rater always gave the same rating.
+    `pairs` has both ratings of each item, `units` its statistical unit, and `weights` its sampling weight.
 
-    `units` contains each item's statistical unit. `weights` are sampling weights, for items drawn with unequal
-    probabilities. The interval uses the large-sample variance of the table at its effective size, with 1/2 added to
-    each cell (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin 72, 1969). Items of a unit are
-    correlated, so the effective size of the raw agreement is used.
+    `weights` are for items drawn with unequal probabilities. The interval uses the large-sample variance of the table
+    at its effective size, with 1/2 added to each cell (J. L. Fleiss, J. Cohen and B. S. Everitt, Psychological Bulletin
+    72, 1969). Items of a unit are correlated, so the effective size of the raw agreement is used.
     """
     if any(len({pair[side] for pair in pairs}) < 2 for side in (0, 1)):
         return None
@@ -81,7 +81,9 @@ def cohen_kappa(
 
 
 def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hashable]) -> tuple[float, float]:
-    """Return kappa and its variance. `table` maps both raters' classes to counts."""
+    """Return kappa and its variance. `table` maps pairs of classes, one from each rater, to counts. There must be
+    several classes, so that not all agreement is chance.
+    """
     size = sum(table.values())
     rows = {a: sum(table.get((a, b), 0.0) for b in classes) / size for a in classes}
     columns = {b: sum(table.get((a, b), 0.0) for a in classes) / size for b in classes}
@@ -123,7 +125,8 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Krippendorff's alpha for nominal data over the items with several ratings, or None if it is not defined.
+    """Return Krippendorff's alpha for nominal data over the `items` with several ratings, or None if it is not defined.
+    Its interval resamples `units`, which has the unit of each item.
 
     It is not defined if there are no such items, or if all ratings are the same. The interval is from a bootstrap over
     units. There is none if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's
@@ -167,11 +170,11 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return a coefficient with a percentile interval from a bootstrap over units. Returns None if there is only one
-    class.
+    """Return the coefficient of the sums of all units, `measured` and `counted`, with a percentile interval from a
+    bootstrap over the units. Returns None if there is only one class.
 
-    `measured` and `counted` come from `_sums`, and `coefficient` computes coefficients from their totals. There is no
-    interval if the rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
+    The sums come from `_sums`, and `coefficient` computes coefficients from their totals. There is no interval if the
+    rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
     """
     import numpy as np
 

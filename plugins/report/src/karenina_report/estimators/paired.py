@@ -204,7 +204,9 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Return the p values over all sign patterns, by building the distribution of the sum one unit at a time."""
+    """Return the p values of the sum of `scores`, one for each unit, over all sign patterns, by building the
+    distribution of the sum one unit at a time.
+    """
     import numpy as np
 
     most = sum(map(abs, scores))
@@ -231,8 +233,8 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Return p values from `DRAWS` random sign patterns of the sum, with a fixed seed, so that they are always the
-    same.
+    """Return p values of the sum of `values` from `DRAWS` random patterns of their signs, with a fixed seed, so that
+    they are always the same.
     """
     import numpy as np
 

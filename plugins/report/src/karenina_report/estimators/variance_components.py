@@ -54,8 +54,8 @@ def pass_at_k(right: int, judged: int, k: int) -> float:
 
 
 def pass_hat_k(right: int, judged: int, k: int) -> float:
-    """Return pass^k: the probability that all of `k` judged replicates are right. Raises `ValueError` if fewer than `k`
-    replicates were judged.
+    """Return pass^k: the probability that `k` replicates, drawn from the `judged` ones, of which `right` are right, are
+    all right. Raises `ValueError` if fewer than `k` replicates were judged.
 
     Source: S. Yao et al., tau-bench, 2024.
     """
@@ -95,7 +95,8 @@ class VarianceComponents:
 
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
-    """Estimate the variance components by question, judge and replicate, or return None if nothing can be separated.
+    """Estimate the variance components by question, judge and replicate from the values in
+    `cells[question][judge][replicate]`, or return None if nothing can be separated.
 
     That is so for fewer than two questions, or for one judge and one replicate. The estimates are from mean squares.
     `cells` must be complete: every question needs a value for each judge and replicate. All judges judge the same
@@ -137,7 +138,9 @@ def _at_least_0(components: dict[str, float]) -> dict[str, float]:
 
 
 def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:
-    """Return the mean square for answers within questions, or None if there is only one replicate."""
+    """Return the mean square for answers within questions, from the values in `cells[question][judge]` and the means of
+    the questions, or None if there is only one replicate.
+    """
     judges, replicates = len(cells[0]), len(cells[0][0])
     if replicates == 1:
         return None
@@ -152,8 +155,8 @@ def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[f
 def _interaction(
     cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float], of_judge: Sequence[float], mean: float
 ) -> float:
-    """Return the mean square for the question-by-judge interaction. There must be at least two questions and two
-    judges.
+    """Return the mean square for the question-by-judge interaction, from the values in `cells[question][judge]` and
+    their means. There must be at least two questions and two judges.
     """
     total = sum(
         (fmean(values) - question_mean - judge_mean + mean) ** 2
@@ -164,8 +167,8 @@ def _interaction(
 
 
 def _noise(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float:
-    """Return the residual mean square for judges and answers within questions. There must be at least two judges and
-    two replicates.
+    """Return the residual mean square for judges and answers within questions. `cells` contains values by question,
+    judge and replicate, with at least two judges and two replicates, and `of_question` the mean of each question.
     """
     judges, replicates = len(cells[0]), len(cells[0][0])
     total = 0.0

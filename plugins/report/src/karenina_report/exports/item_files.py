@@ -24,11 +24,11 @@ _LONGEST: Final = 60
 def write_item_files(
     folder: Path, results: Iterable[VerificationResult], kept: KeptFiles, note: Callable[[str], None]
 ) -> int:
-    """Write the files of each result to a folder below `folder`, which must not exist, and return their number. Raises
-    `ConfigError` if `folder` exists or cannot be created.
+    """Write the files of each result to a folder below `folder`, which must not exist, and return the number of files.
+    `note` is called with a message about each file that cannot be written. Raises `ConfigError` if `folder` exists or
+    cannot be created.
 
-    A result's folder is named after its position and question. Names in results are not trusted. `note` is called with
-    a message about each file that cannot be written.
+    A result's folder is named after its position and question. Names in results are not trusted.
     """
     try:
         folder.mkdir(parents=True)

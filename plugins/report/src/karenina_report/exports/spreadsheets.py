@@ -69,7 +69,9 @@ def _csv_cell(value: Cell) -> str | int | float | bool | None:
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as CSV. With `with_results`, the last column of `results` contains whole results."""
+    """Write the requested table, or `results` by default, as CSV. With `with_results`, the last column of `results`
+    contains whole results.
+    """
     table = request.tables(request.table or "results")
     whole = request.with_results and table.name == "results"
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -220,8 +222,8 @@ EXCEL = Exporter(
 
 
 def _write_parquet(request: ExportRequest, file: BinaryIO) -> None:
-    """Write one table as Parquet. With `with_results`, the last column of `results` contains whole results. Raises
-    `LibraryMissing` if pyarrow is not installed.
+    """Write the requested table, or `results` by default, as Parquet. With `with_results`, the last column of `results`
+    contains whole results. Raises `LibraryMissing` if pyarrow is not installed.
     """
     table = request.tables(request.table or "results")
     frame = table.to_arrow()  # reports a missing pyarrow

@@ -143,7 +143,9 @@ def _make_message(message: Message) -> dict[str, str]:
 
 
 def _reply_text(row: Row) -> str:
-    """Return the text in a call's stored reply, or the whole reply if it has no text or is not valid JSON."""
+    """Return the text in a call's stored reply. If it has none, return the reply as JSON, without the keys of its turns
+    and files, or unchanged if it is not valid JSON.
+    """
     stored = str(row["reply"])
     try:
         reply = json.loads(stored)
@@ -284,8 +286,8 @@ class PageFiles:
             yield f"the contents of {quantity(count, 'file')} of items were left out: {why}"
 
     def _describe(self, kept: KeptFile, folders: KeptFiles | None) -> dict[str, Any]:
-        """Return a file for the page with its contents, or with a note on why these are missing. The size of the
-        contents counts toward the limit of the page.
+        """Return the data of a file for the page, with its contents or with a note on why these are missing. The size
+        of the contents counts toward the limit of the page.
         """
         shown: dict[str, Any] = {"name": kept.name, "type": kept.media_type, "size": kept.size}
         if kept.left_out is not None:

@@ -134,8 +134,8 @@ def _make_head(
 
 
 def _find_prompts(sources: Sequence[Source], benchmark: Benchmark | None, warn: Warn) -> Prompts:
-    """Return the prompts of the calls in the sources' journals, as far as `benchmark` still produces them. Warns about
-    journals whose prompts cannot be found, and returns none without a benchmark.
+    """Return the prompts of the calls in the sources' journals by call key, as far as `benchmark` still produces them.
+    Warns about journals whose prompts cannot be found, and returns none without a benchmark.
     """
     from karenina_engine.offline.replay import find_prompts
 

@@ -95,11 +95,10 @@ def require_values(
 
 
 def make_judge_namer(runs: Sequence[Iterable[VerificationResult]]) -> JudgeNamer:
-    """Return a function that names a result's judge by its model, with its id if judges share a model, or by
-    `NO_JUDGE`.
+    """Return a function that names a result's judge by its model, with its id if judges share a model, or by `NO_JUDGE`
+    if no judge was called.
 
-    Results without a judge are stored with their answering model as the judge. The function returns `NO_JUDGE` for
-    them.
+    Results without a judge are stored with their answering model as the judge.
     """
     ids: dict[tuple[int, str], set[str]] = defaultdict(set)
     called: set[str] = set()
@@ -147,11 +146,10 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text. Raises
-    `ConfigError` for an unknown column.
+    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text. A
+    question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
 
-    The column may be one of the benchmark's `questions`. If questions share a text, a note says so. A question without
-    a value is a unit by itself.
+    The column may be one of the benchmark's `questions`. If questions share a text, a note says so.
     """
     first: dict[str, VerificationResult] = {}
     for result in results:

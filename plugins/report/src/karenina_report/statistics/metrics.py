@@ -233,9 +233,9 @@ def _metric(
     note: str = "",
 ) -> Metric:
     """Return a metric of a trait with this name. Its value is what `scaled` returns for a score, and None without a
-    score.
+    score. `scores` has the scores of results by `id(result)` and trait.
 
-    `scores` contains the results' scores by `id(result)`. `name`, `questions` and `note` are passed to the metric.
+    `name`, `questions` and `note` are passed to the metric.
     """
 
     def value(result: VerificationResult) -> float | None:

@@ -111,7 +111,9 @@ def _describe_run(
     scales: Mapping[str, tuple[float, float]],
     questions: BenchmarkQuestions | None,
 ) -> RunStatistics:
-    """Return the statistics for one run. Raises `ConfigError` for an unknown column."""
+    """Return the statistics for one run: rates for each value of the column `by`, intervals in units of `cluster`, and
+    means with `cuts` and `scales` by trait. Raises `ConfigError` for an unknown column.
+    """
     units = assign_units(run.results, cluster, questions)
     judge_name = make_judge_namer([run.results])
     verdicts = _verdicts(run.results, judge_name)
@@ -148,7 +150,9 @@ def _describe_run(
 
 
 def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> dict[Answer, dict[str, bool]]:
-    """Return each judge's verdict on each answer, given as question and replicate. Results without one are skipped."""
+    """Return the verdicts by answer, a pair of question and replicate, and then by judge. Results without a verdict are
+    skipped.
+    """
     verdicts: dict[Answer, dict[str, bool]] = defaultdict(dict)
     for result in results:
         value = verdict(result)
@@ -168,7 +172,9 @@ def _means(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the mean and interval of partial credit, and of each metric of a trait, if there are any values."""
+    """Yield the mean of partial credit, and of each metric of a trait, by `cuts` and `scales`, with its interval, in
+    which each question belongs to one of the `units`. Metrics without values are skipped.
+    """
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
     for metric in (*partial, *trait_metrics(results, cuts, scales)):
         values = [
@@ -197,10 +203,8 @@ def _means(
 def group_rates(
     results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
 ) -> list[GroupRate]:
-    """Return the pass rate for each value in the column `by`, sorted by value. Raises `ConfigError` if there is no such
-    column.
-
-    A result with several values counts for each of them. A result without a value is not counted.
+    """Return the pass rate for each value in the column `by`, sorted by value. A result with several values counts for
+    each of them, and one without a value is not counted. Raises `ConfigError` if there is no such column.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -214,10 +218,8 @@ def group_rates(
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
-    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions.
-
-    Questions with fewer than k judged replicates are skipped. Nothing is yielded if no question has several judged
-    replicates.
+    """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions with at least k
+    judged replicates. Nothing is yielded if no question has several judged replicates.
     """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
@@ -280,7 +282,7 @@ def _agreement(rated: Mapping[Answer, Mapping[str, bool]], judges: tuple[str, st
 def _ratings(
     rated: Mapping[Answer, Mapping[str, bool]], judges: Sequence[str], units: Units
 ) -> tuple[list[Hashable], list[list[bool | None]]]:
-    """Return a list of the units of the answers, and a list of their verdicts in the order of `judges`. A missing
+    """Return the unit of each answer, and a list with each answer's verdicts in the order of `judges`. A missing
     verdict is None.
     """
     return (

@@ -110,7 +110,9 @@ def _user_text(faults: Mapping[str, int]) -> str:
 
 
 def _rate_text(rate: Rate, units: str) -> str:
-    """Return a pass rate with its interval and counts, or say that no item has a verdict."""
+    """Return a pass rate with its interval and counts, or say that no item has a verdict. `units` is the plural name of
+    what the interval is based on, such as *questions*.
+    """
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"
     rough = "rough " if rate.is_rough else ""

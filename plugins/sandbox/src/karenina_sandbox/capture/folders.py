@@ -42,11 +42,9 @@ _CHUNK: Final = 2**20
 
 
 def compare_folders(source: Path, changed: Path, *, most_kept: int = MOST_KEPT) -> Patch:
-    """Return the patch that turns the folder `source` into `changed`. Links are compared, and never followed. Raises
-    `OSError` if one of the folders cannot be read.
-
-    The contents of files above `most_kept` bytes are not kept, so that the patch cannot be applied. Entries with a name
-    in `LEFT_OUT` are ignored.
+    """Return the patch that turns the folder `source` into `changed`. Links are compared, never followed. Entries named
+    in `LEFT_OUT` are ignored, and contents above `most_kept` bytes left out, so that the patch cannot be applied.
+    Raises `OSError` if one of the folders cannot be read.
     """
     return _compare(source, changed, most_kept, layered=False)
 
@@ -75,7 +73,9 @@ def apply_patch(patch: Patch, folder: Path) -> None:
 
 
 def _compare(source: Path, changed: Path, most_kept: int, *, layered: bool) -> Patch:
-    """Return the patch between two folders or, if `layered`, between the lower and the upper layer of an overlay."""
+    """Return the patch from `source` to `changed` or, if `layered`, from the lower to the upper layer of an overlay.
+    Contents of more than `most_kept` bytes are left out.
+    """
     comparison = _Comparison(most_kept)
     with opened(source) as before, opened(changed) as after:
         comparison.folder(before, after, "", layered=layered)
@@ -116,7 +116,9 @@ class _Comparison:
         *,
         layered: bool,
     ) -> None:
-        """Add an entry of the changed folder to `entries` if it differs, or to `left_out` if it cannot be kept."""
+        """Add an entry of the open folder `after` to `entries` if it differs from the one before the change (`old`, in
+        the open folder `before`), or to `left_out` if it cannot be kept.
+        """
         path, kind, mode = prefix + name, kind_of(status), status.st_mode & PERMISSIONS
         was = None if old is None else kind_of(old)
         if kind == "directory":
@@ -151,8 +153,9 @@ class _Comparison:
         old: os.stat_result | None,
         before: int | None,
     ) -> None:
-        """Add a file to `entries` if its contents or mode differ from those of the one before the change (`old`). A
-        file that is too large to be read is left out, and counts as deleted.
+        """Add the file `name` in the open folder `after` to `entries` if its contents or mode differ from those before
+        the change (`old`, in the open folder `before`). A file that is too large to be read is left out, and counts as
+        deleted.
         """
         if status.st_size > MOST_READ:
             self.left_out.append(f"{path}: is larger than {MOST_READ} bytes")
@@ -176,7 +179,9 @@ class _Comparison:
 
 @contextmanager
 def _opened_if(condition: bool, name: str, folder: int | None) -> Iterator[int | None]:
-    """Open the folder `name` in an open folder and yield its descriptor, or yield None if `condition` is false."""
+    """Open the folder `name` in the open folder `folder` and yield its descriptor. Yields None if `condition` is false
+    or `folder` is None.
+    """
     if condition and folder is not None:
         with opened(name, folder=folder) as below:
             yield below
@@ -228,7 +233,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _replace_middle(old: list[str], new: list[str], path: str) -> list[str]:
-    """Return a unified diff with one hunk, which replaces all lines between the first and the last that differ.
+    """Return the lines of a unified diff with one hunk, which replaces all lines between the first and the last that
+    differ. Returns no lines if nothing differs.
 
     Unlike `difflib`, it takes linear time.
     """

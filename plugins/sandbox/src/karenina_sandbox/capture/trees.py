@@ -76,8 +76,8 @@ def _is_writable(folder: int) -> bool:
 
 
 def _unlock(name: str | Path, flags: int, folder: int | None) -> tuple[int, int]:
-    """Make a file or folder readable for its owner and open it. Return the descriptor, and the mode to restore. Raises
-    `OSError` if it belongs to another user.
+    """Make a file or folder, in an open folder or at the path `name`, readable for its owner, and open it with `flags`.
+    Return the descriptor, and the mode to restore. Raises `OSError` if it belongs to another user.
     """
     entry = os.open(name, flags & ~os.O_NONBLOCK | os.O_PATH, dir_fd=folder)
     try:

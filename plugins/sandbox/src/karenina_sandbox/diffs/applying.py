@@ -88,10 +88,9 @@ def _inside(path: str) -> Path:
 def _changed(
     change: FileChange, folder: Path, gone: Collection[str], made: Mapping[str, tuple[bytes, int]]
 ) -> bytes | None:
-    """Return the content of a file after a change, or None if it is removed. Raises `DiffError` if it does not fit, and
-    `UnreadableDiff` if only git may be able to apply it.
-
-    `gone` are the files that the diff removes or moves. `made` are those that it has made, which it may change again.
+    """Return the content of a file after a change, or None if it is removed. `gone` are the files that the diff removes
+    or moves, and `made` those that it has made, which it may change again. Raises `DiffError` if the change does not
+    fit, and `UnreadableDiff` if only git may be able to apply it.
     """
     name = change.old or change.new
     if name is None:
@@ -162,7 +161,9 @@ def _old_content(change: FileChange, name: str, folder: Path) -> bytes:
 
 
 def _is_free(place: Path, folder: Path, gone: Collection[str]) -> bool:
-    """Return whether nothing exists at a path, or only files that the diff removes."""
+    """Return whether nothing exists at `place`, or only files that the diff removes: those in `gone`, relative to
+    `folder`.
+    """
     if place.is_dir() and not place.is_symlink():
         files = [Path(above, name) for above, _, names in os.walk(place) for name in names]
         return all(file.relative_to(folder).as_posix() in gone for file in files)
@@ -174,7 +175,9 @@ def _with_lf(line: bytes) -> bytes:
 
 
 def _as_in_file(body: list[tuple[bytes, bytes]], old: list[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the lines of a hunk with the line ends (CRLF or LF) of the file, in which it replaces the lines `old`."""
+    """Return the lines of a hunk, pairs of a mark and a line, with added lines ending like those of the file (CRLF or
+    LF), and all others as in `old`, the lines that the hunk replaces.
+    """
     end = b"\r\n" if sum(line.endswith(b"\r\n") for line in old) * 2 > len(old) else b"\n"
     rest = iter(old)
     return [
@@ -217,7 +220,7 @@ def _remove(change: FileChange, folder: Path) -> None:
 
 def _write(name: str, content: bytes, mode: int | None, folder: Path) -> None:
     """Write a new or changed file, or a link if `mode` is None. A folder with the same name is removed if it contains
-    no files.
+    no files; otherwise, raises `OSError`.
     """
     new = _inside(name)
     with open_folder(folder, folder / new.parent, make=True) as parent:

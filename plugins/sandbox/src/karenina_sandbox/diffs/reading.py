@@ -125,10 +125,8 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
 
 
 def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
-    """Return whether `line` is a header line before the first hunk, and if so, store what it states in `change`. Raises
-    `DiffError` or `UnreadableDiff` if its binary content cannot be read.
-
-    `lines` from index `at` are those after it.
+    """Return whether `line`, which precedes `lines` from index `at`, is a header line before the first hunk, and if so,
+    store what it states in `change`. Raises `DiffError` or `UnreadableDiff` if its binary content cannot be read.
     """
     name = change.new or change.old
     if line.startswith(b"GIT binary patch"):

@@ -142,7 +142,9 @@ def find_cgroups(mounts: str | None = None, own: str | None = None) -> Cgroups |
 
 
 def _find_first(mounted: list[tuple[str, set[str], str, Path]], groups: dict[str, str], name: str) -> Path | None:
-    """Return the folder of this process's own group for a controller of version 1, or None if it is not writable."""
+    """Return the folder of this process's own group for a controller of version 1, or None if it is not writable.
+    `mounted` comes from `_read_mounts`, and `groups` maps controllers to the process's groups.
+    """
     for kind, options, root, point in mounted:
         if kind == "cgroup" and name in options and name in groups:
             here = _below(point, root, groups[name])
@@ -152,7 +154,9 @@ def _find_first(mounted: list[tuple[str, set[str], str, Path]], groups: dict[str
 
 
 def _passes_on(group: Path) -> bool:
-    """Return whether a group of version 2 is writable and passes both controllers on to groups in it."""
+    """Return whether a group of version 2 is writable and passes the controllers `memory` and `pids` on to groups in
+    it.
+    """
     try:
         passed = (group / "cgroup.subtree_control").read_text().split()
     except OSError:

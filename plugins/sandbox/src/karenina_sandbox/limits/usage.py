@@ -84,7 +84,9 @@ def _measure_folder(folder: int, most: int, depth: int) -> int:
 
 
 def _measure_share(pid: int) -> int:
-    """Return the memory of a process in bytes, with a proportional share of memory that others use too."""
+    """Return the memory of a process in bytes, with a proportional share of memory that others use too. If that share
+    is unknown, all of it counts.
+    """
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -96,7 +96,9 @@ class BwrapProvider:
         return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> BwrapSandbox:
-        """Return a sandbox whose layers are in the folder `scratch`. Raises `SandboxError` if it cannot be opened."""
+        """Return a sandbox whose layers are in the folder `scratch` or, if `in_place`, whose commands change the
+        workspace itself. Raises `SandboxError` if it cannot be opened.
+        """
         program, cgroups = require_program(), self._cgroups()
         workspace = workspace.resolve()
         try:
@@ -180,7 +182,8 @@ def _wrap(
     network: bool,
     filtering: int | None,
 ) -> list[str]:
-    """Return bubblewrap's command for a program that stays open. With `uid`, make it the owner of the workspace. Raises
+    """Return bubblewrap's command for a program that stays open, with the network if `network` is set, and with the
+    seccomp filter in the descriptor `filtering`, if any. With `uid`, make it the owner of the workspace. Raises
     `SandboxError` if that fails, or if there is no bubblewrap.
     """
     arguments = [*isolation(uid), *mount_arguments(policy)]

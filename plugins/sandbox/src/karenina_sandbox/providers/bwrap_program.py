@@ -113,7 +113,9 @@ def isolation(uid: int | None) -> list[str]:
 
 
 def _try(path: str, *, own_user: bool) -> str | None:
-    """Open a sandbox with a bubblewrap, and return why that fails, with a cure, or None if it works."""
+    """Open a sandbox with the bubblewrap at `path`, with or without a user namespace of its own (`own_user`), and
+    return why that fails, with a cure, or None if it works.
+    """
     namespaces = isolation(None if own_user else 0)
     try:
         with opened_filter() as descriptor:

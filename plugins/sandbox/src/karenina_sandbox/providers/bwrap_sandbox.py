@@ -65,8 +65,9 @@ class BwrapSandbox(LayeredSandbox):
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
-        """Run a command, and return its output and how it ended. It is stopped after `seconds`, or the policy's limit
-        if that is lower. Commands of the same sandbox run one after another.
+        """Run a command in the folder `cwd` with `stdin` as its input, and return its output and how it ended. It is
+        stopped after `seconds`, or the policy's limit if that is lower. Commands of the same sandbox run one after
+        another.
         """
         check_command(argv)
         most = self.policy.limits.seconds
@@ -137,8 +138,9 @@ class _Command:
     async def _attend(
         self, name: str, process: asyncio.subprocess.Process, status: asyncio.StreamReader, ready: int
     ) -> CommandResult:
-        """Set the limits, let the command start, and return what it did when it and all that it started have ended.
-        Raises `CannotStart` or `SandboxError` if it did not start.
+        """Set the limits, let the command start with a byte to the descriptor `ready`, and return what it did when it
+        and all that it started have ended. `status` is what bubblewrap reports. Raises `CannotStart`, which names the
+        program `name`, or `SandboxError` if it did not start.
         """
         assert process.stdin is not None
         assert process.stdout is not None
@@ -262,7 +264,7 @@ def explain_missing(name: str) -> str:
 async def _end(
     process: asyncio.subprocess.Process, first: FirstProcess | None, writing: asyncio.Future[None] | None
 ) -> None:
-    """Kill all processes of a command, and wait until they have ended."""
+    """Kill all processes of a command, wait until they have ended, and cancel the writing of its input."""
     if writing is not None:
         writing.cancel()
     if first is None:

@@ -68,7 +68,9 @@ class ContainerProvider:
         return open_in_scratch(lambda scratch: self._open(workspace, policy, scratch, in_place))
 
     def _open(self, workspace: Path, policy: Policy, scratch: Path, in_place: bool) -> ContainerSandbox:
-        """Return a sandbox whose layers are in the folder `scratch`. Raises `SandboxError` if it cannot be opened."""
+        """Return a sandbox whose layers are in the folder `scratch` or, if `in_place`, whose commands change the
+        workspace itself. Raises `SandboxError` if it cannot be opened.
+        """
         self._check(policy)
         _remove_orphans(self.name)
         workspace = workspace.resolve()
@@ -134,8 +136,9 @@ class ContainerSandbox(LayeredSandbox):
     async def _attend(
         self, name: str, program: str, stdin: bytes, seconds: float, memory: _MemoryWatch | None = None
     ) -> CommandResult:
-        """Start the container, wait until it has ended or reaches a limit, at which it is killed, and return what the
-        command did. Raises `CannotStart` if it did not start.
+        """Start the container `name`, send it `stdin`, wait until it has ended or reaches a limit, such as `seconds`,
+        at which it is killed, and return what the command did. Raises `CannotStart`, which names `program`, if it did
+        not start.
         """
         process = await _start(self.engine, "start", "--attach", "--interactive", name, folder=self.scratch)
         assert process.stdin is not None

@@ -107,8 +107,8 @@ class LayeredSandbox:
         return content
 
     async def patch(self) -> Patch:
-        """Return what commands have changed in the workspace so far, after a running one. Raises `SandboxError` if
-        unreadable.
+        """Return what commands have changed in the workspace so far, once no command is running. Raises `SandboxError`
+        if the changes cannot be read.
         """
         async with self.lock:
             try:
@@ -218,7 +218,7 @@ def _remove_scratch(scratch: CreatedFolder) -> None:
 @asynccontextmanager
 async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Opened]:
     """Yield the sandbox that `make` returns for a new temporary folder, and remove the folder at the end. `make` is
-    called in a thread. Raises `SandboxError` if it does, or if the folder cannot be removed.
+    called in a thread, and its errors propagate. Raises `SandboxError` if the folder cannot be removed.
     """
     scratch = await asyncio.to_thread(_create_scratch)
     sandbox: _Opened | None = None
@@ -232,10 +232,10 @@ async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Ope
 
 
 def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
-    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none. Raises
-    `OSError` or `ValueError` if it cannot be read or written.
+    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none. `uid`
+    becomes the owner of what commands may change. Raises `OSError` or `ValueError` if a file cannot be read or written.
 
-    `uid` becomes the owner of what commands may change, which with `in_place` is the workspace itself.
+    What commands may change is with `in_place` the workspace itself.
     """
     if in_place:
         if uid is not None:

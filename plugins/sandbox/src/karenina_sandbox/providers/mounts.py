@@ -98,8 +98,8 @@ def bind_arguments(option: str, outside: str, inside: str) -> list[str]:
 
 
 def environment_of(policy: Policy) -> dict[str, str]:
-    """Return the environment of programs in the sandbox. None of it is from this process. PATH contains the folder of
-    the interpreter, the folders in `mounts`, and their `bin`.
+    """Return the environment of programs in the sandbox: fixed values, and those in `policy`, but none from this
+    process. PATH contains the folder of the interpreter, the folders in `mounts`, their `bin`, and the system's.
     """
     folders = [] if policy.python is None else [str(policy.python.parent)]
     folders += [str(path) for mount in policy.mounts for path in (mount, mount / "bin") if path.is_dir()]

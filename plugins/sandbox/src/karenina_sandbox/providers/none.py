@@ -90,7 +90,9 @@ class _Folder:
     async def _attend(
         self, process: asyncio.subprocess.Process, stdin: bytes, flood: asyncio.Event, seconds: float
     ) -> Stop | None:
-        """Wait until a program ends or reaches a limit, then end all that it started. Return the limit, or None."""
+        """Send `stdin` to a program, wait until it ends or reaches a limit (`seconds`, or the output at which `flood`
+        is set), then end all that it started. Return the limit, or None.
+        """
         flooding, running = asyncio.ensure_future(flood.wait()), asyncio.ensure_future(_feed(process, stdin))
         try:
             done, _ = await asyncio.wait({flooding, running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -174,7 +176,9 @@ class NoSandbox:
 
     @asynccontextmanager
     async def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AsyncIterator[_Folder]:
-        """Yield a sandbox in a copy of the folder, which is removed at the end, or `in_place` in the folder itself."""
+        """Yield a sandbox in a copy of the folder `workspace`, which is removed at the end, or `in_place` in the folder
+        itself.
+        """
         parent = Path(tempfile.mkdtemp(prefix="karenina-sandbox-"))
         try:
             work, home = workspace if in_place else parent / "workspace", parent / "home"

@@ -22,7 +22,7 @@ _MOST_WORDS: Final = 1000
 
 
 def check_command(argv: Sequence[str]) -> None:
-    """Raise `CannotStart` if a command is empty, too long, or cannot be encoded."""
+    """Raise `CannotStart` if a command is empty, contains a null character, is too long, or cannot be encoded."""
     if not argv or not argv[0] or any("\0" in word for word in argv):
         raise CannotStart("the command is empty, or contains a null character")
     try:
@@ -34,10 +34,11 @@ def check_command(argv: Sequence[str]) -> None:
 
 
 def explain_program(name: str, folders: Sequence[Path]) -> str | None:
-    """Return why a program of the workspace could not be started, with a cure, or None if it is not of the workspace.
+    """Return why a program of the workspace, whose layers are `folders`, could not be started, with a cure, or None if
+    it is not of the workspace.
 
-    `folders` are the layers of the workspace, the most recent first. It is not of the workspace if `name` is no
-    relative path, or one that leads through links or out of it.
+    The most recent layer comes first. The program is not of the workspace if `name` is no relative path, or one that
+    leads through links or out of it.
     """
     path = Path(name)
     if "/" not in name or path.is_absolute() or ".." in path.parts:

@@ -32,7 +32,9 @@ def find_missing(command: Sequence[str], policy: Policy) -> str | None:
 
 
 def _programs(program: str, policy: Policy) -> Iterator[Path]:
-    """Yield a program, the links that lead to it, and its interpreter if it is a script."""
+    """Yield a program, the links that lead to it, and, if it is a script, its interpreter with the links to it. An
+    interpreter that the script starts with `env` is found in the PATH of `policy`.
+    """
     yield from follow_links(Path(program))
     real = Path(program).resolve()
     yield real
@@ -63,7 +65,9 @@ def _arguments(words: Sequence[str]) -> Iterator[Path]:
 
 
 def _folder_of(path: Path) -> Path:
-    """Return what to mount to make a file readable: its installation or folder, or only the file in the home folder."""
+    """Return what to mount to make a path readable: a folder itself, or a file's installation or folder, or only the
+    file if that would include the home folder.
+    """
     if path.is_dir():
         return path
     prefix = path.parent.parent

@@ -184,11 +184,9 @@ def has_second_look(schema: Mapping[str, Any]) -> bool:
 
 
 async def look_again(context: VerificationContext, response: str, value: str, rejected: Sequence[str]) -> str | None:
-    """Ask the judge to take a second look at `response`, and return the value it chooses, or None. If its reply cannot
-    be used, `value` is returned and the error recorded in the result field `parsing`. Raises `PortError` if the judge
-    cannot be reached.
-
-    `value` and `rejected` come from the first look.
+    """Ask the judge to take a second look at `response` after a first one that gave `value` and `rejected`, and return
+    the value it chooses, or None. If its reply cannot be used, `value` is returned and the error recorded in the result
+    field `parsing`. Raises `PortError` if the judge cannot be reached.
     """
     try:
         return await check_value(
@@ -212,11 +210,12 @@ async def choose_numbers(
     values: Mapping[str, Any],
     response: str,
 ) -> Mapping[str, object]:
-    """Ask the judge to choose again for numbers and dates that it seems to have misread, and return its choices by
-    field, which are none if nothing seems misread. Raises `StructuredError` if it makes no usable choice about a date.
+    """Ask the judge to choose again for numbers and dates that it seems to have misread in `values`, its first reply to
+    `request`, and return its choices by field, which are none if nothing seems misread. Raises `StructuredError` if it
+    makes no usable choice about a date.
 
-    If nothing seems misread, the judge is not called. `values` is the judge's first reply to `request`. If its choice
-    about a number cannot be used, the result is empty and the error is recorded in the result field `parsing`.
+    If nothing seems misread, the judge is not called. If its choice about a number cannot be used, the result is empty
+    and the error is recorded in the result field `parsing`.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -236,7 +235,8 @@ async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
     """Return the value that the judge chooses as the answer in `response`, or None if it chooses none. `value` is
-    returned without asking the judge if the response consists of nothing else or there is nothing to choose from.
+    returned if the response consists of nothing else, without asking the judge, or if neither the judge's list nor
+    `rejected` gives a choice.
 
     A choice that the first look did not find must also be plausible when the judge sees it in the response. If the
     first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise, `value`

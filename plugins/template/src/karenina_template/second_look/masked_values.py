@@ -160,8 +160,8 @@ class MaskedText:
 
     @property
     def joined(self) -> Sequence[str]:
-        """The values, with two of them joined if they only occur together, separated by a comma. For example, *Season
-        3, Episode 22* is one value.
+        """Return the values in the order of the response. Two that only occur together there, separated by a comma, are
+        joined into one, such as *Season 3, Episode 22*.
         """
         values = list(self.values)
         for first, second in permutations(self.values, 2):
@@ -201,8 +201,8 @@ def normalize_value(value: str) -> str:
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
-    """Return the mean log-probability of each value being the answer in `response`. The key None means "no answer".
-    There must be at most four `values`.
+    """Return the mean log-probability of each value being the answer in `response`, as the judge chooses with `choose`.
+    The key None means "no answer". There must be at most four `values`.
 
     They are written as in the response. The judge is called twice, with the letters exchanged.
     """

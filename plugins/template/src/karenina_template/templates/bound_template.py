@@ -67,7 +67,7 @@ class Template:
 
     @property
     def source(self) -> str:
-        """The source text. Raises `TemplateError` if it is unavailable."""
+        """Return the source text. Raises `TemplateError` if it is unavailable."""
         if self.own_source is None:
             raise TemplateError(
                 f"the source of {self.answer_class.__name__} is not available because the class was not "
@@ -192,9 +192,9 @@ class BoundTemplate:
     def bind(
         self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
     ) -> BaseAnswer:
-        """Return the answer made of the judge's `values` and the question's ID, ground truths, weights and `response`.
-        Values that a field rejects are repaired if they have one meaning ("yes" for a boolean). Raises pydantic's
-        `ValidationError` for invalid values and missing fields.
+        """Return the answer made of the judge's `values`, the `known` values, by name, of fields with a source, and the
+        question's ID, ground truths, weights and `response`. Values that a field rejects are repaired if they have one
+        meaning ("yes" for a boolean). Raises pydantic's `ValidationError` for invalid values and missing fields.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
         values are repaired in the same way as a judge's reply (see `repair`), such as "2" for a numeric literal. Dates
@@ -266,10 +266,9 @@ class BoundTemplate:
         return self.bind(self.extracted(answer), answer._get_binding().response, known) if self.sources else answer
 
     def _validated(self, values: Mapping[str, object], filled: Mapping[str, object]) -> BaseAnswer:
-        """Return the answer with the judge's values, repaired if a field rejects any of them. Raises pydantic's
-        `ValidationError` for missing fields and for values that are still invalid.
-
-        `filled` contains the known values by field, which the answer only gets if its class accepts them.
+        """Return the answer with the judge's values, repaired if a field rejects any of them, and with those of the
+        known values in `filled` that its class accepts. Raises pydantic's `ValidationError` for missing fields and for
+        values that are still invalid.
         """
         cls = self.answer_class
         present = {name: values[name] for name in self.judge_fields if values.get(name) is not None}
@@ -354,8 +353,8 @@ def _is_timestamp(value: object) -> bool:
 
 
 def _is_two_dates(value: object, part: Mapping[str, Any], format: str | None) -> bool:
-    """Return whether `value` can be read as two different dates, in a field that allows dates. If set, `format` is the
-    only accepted date format.
+    """Return whether `value` can be read as two different dates, and `part`, the schema of its field, allows dates. If
+    set, `format` is the only accepted date format.
     """
     kinds = [option.get("format") for option in part.get("anyOf", [part])]
     return isinstance(value, str) and not {"date", "date-time"}.isdisjoint(kinds) and len(read_dates(value, format)) > 1
@@ -418,10 +417,9 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the validation errors with types that decide whether the judge sees their messages. Those that could reveal
-    the ground truth, such as the bounds of a date, get the type "constraint".
-
-    The judge sees messages that contain only constraints from the schema `shown`.
+    """Yield the validation errors with types that decide whether the judge sees their messages. Those with constraints
+    that the schema `shown` lacks, such as the bounds of a date, could reveal the ground truth, and get the type
+    "constraint".
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})

@@ -125,12 +125,11 @@ class Comparison:
         return key.why_undecided({name: compared.get(name, result) for name, result in undecided.items()})
 
     def _is_certain(self, verdict: bool, undecided: Mapping[str, Result]) -> bool:
-        """Return whether `verify` returns `verdict` for each possible result of the undecided fields. Returns False if
-        `verify` raises an exception or fields remain undecided. Raises `InvalidAnswer` if a method returns something
-        invalid.
+        """Return whether `verify` returns `verdict` whatever the results of the undecided fields are. Of more than six
+        fields, only some combinations are tried. Returns False if `verify` raises an exception or fields remain
+        undecided. Raises `InvalidAnswer` if a method returns something invalid.
 
-        "All pass" and "all fail" are tried first, which is enough unless a passing field can make `verify` fail. With
-        more than six undecided fields, not all combinations are tried.
+        "All pass" and "all fail" are tried first, which is enough unless a passing field can make `verify` fail.
         """
         count = len(undecided)
         extremes = ((True,) * count, (False,) * count)

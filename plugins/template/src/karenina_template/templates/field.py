@@ -158,8 +158,9 @@ def make_rule(
     options: Mapping[str, object] = NO_OPTIONS,
     source: object = None,
 ) -> FieldRule:
-    """Return the rule for a field. Pass `UNSET` for an argument that was not given. If the primitive reads the raw
-    response, the ground truth defaults to True. Raises `TemplateError` if an argument is invalid.
+    """Return the rule for a field. `ground_truth` and `verify_with` are `UNSET` if they were not given; if the
+    primitive reads the raw response, the ground truth defaults to True. `source` names the known value that fills the
+    field. Raises `TemplateError` if an argument is invalid.
     """
     if not isinstance(verify_with, Primitive):
         shown = "but is missing" if verify_with is UNSET else f"not {verify_with!r:.200}"
@@ -339,8 +340,8 @@ class TruthCoercer:
             return value
 
     def accepts(self, name: str, kind: str) -> bool:
-        """Return whether the field `name` may accept values of type `kind`. This is only known for plain types without
-        constraints, and for lists of them. All other fields may accept any value.
+        """Return whether the field `name` may accept values of type `kind`, such as `float` or `list[str]`. This is
+        only known for plain types without constraints, and for lists of them. All other fields may accept any value.
         """
         info, adapter = self._fields[name], self._adapter(name, self._fields[name])
         if kind not in _SAMPLES or info.metadata or adapter is None or not self._kinds[name] <= _PLAIN_TYPES:

@@ -120,8 +120,8 @@ def _find_primes(text: str) -> Iterator[int]:
 
 
 def _kind(character: str) -> _Kind:
-    """Return the kind of a character next to punctuation, or "" for an empty string. A quote that is kept is a prime,
-    so it counts as part of a number.
+    """Return *number*, *letter* or *symbol* for a character next to punctuation, or "" for an empty string. A quote
+    that is kept is a prime, so it counts as part of a number.
     """
     if not character:
         return ""
@@ -175,7 +175,9 @@ def _reduce(before: str, gap: str, after: str) -> str:
 
 
 def _reduce_inside(left: _Kind, marks: str, right: _Kind) -> str:
-    """Return the marks to keep between two characters that have no space between them."""
+    """Return which of the `marks` to keep between two characters of the kinds `left` and `right` that have no space
+    between them.
+    """
     core = "".join(mark for mark in marks if not _encloses(mark))
     if left == right == "number":
         return core or marks
@@ -202,7 +204,9 @@ def _encloses(mark: str) -> bool:
 
 
 def _make_compatible(text: str) -> str:
-    """Convert the text to NFKC, except for characters where this would change a number."""
+    """Return the text in NFKC, with `/` for fraction slashes, but leave characters unchanged where this would change a
+    number.
+    """
     if text.isascii():
         return text
     parts: list[str] = []
@@ -259,7 +263,7 @@ class SynonymMap(BaseModel, defer_build=True):
 
     @model_validator(mode="after")
     def _one_meaning(self) -> Self:
-        """Raise `ValueError` if aliases that are equal when folded have different canonical forms."""
+        """Return the map. Raises `ValueError` if aliases that are equal when folded have different canonical forms."""
         for alias, canonical in self.mapping.items():
             if self._folded[fold(alias)] != fold(canonical):
                 raise ValueError(

@@ -59,8 +59,8 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
-    """Search for a pattern, and return its declaration with the matches and `success`. Raises `TemplateError` if the
-    declaration is invalid.
+    """Search for the pattern called `name`, declared as a string or as a mapping with `pattern` and `expected`, and
+    return its declaration with the matches and `success`. Raises `TemplateError` if the declaration is invalid.
     """
     if isinstance(declared, str):
         matches = _matches(name, declared, text)

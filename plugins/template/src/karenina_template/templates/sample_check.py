@@ -181,8 +181,8 @@ def _items(part: Json) -> list[Json]:
 
 
 def _value(part: Json, root: Json, turn: int, depth: int) -> Any:
-    """Return a sample value for part of a schema, depending on `turn`. Returns None if the part is nested too
-    deeply.
+    """Return a sample value for part of a schema, depending on `turn`. Returns None if the part is nested too deeply,
+    or has no known type.
     """
     part = _resolved(part, root)
     if depth > _DEEPEST:

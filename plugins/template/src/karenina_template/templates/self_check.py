@@ -228,7 +228,9 @@ def _failing_truth(name: str, rule: FieldRule) -> Flaw:
 
 
 def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterator[Flaw]:
-    """Yield a flaw for each ground truth that a judge cannot return because of the field's type."""
+    """Yield a flaw for each ground truth in `accepted`, keyed by field, that a judge cannot return because of the
+    field's type.
+    """
     if not bound.judge_fields and not bound.template.has_code:
         return
     values = {name: value for name, value in accepted.items() if name in bound.judge_fields}
@@ -249,11 +251,10 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the ground truth or accepts a wrong value, and one if this
-    cannot be checked because a field has none.
+    """Yield a flaw if the class's own `verify` rejects the correct values in `accepted` or accepts the wrong values in
+    `changed`, both by field, and one if this cannot be checked because a field has none.
 
-    `accepted` contains correct values and `changed` contains wrong values, both by field. If a field has no correct
-    value, the class's `correct` is used.
+    If a field has no correct value, the class's `correct` is used.
     """
     fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -368,8 +369,8 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 
 
 def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
-    """Yield each ground truth in `text` with its field, unless one of the texts in `besides` contains it as well.
-    Ground truths that are too short or too common to be recognized are skipped.
+    """Yield the field and the text of each ground truth in `text`, unless one of the texts in `besides` contains it as
+    well. Ground truths that are too short or too common to be recognized are skipped.
 
     So are fields that no judge fills, and fields with a list of choices.
     """
@@ -395,8 +396,8 @@ def find_said_truths(bound: BoundTemplate, question: str, said: Mapping[str, str
 def _shown_texts(
     name: str, part: Mapping[str, Any], schema: Mapping[str, Any], seen: set[str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a judge sees for a field, each with what it is: descriptions, names of fields and classes,
-    and constraints that are shown. Definitions in `seen` are skipped, and all others are added to it.
+    """Yield pairs of a kind and a text for what a judge sees of a field: descriptions, names of fields and classes, and
+    constraints that are shown. Definitions in `seen` are skipped, and all others are added to it.
 
     Constraints are those that the author chose to show. Anything that a class's code adds to the schema is included.
     """
@@ -479,8 +480,8 @@ def _contains(text: str, part: str) -> bool:
 
 
 def _contains_in_name(name: str, part: str) -> bool:
-    """Return whether a name contains `part`, for example "BCL2" in `is_bcl2` and `Bcl2Gene`. `part` must have at least
-    three letters or digits.
+    """Return whether `part` is one or several whole words of a name, such as "BCL2" in `is_bcl2` and `Bcl2Gene`. A
+    `part` with fewer than three letters or digits never is.
     """
     words = [word.casefold() for word in _WORDS.findall(name)]
     letters = "".join(filter(str.isalnum, part)).casefold()

@@ -35,7 +35,7 @@ class OddReply:
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens as the usage of one call, or None."""
+        """Return the tokens as the usage of one call, or None if there are none."""
         if self.tokens is None:
             return None
         input, output, cached, reasoning, written = self.tokens
@@ -228,7 +228,9 @@ CHAT_FORMS: Final[Mapping[str, OddReply]] = {
 
 
 def messages_reply(content: Any, stop: Any = "end_turn", usage: Any = None) -> dict[str, Any]:
-    """Return the body of a Messages API reply. By default, it used 20 input and 8 output tokens."""
+    """Return the body of a Messages API reply with `content`, a text or a list of blocks, and the stop reason `stop`.
+    By default, it used 20 input and 8 output tokens.
+    """
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     counted = {"input_tokens": 20, "output_tokens": 8} if usage is None else usage
     head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}

@@ -240,10 +240,8 @@ class PanelContract(RunContract):
 
     @contextmanager
     def served(self, opinion: Opinion) -> Iterator[tuple[ScriptedServer, list[str]]]:
-        """Run a server on which each judge replies with its `opinion` of a question, and yield it with the options that
-        select the judges.
-
-        An opinion of None makes the call fail.
+        """Run a server on which each judge replies with the gene that `opinion` returns for the judge's number and a
+        question, and yield it with the options that select the judges. If the gene is None, the call fails.
         """
 
         def reply(request: Request) -> Any:

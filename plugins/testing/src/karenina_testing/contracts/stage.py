@@ -88,9 +88,8 @@ class StageContract(PluginContract):
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone in an event loop of its own, then its clean-up, and return what it did.
-
-        `artifacts` replace those of the sample, and `settings` are added to those of the contract.
+        """Run the stage alone in an event loop of its own, then its clean-up, and return what it did. `artifacts`
+        replace those of the sample, and `settings` are added to those of the contract.
         """
 
         async def run() -> StageRun:
@@ -196,9 +195,8 @@ class StageContract(PluginContract):
 
 
 def failing_models(failure: str) -> ScriptedModels:
-    """Return models of which each call fails: with no server, with an empty reply, or with a reply that is not JSON.
-
-    `failure` is `no server`, `no reply` (an empty string), or any other text for the last of these.
+    """Return models of which each call fails as `failure` states: with `no server`, with `no reply` (an empty string),
+    or for any other text with a reply that is not JSON.
     """
 
     def fail(*_: object) -> Any:

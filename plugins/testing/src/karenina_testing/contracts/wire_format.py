@@ -157,7 +157,7 @@ class ChatCompletions(WireFormat):
         return [read_message(message) for message in request.body["messages"]]
 
     def filled(self, request: Request, text: str) -> Any:
-        """Return the JSON as the arguments of the tool that `request` forces, or else as text."""
+        """Return a reply with the JSON `text` as the arguments of the tool that `request` forces, or else as text."""
         choice = request.body.get("tool_choice")
         if not isinstance(choice, dict):
             return super().filled(request, text)

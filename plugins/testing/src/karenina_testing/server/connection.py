@@ -123,10 +123,8 @@ class Connection(asyncio.Protocol):
                 self._task = asyncio.get_running_loop().create_task(self._work(note, reply, request, leaves))
 
     def _take(self) -> Request | None:
-        """Take the next request from the data, and return it, or None if it is incomplete. Raises `MalformedRequest` if
-        the data is not HTTP.
-
-        Sends `100 Continue` if the client waits for it.
+        """Take the next request from the data, and return it, or None if it is incomplete. Sends `100 Continue` if the
+        client waits for it. Raises `MalformedRequest` if the data is not HTTP.
         """
         end = self._got.find(b"\r\n\r\n")
         if end < 0:
@@ -167,7 +165,9 @@ class Connection(asyncio.Protocol):
         self._finish(reply, leaves)
 
     def _finish(self, reply: Reply, leaves: bool) -> None:
-        """Close, reset or keep the connection, depending on `reply.end` and `leaves`."""
+        """Reset, close or keep the connection as `reply.end` says. With `leaves`, a connection that would be kept is
+        closed.
+        """
         if reply.end == "reset":
             self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             self._transport.abort()
@@ -175,7 +175,9 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     async def _work(self, note: Any, coming: Reply | Awaitable[Reply], request: Request, leaves: bool) -> None:
-        """Send a reply that is delayed, streamed or still being computed, and then serve the next requests."""
+        """Send the reply `coming`, which is delayed, streamed or still being computed, and then serve the next
+        requests. Set `leaves` if the client asked to close the connection.
+        """
         reply = coming if isinstance(coming, Reply) else None
         try:
             if reply is None:

@@ -76,7 +76,7 @@ class Request:
 
     @cached_property
     def texts(self) -> Sequence[tuple[str, str]]:
-        """The role and text of each message. In Messages API requests, the system prompt comes first."""
+        """Return the role and text of each message. In Messages API requests, the system prompt comes first."""
         fields = self.fields
         system = [("system", _text(fields["system"]))] if fields.get("system") else []
         messages = fields.get("messages")

@@ -33,10 +33,10 @@ class Fault:
 
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
-    """Return a fault that replies with the given status instead of the good reply.
+    """Return a fault that replies with the status `code` and `body`, by default an error in the request's API format,
+    instead of the good reply.
 
-    By default, `body` is an error in the request's API format. `retry_after` is the value of the header `Retry-After`.
-    `_` in the names of other `headers` is replaced by `-`.
+    `retry_after` is the value of the header `Retry-After`. `_` in the names of other `headers` is replaced by `-`.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     if retry_after is not None:

@@ -70,7 +70,8 @@ class Side:
         return Side(items=given) if isinstance(given, Mapping) else Side(given)
 
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
-        """Return the fault that `shares` and the seed assign to a call, or None. It never changes for a call.
+        """Return the fault that `shares` and the seed assign to the call of this number for an item, on the side
+        `answer` or `judge`, or None. It never changes for a call.
 
         `side` is `answer` or `judge`.
         """
@@ -246,9 +247,9 @@ class Script:
 
 
 def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
-    """Return the reply to a call, and the fault to apply to it, if any. A reply of None stands for the default.
-
-    A fault uses up the reply after it.
+    """Return the reply to the call with this number, which is None for the default, and the fault to apply to it, if
+    any. Each item of `sent` is for one call, and the last for all later ones, too. A fault applies to the reply after
+    it.
     """
     every = list(sent) if isinstance(sent, Sequence) and not isinstance(sent, str) else [sent]
     left = every[min(call, len(every)) - 1 :]

@@ -141,8 +141,8 @@ class ScriptedServer:
             self.log.came.notify_all()
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
-        """Count and log a request if it is a call, and return its log entry, or None for other requests, and its reply
-        or an awaitable of it.
+        """Return the log entry of a request, or None if it is not a call, and its reply or an awaitable of it. Calls
+        are counted and logged, and refused if too many are under way.
         """
         if not self.is_call(request):
             return None, self._other(request)

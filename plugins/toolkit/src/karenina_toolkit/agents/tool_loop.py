@@ -37,10 +37,11 @@ class Conversation(Protocol):
         """The model and its server, for use in error messages."""
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Send the conversation so far and return the model's reply. Raises `PortError` if the request fails.
+        """Send the conversation so far, without changing it, and return the model's reply. Raises `PortError` if the
+        request fails.
 
-        This must not change the conversation, because the request may be repeated. `tools` are the same for all
-        requests of a run. `first` is true for the first request.
+        The request may be repeated. `tools` are the same for all requests of a run. `first` is true for the first
+        request.
         """
 
     def add_turn(self, turn: Turn) -> None:

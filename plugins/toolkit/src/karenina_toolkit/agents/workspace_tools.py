@@ -277,7 +277,7 @@ class SearchFiles(_WorkspaceTool):
         return "\n".join(lines) if len(lines) > bool(unread) else "\n".join(["no match", *lines])
 
     def _content(self, file: Path, most: int) -> bytes | None:
-        """Read a text file. Return None if it is missing, not text, or larger than `most` bytes."""
+        """Return the content of a text file, or None if it is missing, not text, or larger than `most` bytes."""
         try:
             with self.open(file) as opened:
                 size = os.fstat(opened.fileno()).st_size

@@ -92,8 +92,8 @@ def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Find calls in the notation of a model family, such as `<function=...>`. Return the text before them and the
-    calls, or None if there are none or any is malformed, names an unknown tool, is quoted or fenced, or is followed by
-    text.
+    calls, or None if there are none or any is malformed, names a tool that is not `known`, is quoted or fenced, or is
+    followed by text.
 
     `known` contains the names of the tools. If it maps them to tools, parameters that are not JSON are converted to the
     types in the tools' schemas. A call that was cut off has unreadable arguments.
@@ -158,10 +158,10 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Return a parameter's value: the text itself if the schema allows strings or has no type, otherwise the text
-    parsed as JSON, or unchanged if it is not valid JSON.
+    """Return a parameter's value: the text itself if the schema allows strings or has no type, and `is_text` is not
+    *false*, otherwise the text parsed as JSON, or unchanged if it is not valid JSON.
 
-    `is_text` is the call's `string` attribute. If it is `false`, the value is always parsed.
+    `is_text` is the call's `string` attribute.
     """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
@@ -191,8 +191,8 @@ def is_quoted(text: str, place: int) -> bool:
 
 
 def _is_one_object(body: str) -> bool:
-    """Return whether `body` is a single JSON object, or the beginning of one. Any invalid JSON that starts with `{`
-    counts as a beginning.
+    """Return whether `body` is a single JSON object, or the beginning of one. Empty text, and any invalid JSON that
+    starts with `{`, count as a beginning.
     """
     if not body.startswith("{"):
         return not body
@@ -203,10 +203,10 @@ def _is_one_object(body: str) -> bool:
 
 
 def _may_be_cut_off(text: str, begin: re.Match[str], body: str) -> bool:
-    """Return whether a call that has no end was cut off, rather than only mentioned: the text after its beginning looks
-    like the rest of a call, or is empty, and the call starts its line.
+    """Return whether a call that has no end was cut off, rather than only mentioned: `body`, the text after its
+    beginning, looks like the rest of a call, or it is empty and the call starts its line.
 
-    `begin` is the match of the call's beginning. `body` is the text after it.
+    `begin` is the match of the call's beginning.
     """
     if body.strip():
         return body.lstrip()[0] in "<{"
@@ -222,8 +222,8 @@ def _without_wrappers(text: str) -> str:
 
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Parse a list of Python calls with literal keyword arguments, such as `[f(x=1)]`. Returns None if the text is
-    anything else. Otherwise, the first item of the result, the text before the calls, is always empty.
+    """Parse a list of Python calls of tools in `known` with literal keyword arguments, such as `[f(x=1)]`. Returns None
+    if the text is anything else. Otherwise, the first item of the result, the text before the calls, is always empty.
     """
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
@@ -252,7 +252,9 @@ def _python_call(node: ast.expr, known: Collection[str]) -> ToolCall:
 
 
 def _literal(node: ast.expr) -> Any:
-    """Return the value of a Python literal, or of `true`, `false` or `null`. Raises `ValueError` for anything else."""
+    """Return the value of a Python literal that JSON can represent, or of `true`, `false` or `null`. Raises
+    `ValueError` for anything else.
+    """
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]
     if isinstance(node, ast.List):
@@ -344,7 +346,7 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Parse text that consists only of calls. Return an empty tuple if it contains anything else."""
+    """Parse text that consists only of calls of `known` tools. Return an empty tuple if it contains anything else."""
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):

@@ -141,8 +141,8 @@ async def take_turn(
 
 
 def _plain_turn(context: VerificationContext, reply: LLMReply) -> ModelTurn:
-    """Convert a plain reply to a turn, with an `error` if it is empty. With `strip_reasoning`, reasoning is separated
-    from the answer.
+    """Convert a plain reply to a turn, with an `error` if it is empty, unless the model was stopped before it answered.
+    With `strip_reasoning`, reasoning is separated from the answer.
     """
     text, reasoning = reply.text, reply.reasoning
     if context.setting("strip_reasoning"):
@@ -167,12 +167,11 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
 
 
 def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[Message] = ()) -> None:
-    """Set the artifacts and result fields for an answer that consists of `turns`. If the last turn has an error, it is
-    raised when the messages before it are stored. If the provider stopped the answer and no abstention check follows,
-    the item is vetoed.
+    """Set the artifacts and result fields for an answer that consists of `turns`, with the user's messages `said`
+    between them. If the last turn has an error, it is raised when the messages before it are stored. If the provider
+    stopped the answer and no abstention check follows, the item is vetoed.
 
-    `said` contains the user's messages between the turns. A single plain answer is stored unchanged. Anything else is
-    stored as a trace.
+    A single plain answer is stored unchanged. Anything else is stored as a trace.
     """
     last = turns[-1]
     servers = context.answering_model.mcp_urls_dict

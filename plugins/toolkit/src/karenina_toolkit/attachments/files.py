@@ -50,11 +50,11 @@ class MissingAttachment(AttachmentProblem):
 
 
 def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
-    """Read a file, and return its attachment with the media type, digest and size, and the absolute path. Raises
-    `AttachmentProblem` if the file cannot be attached, for example because it is missing, too large or of another type.
+    """Read a file, and return its attachment with the media type, digest and size, and the absolute path. A relative
+    path is relative to `folder` or the current folder. Raises `AttachmentProblem` if the file cannot be attached, for
+    example because it is missing, too large or of another type.
 
-    A relative path is relative to `folder` or, by default, to the current folder. A file that is in `folder` must stay
-    there when links are resolved.
+    A file that is in `folder` must stay there when links are resolved.
     """
     base = folder if folder is not None else Path()
     path = Path(os.path.abspath(base / attachment.source))  # noqa: PTH100 - `absolute` keeps `..`
@@ -143,8 +143,8 @@ def _read_source(attachment: Attachment) -> bytes:
 
 
 def _find_unsendable_page(path: Path, pages: str, changed: int) -> str | None:
-    """Return the reason why these pages of a PDF cannot be sent, or None. Without pypdfium2, only the ranges are
-    checked, and the PDF is not opened.
+    """Return the reason why these pages of a PDF cannot be sent, or None. `changed` is the file's time of modification,
+    for which the reason is cached. Without pypdfium2, only the ranges are checked, and the PDF is not opened.
     """
     from karenina_toolkit.attachments.pdf_pages import find_problem, numbers_of
 

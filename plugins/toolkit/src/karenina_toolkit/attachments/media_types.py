@@ -79,7 +79,7 @@ def is_markup(head: bytes) -> bool:
 
 
 def _by_signature(head: bytes) -> str | None:
-    """Return the media type for a signature, or None if it is unknown."""
+    """Return the media type of a file whose first bytes are `head`, or None if their signature is unknown."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):

@@ -61,7 +61,7 @@ def cut_pages(attachment: Attachment, data: bytes) -> bytes:
 
 @lru_cache(maxsize=1000)
 def find_problem(path: str, _changed: int, pages: str) -> str | None:
-    """Return the reason why pages of a PDF file cannot be cut, or None if they can or, without pypdfium2, if this is
+    """Return the reason why `pages` of a PDF file cannot be cut, or None if they can or, without pypdfium2, if this is
     unknown.
 
     `_changed` is the time of the file's last change, so that a changed file is read again.

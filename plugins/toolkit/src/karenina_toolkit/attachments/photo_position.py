@@ -23,7 +23,9 @@ def has_position(data: bytes) -> bool:
 
 
 def _find_exif(data: bytes) -> bytes | None:
-    """Return the Exif data of a JPEG, PNG or WebP file from its TIFF header on, or None if there is none."""
+    """Return the content of a JPEG, PNG or WebP file from the TIFF header of its Exif data on. Without Exif data,
+    returns None.
+    """
     if data.startswith(b"\xff\xd8"):
         at = data.find(b"Exif\0\0")
         return data[at + 6 :] if at >= 0 else None
@@ -47,7 +49,9 @@ def _has_latitude(exif: bytes) -> bool:
 
 
 def _entries(exif: bytes, order: str, at: int) -> dict[int, int]:
-    """Return the values, or the places of the values, in a directory of Exif data, by tag."""
+    """Return the four-byte field of each tag in the Exif directory at byte `at`: its value, or the place of a longer
+    value. `order` is the byte order as in `struct`.
+    """
     (count,) = struct.unpack_from(f"{order}H", exif, at)
     places = range(at + 2, at + 2 + 12 * min(count, _MOST_ENTRIES), 12)
     fields = (struct.unpack_from(f"{order}HHII", exif, place) for place in places)

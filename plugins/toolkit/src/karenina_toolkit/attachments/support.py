@@ -42,7 +42,9 @@ def _family(
     tokens: int | None = None,
     page_tokens: int | None = None,
 ) -> _Known:
-    """Return what is known about the models whose names match the regular expression `names`, in any case."""
+    """Return what is known about the models whose names match the regular expression `names`, in any case: the kinds of
+    attachments that they understand or lack, and the most tokens that an image and a page cost.
+    """
     return _Known(re.compile(names, re.IGNORECASE), understands, lacks, tokens, page_tokens)
 
 
@@ -191,8 +193,8 @@ def image_and_pdf_limits(model: ModelConfig, extra: MediaExtra) -> dict[str, Med
 
 
 def most_tokens(attachments: tuple[Attachment, ...], limits: dict[str, MediaLimit]) -> int | None:
-    """Return the most tokens that attachments can cost, or None if it is unknown for any of them. A PDF costs its
-    pages.
+    """Return the most tokens that attachments can cost by the `limits` of their media types, or None if it is unknown
+    for any of them. A PDF costs its pages.
     """
     total = 0
     for attachment in attachments:

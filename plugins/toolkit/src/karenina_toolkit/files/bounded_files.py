@@ -112,10 +112,10 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Return the contents of a file or pipe. Raises `FileError` if it cannot be read or is too large, or if a pipe is
-    empty or sends nothing for 30 seconds.
+    """Return the contents of a file or pipe. Raises `FileError` if it cannot be read or has more than `max_bytes` (by
+    default, the current limit), or if a pipe is empty or sends nothing for 30 seconds.
 
-    `max_bytes` replaces the current limit. Pipes make arguments such as `-c <(command)` possible.
+    Pipes make arguments such as `-c <(command)` possible.
     """
     with limit_file_size(max_bytes):
         most = max_file_bytes()
@@ -208,8 +208,8 @@ def size_limit_cure(most: int) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    """Open a file without waiting for a device, and return it. Raises `OSError` if it cannot be opened or is not
-    allowed.
+    """Open a file for reading bytes, without waiting for a device, and return it. Raises `OSError` if it cannot be
+    opened, or is outside the folder that `open_only_below` allows.
     """
     folder = _folder.get()
     handle = os.open(path, _FLAGS) if folder is None else _open_below(folder, path)

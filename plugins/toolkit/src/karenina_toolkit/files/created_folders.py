@@ -282,8 +282,9 @@ def remove_orphans(kind: str, is_own: Callable[[Path], bool]) -> None:
 
 
 def _clean_up_list(file: Path, is_own: Callable[[Path], bool]) -> None:
-    """Remove the folders that a killed process listed in `file`. An empty list is deleted. Does nothing if the process
-    is still running. Raises `OSError` if the list cannot be read or trusted.
+    """Remove the folders that a killed process listed in `file`, if `is_own` returns True for them, and delete the list
+    if nothing is left in it. Does nothing if the process is still running. Raises `OSError` if the list cannot be read
+    or trusted.
     """
     handle = os.open(file, _READ_AND_WRITE)
     with os.fdopen(handle, "r+b") as opened:
@@ -320,11 +321,12 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 
 
 def _remove_orphan(noted: Mapping[str, Any], is_own: Callable[[Path], bool]) -> bool:
-    """Remove a killed run's folder, and return whether its entry can be deleted. If it cannot be removed, a warning is
+    """Remove a killed run's folder, which the entry `noted` describes, and return whether this entry can be deleted. It
+    is kept if the folder is not `is_own`, is on another machine, or cannot be removed, in which case a warning is
     logged.
 
-    The entry is kept if the folder is not `is_own` or on another machine, or cannot be removed. If something else is
-    in its place, that is not removed, but the entry can be deleted.
+    If something else is in the folder's place, a warning is logged and that is not removed, but the entry can be
+    deleted.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node():

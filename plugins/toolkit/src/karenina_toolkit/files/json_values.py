@@ -77,9 +77,7 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
     """Return a problem in a value that consists of lists, mappings and scalars, or None: too deep nesting, a too large
-    integer, or an unpaired surrogate. If there are several, any of them may be returned.
-
-    Set `halves` to False to allow unpaired surrogates.
+    integer or, unless `halves` is False, an unpaired surrogate. If there are several, any of them may be returned.
     """
     if isinstance(value, str) and value.isascii():
         return None
@@ -271,7 +269,9 @@ def suggest_rows(document: Any) -> list[str]:
 
 
 def _find_rows(value: Any, parts: tuple[str, ...], counts: dict[str, int]) -> None:
-    """Add the paths to rows in `value` to `counts`, with the number of rows. `parts` is the path to `value`."""
+    """Add the number of rows at each path in `value` to `counts`. Rows are the objects in a list, or in a mapping whose
+    values are alike; their path ends in `*`. `parts` is the path to `value`.
+    """
     items = list(value.values()) if isinstance(value, Mapping) else value if isinstance(value, list) else []
     objects = [item for item in items if isinstance(item, Mapping) and item]
     alike = isinstance(value, list) or (len(objects) > 1 and set.intersection(*map(set, objects[:_LOOKED_AT])))

@@ -50,10 +50,11 @@ class SheetFacts:
 
 def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
     """Yield each row of a sheet with its number, and fill in `facts`. `sheet` is its title, and defaults to the first
-    sheet. Raises `FileError` if the file cannot be read, exceeds a limit, or has no such sheet.
+    sheet. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is set, exceeds a
+    limit.
 
-    Percentages and amounts of money become strings, as shown in the sheet, and empty strings None. `any_size` disables
-    the limits. `package` is the distribution whose extra installs the library, for use in messages.
+    Percentages and amounts of money become strings, as shown in the sheet, and empty strings None. `package` is the
+    distribution whose extra installs the library, for use in messages.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -185,8 +186,8 @@ class _PartCheck:
         """The current cell, if it has a formula whose value has not been seen yet."""
 
     def read(self, content: Iterable[bytes]) -> None:
-        """Read the whole part. A part that is not XML is skipped. Raises `FileError` if there are too many cells or
-        elements, and `EntitiesForbidden` if the XML declares entities.
+        """Read the part to its end, and count its cells and elements as far as it is XML. Raises `FileError` if there
+        are too many, and `EntitiesForbidden` if the XML declares entities.
         """
         from xml.parsers.expat import ExpatError, ParserCreate
 
@@ -228,7 +229,9 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Record hidden columns, values, and formulas that have no value so far."""
+        """Record what the start of an element in a sheet's XML shows: hidden columns, values, and formulas that have no
+        value so far.
+        """
         if name == "c":
             self._formula = None
             # A formula with a text result has this type, and the text may be empty.

@@ -214,10 +214,9 @@ def _read_table(
     *,
     keep_problems: bool,
 ) -> Generator[Any, None, None]:
-    """Yield the columns, metadata and encoding note of a table as one item, then its records.
-
-    `cells` contains all rows, including the header. `unit` is the word for a row in messages. The other parameters are
-    explained in `read_records`.
+    """Yield the columns, metadata and encoding note of a table as one item, then its records. `cells` contains all
+    rows, including the header, and `unit` is the word for a row in messages. The other parameters are explained in
+    `read_records`.
     """
 
     def where(number: int) -> str:
@@ -246,7 +245,7 @@ def _read_parquet(path: Path, only: Collection[str] | None, any_size: bool, pack
 def _limit_rows(
     path: Path, rows: Iterator[tuple[int, Mapping[str, Any]]], width: int
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield the numbered rows unchanged. Raises `FileError` if they have too many cells in total."""
+    """Yield the numbered rows of `width` columns unchanged. Raises `FileError` if they have too many cells in total."""
     cells = [None] * width
     counted = tables.limit_cells(path, ((number, [values, *cells]) for number, values in rows), "row {}".format)
     return ((number, cells[0]) for number, cells in counted)
@@ -255,8 +254,8 @@ def _limit_rows(
 def _read_lines(
     path: Path, encoding: str | None, surrogates: bool, keep_problems: bool, any_size: bool
 ) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata with the encoding note of a JSON lines file as one item, then its records. The
-    parameters are explained in `read_records`.
+    """Yield a tuple of empty columns, empty metadata and the encoding note (or None) of a JSON lines file, and then its
+    records. The parameters are explained in `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -298,8 +297,8 @@ def _decode_line(line: str | bytes, path: Path, where: str) -> str:
 
 
 def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
-    """Yield empty columns and metadata with the encoding note of a JSON document as one item, then its records. `rows`
-    is the path to the records.
+    """Yield a tuple of no columns, no metadata and the encoding note of a JSON document, then each of its records.
+    `rows` is the path to the records within the document.
     """
     data = bounded_files.read_bytes(path)
     encoding, note = _recognize(io.BytesIO(data), path, encoding)

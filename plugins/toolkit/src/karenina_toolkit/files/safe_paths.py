@@ -74,10 +74,9 @@ def describe_repeated(files: Iterable[Path]) -> str | None:
 
 @contextmanager
 def open_folder(root: Path, folder: Path, *, make: bool = False) -> Iterator[int]:
-    """Open `folder`, which must be `root` or a folder below it, and yield its descriptor. Raises `OSError` if it cannot
-    be opened, or if any part of its path is a link.
-
-    With `make`, missing folders are created. `root` must be resolved, because its parts must not be links either.
+    """Open `folder`, which must be `root` or a folder below it, and yield its descriptor. With `make`, missing folders
+    are created. `root` must be resolved. Raises `OSError` if the folder cannot be opened, or if any part of its path,
+    including that of `root`, is a link.
     """
     if not folder.is_relative_to(root):
         raise OSError(errno.EXDEV, f"the path is outside {root}")

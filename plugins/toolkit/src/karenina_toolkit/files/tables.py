@@ -70,7 +70,7 @@ class Record:
 
     @property
     def outer(self) -> Mapping[str, Any]:
-        """The scalars of the objects that enclose the row, keyed by path without `*`, such as `data.title`."""
+        """Return the scalars of the objects that enclose the row, keyed by path without `*`, such as `data.title`."""
         return {
             f"{path}.{name}" if path else name: value
             for path, enclosing in self.around
@@ -165,10 +165,10 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
-    """Yield the rows unchanged. Raises `FileError` when they have more cells in total than `cell_limit()`.
+    """Yield the rows unchanged. Raises `FileError`, with the location that `where` returns for a row's number, when
+    they have more cells in total than `cell_limit()`.
 
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`. `where` converts a row's number to its location,
-    for use in messages.
+    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:
@@ -189,8 +189,8 @@ class CellLimit:
         self._limit = self._left = cell_limit()
 
     def count(self, value: Any, where: str, rows: int = 1) -> None:
-        """Add the cells of a number of `rows`, whose cells are the items of `value`. A scalar is one cell. Raises
-        `FileError` if there are too many cells in total.
+        """Count the items of `value`, or one cell for a scalar, and `CELLS_PER_ROW` more for each of `rows`. Raises
+        `FileError` at `where` if there are too many cells in total.
         """
         self._left -= rows * CELLS_PER_ROW + (len(value) if isinstance(value, dict | list) else 1)
         if self._left < 0:

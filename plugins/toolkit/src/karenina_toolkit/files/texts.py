@@ -84,11 +84,12 @@ def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tupl
 
 
 def recognize_encoding(file: IO[bytes], path: Path) -> tuple[str, str]:
-    """Recognize the encoding of an open, seekable file. Return it with a note, which is empty unless it was guessed.
-    Raises `FileError` if it is uncertain, because a wrong encoding would silently change the text.
+    """Recognize the encoding of an open, seekable file, and reset its position. Return the encoding with a note, which
+    is empty unless it was guessed. Raises `FileError` if it is uncertain, because a wrong encoding would silently
+    change the text.
 
-    The file position is reset. A byte-order mark takes precedence, then zero bytes (UTF-16 and UTF-32), then whether
-    the whole file is valid UTF-8. Anything else is cp1252 if it reads like a language written in it.
+    A byte-order mark takes precedence, then zero bytes (UTF-16 and UTF-32), then whether the whole file is valid UTF-8.
+    Anything else is cp1252 if it reads like a language written in it.
     """
     start = _read(file, path, _SAMPLE)
     encoding = next((name for mark, name in _MARKS if start.startswith(mark)), None) or _find_wide(start)

@@ -134,8 +134,8 @@ def opened_source(place: Path, root: Path, *, most_bytes: int) -> Iterator[Path]
 
 
 def _unpack(archive: Path, root: Path, most_bytes: int) -> CreatedFolder:
-    """Unpack an archive into a new folder next to it, and return the folder. If this fails, the folder is removed and
-    `WorkspaceError` raised.
+    """Unpack an archive below `root`, of at most `most_bytes` when unpacked, into a new folder next to it, and return
+    the folder. If this fails, the folder is removed and `WorkspaceError` raised.
     """
     suffix = next((suffix for suffix in ARCHIVES if archive.name.endswith(suffix)), "")
     folder = create_folder(archive.parent / unique_name(archive.name.removesuffix(suffix), "run", None))

@@ -192,8 +192,8 @@ class _Copying:
         self._followed = 0
 
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the folder `source` into the folder `target`. `opened` is the file descriptor of `source`. `inside`
-        lists the original folders that contain it.
+        """Copy the folder `source` into the existing folder `target`, without what Karenina itself created in it.
+        `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
         """
         with os.scandir(opened) as entries:
             for entry in entries:
@@ -204,7 +204,9 @@ class _Copying:
         target.chmod(stat.S_IMODE(os.fstat(opened).st_mode) & 0o777 | stat.S_IRWXU)
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy one entry of an open folder, following links. If it changes during the copy, it is skipped."""
+        """Copy the entry `place` of the open folder `parent` to `copied`, following links. If it changes during the
+        copy, it is skipped.
+        """
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
@@ -217,8 +219,9 @@ class _Copying:
             self._left_out(place, "changed while it was copied")
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the target of a link. A broken link is copied unchanged. Links out of the root, circular links, and
-        links that exceed the limit are skipped.
+        """Copy the target of the link `place` to `copied`. A broken link is copied unchanged. Links out of the root,
+        circular links, and links that exceed the limit are skipped. `inside` contains the folders that contain the
+        link.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -240,10 +243,10 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy a file or folder. Anything else is skipped, and so are files that cannot be read.
+        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is skipped and
+        recorded as left out, and so are files that cannot be read.
 
-        `real` is the path in the open folder `parent`. `place` is the path shown in messages, which may be that of a
-        link. `copied` is the path of the copy.
+        `place` is the path shown in messages, which may be that of a link.
         """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
@@ -256,7 +259,9 @@ class _Copying:
             self._left_out(place, "is neither a file nor a folder")
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
-        """Copy a folder and its contents. If it is nested too deeply or cannot be opened, it is skipped."""
+        """Copy the folder `real`, which is in the open folder `parent`, to the new folder `copied`. If it is nested too
+        deeply or cannot be opened, it is left out, with `place` as its path in the message.
+        """
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
             return

@@ -78,7 +78,8 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
 
 def check_address(model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1") -> SplitResult:
     """Return the parts of a model's base URL. Raises `AdapterConfigError` if no request can be sent to it: it does not
-    begin with http:// or https://, has no host, or its port is not a number up to 65535. The message shows no secrets.
+    begin with http:// or https://, has no host, or its port is not a number up to 65535. The message shows no secrets,
+    and may name `like` as an example.
     """
     where = _where(model)
     meant = complete_url(base_url)
@@ -102,10 +103,10 @@ def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
 ) -> SplitResult:
     """Return the parts of a model's base URL. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
-    or contains a password, a query or the path of a single API method. The message shows no secrets.
+    or contains a password, a query or the path of a single API method. The message shows no secrets, `like` as an
+    example, and `query` as the cure for a query.
 
-    `base_url` must not end in a slash. `like` is an example of a valid URL. `query` is the suggested fix if the URL has
-    a query string.
+    `base_url` must not end in a slash.
     """
     url, where = check_address(model, base_url, like=like), _where(model)
     if url.username is not None or url.password is not None:
@@ -163,10 +164,11 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if the API key is missing although it is needed, or cannot be sent in a header.
+    """Raise `AdapterConfigError` if `key`, from the model or one of `variables`, cannot be sent in a header, or if it
+    is None although it is `needed`, which is then the message.
 
-    `key` is the result of `find_api_key` for the same `variables`. `needed` is the message for a missing key, or None
-    if the server may not require one.
+    `key` is the result of `find_api_key` for the same `variables`. `needed` is None if the server may not require a
+    key.
     """
     if key is None:
         if needed is not None:

@@ -110,8 +110,8 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
 
 
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return a suggested fix based on the server's message or the error `codes`, or None if the cause is unclear. It
-    takes precedence over the suggestion for the status.
+    """Return a suggested fix if the message, or the error `codes` with the status, shows that the prompt is too long or
+    that the server expects HTTPS, and otherwise None. It takes precedence over the suggestion for the status.
     """
     message = message[:_LOOKED_AT]
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):

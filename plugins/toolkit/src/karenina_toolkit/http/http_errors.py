@@ -197,8 +197,9 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning. For a web
-    page, the error is permanent, and `path` is the suggested fix. Anything else is a `BrokenReply`.
+    """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning, with
+    `secrets` and passages of the `prompt` masked. For a web page, the error is permanent, and `path` is the suggested
+    fix. Anything else is a `BrokenReply`.
     """
     body = raw[:_LONGEST_ERROR].decode("utf-8", "replace")
     page = read_page_text(body)
@@ -216,8 +217,9 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
 
 
 def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
-    """Return the exception for a web page received in place of a reply. `page` is the page's text, and `path` is a
-    suggested fix for the URL. The error is permanent, because a retry would return the same page.
+    """Return the exception for a web page received in place of a reply. `page` is the page's text, in which `secrets`
+    and passages of the `prompt` are masked, and `path` is a suggested fix for the URL. The error is permanent, because
+    a retry would return the same page.
     """
     shown = redact_text(page, secrets, prompt)
     detail = f"{where} sent a web page instead of JSON{f' ({shown})' if shown else ''}; {path}"
@@ -225,8 +227,8 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the exception for a server that could not be reached. Its category is `connection`, or permanent for a TLS
-    error, because a retry would fail the same way.
+    """Return the exception for a server that could not be reached, which states `what` happened and the cause as
+    `shown`. Its category is `connection`, or permanent for a TLS error, because a retry would fail the same way.
 
     `what` describes what happened, and `shown` is the cause without secrets. `tls_error` is the message of a TLS error,
     or None.

@@ -38,7 +38,8 @@ DEFAULT_TIMEOUT: Final = 300.0
 def check_server(
     model: ModelConfig, *, extra: type[StrictSettings] | None = None, like: str = "http://localhost:8000"
 ) -> None:
-    """Raise `AdapterConfigError` if a setting is unknown or `post_json` cannot work with this configuration.
+    """Raise `AdapterConfigError` if `post_json` cannot work for a model: if aiohttp is not installed, a setting in
+    `extra` is unknown, the URL is missing or invalid, or the key is invalid.
 
     No request is sent. `extra` is the class of the adapter's own settings, or None if it has none. `like` is an example
     of a valid URL.
@@ -135,8 +136,9 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send a request, and return the response with its body, whatever the status. Raises `PortError` if there is no
-        complete reply within the size and time limits.
+        """Send a POST request with these arguments of aiohttp, and return the response with its body, whatever the
+        status. Redirects are not followed. Raises `PortError` if there is no complete reply within the size and time
+        limits.
         """
         import aiohttp
 

@@ -95,11 +95,11 @@ class Unpacker:
 async def bound_body(
     pieces: AsyncIterable[bytes], encoding: str, where: str, bounds: ReplyBounds, *, by_event: bool = False
 ) -> AsyncIterator[bytes]:
-    """Yield the decompressed body of a reply in pieces. Raises `ReplyTooLarge` if it has too many bytes or JSON values,
-    and `BrokenReply` if it is incomplete or cannot be decompressed.
+    """Yield the decompressed body of a reply in pieces. Raises `ReplyTooLarge` if it, or with `by_event` a single
+    event, has too many bytes or JSON values, and `BrokenReply` if it is incomplete or cannot be decompressed.
 
     `where` is the server, and `encoding` is the `Content-Encoding`. The time is not limited. With `by_event`, the
-    limits apply to each event of a stream, and the stream itself may be endless.
+    stream itself may be endless.
     """
     unpacker = Unpacker(where, encoding)
     packed = size = marks = 0

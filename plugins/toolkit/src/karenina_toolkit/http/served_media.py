@@ -51,8 +51,8 @@ def ask_server(base_url: str, model_name: str) -> ServedMedia | None:
 
 
 def _read(url: str, body: Mapping[str, str] | None) -> Mapping[str, Any]:
-    """Return the JSON object of a reply with status 200, or an empty one for any other reply. Raises `OSError` if there
-    is no reply.
+    """Return the JSON object in the reply to a GET request, or to a POST request with `body` as JSON. Any error status
+    and any other content give an empty object. Raises `OSError` if there is no reply.
     """
     from http.client import HTTPException, HTTPMessage
     from typing import IO

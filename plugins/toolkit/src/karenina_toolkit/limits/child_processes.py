@@ -141,8 +141,9 @@ class _Pool:
     _results: OrderedDict[str, tuple[JsonValue, str | None]] = field(default_factory=OrderedDict)
 
     def call(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> JsonValue:
-        """Return the result of a call from the cache or a child process. Raises `LimitReached` if it exceeded a limit,
-        which is cached too, and `ChildError` if the process does not start or the call fails.
+        """Return the result of `function` with `arguments` from the cache or a child process. Raises `LimitReached` if
+        it exceeded `seconds` or another limit, which is cached too, and `ChildError` if the process does not start or
+        the call fails.
         """
         key = json.dumps([function, seconds, arguments], sort_keys=True)
         with self._changed:
@@ -161,8 +162,8 @@ class _Pool:
         return result
 
     def _run(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> tuple[JsonValue, str | None]:
-        """Run a call in a child process. Return the result and None, or None and the limit that was exceeded. Raises
-        `ChildError` if the process does not start or the call fails.
+        """Call `function`, a full name, in a child process. Return the result and None, or None and the limit that was
+        exceeded, such as `seconds`. Raises `ChildError` if the process does not start or the call fails.
         """
         child = self._take(function)
         is_usable = False

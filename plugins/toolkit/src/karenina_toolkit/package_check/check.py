@@ -42,11 +42,10 @@ _PORTS = ("llm", "parser", "agent")
 
 
 def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
-    """Check an installed package, and return it with the findings, good and bad. Raises `PluginError` unless exactly
-    one distribution matches.
+    """Check an installed package, and return it with the findings, good and bad. `name` may be the name of its
+    distribution, an import package or a plugin. Raises `PluginError` unless exactly one distribution matches.
 
-    `name` may be the name of a distribution, an import package or a plugin. The package's plugins are loaded and its
-    ports are created, but no model is called.
+    The package's plugins are loaded and its ports are created, but no model is called.
     """
     package = find_package(name)
     plugins = active_plugins()
@@ -142,8 +141,8 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones.
-    `offered` contains the stages that count as installed.
+    """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones, each
+    as its state and a text. `offered` contains the stages that count as installed.
     """
     stage = registered.stage
     keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}

@@ -110,10 +110,10 @@ def find_package(name: str) -> InstalledPackage:
 def unmet_requirements(
     distribution: Distribution, found: Mapping[str, Distribution], concerns: Callable[[str], bool] = lambda _: True
 ) -> Iterator[str]:
-    """Yield a message for each of a distribution's requirements that is not met by the distributions in `found`.
+    """Yield a message for each of a distribution's requirements that is not met by the distributions in `found`. Only
+    requirements for whose name `concerns` returns True are checked.
 
-    Extras, and markers that do not apply to this environment, are ignored. `concerns` returns whether to check a
-    requirement with the given name.
+    Extras, and markers that do not apply to this environment, are ignored.
     """
     for required in requirements(distribution):
         name = canonical(required.name)

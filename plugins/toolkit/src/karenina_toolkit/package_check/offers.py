@@ -160,8 +160,8 @@ def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Yield the problems with an adapter's declarations and, if it can be used here, with its ports, which are created
-    for an imaginary model.
+    """Yield the state and the text of each problem with an adapter's declarations and, if it can be used here, with its
+    ports, which are created for an imaginary model.
     """
     if not spec.description.strip():
         yield "problem", "the adapter has no description for `karenina plugins` to print; write description=..."
@@ -197,8 +197,8 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for an imaginary model, and yield the problems with their methods. If the adapter
-    rejects this model both with and without an endpoint, only a warning is yielded.
+    """Create an adapter's ports for an imaginary model, and yield the problems with their methods, each as its state
+    and a text. If the adapter rejects this model both with and without an endpoint, only a warning is yielded.
     """
     served = ModelConfig(
         id="check",

@@ -253,7 +253,9 @@ def _check_id(where: str, id: str | None) -> None:
 
 
 def _values(where: str, values: Any) -> Any:
-    """Return the JSON values with lone surrogates replaced. Raises `BrokenReply` if they are nested too deeply."""
+    """Return the JSON values with lone surrogates replaced. Raises `BrokenReply`, which names the server `where`, if
+    they are nested too deeply.
+    """
     try:
         check_depth(values)
     except ValueError as error:

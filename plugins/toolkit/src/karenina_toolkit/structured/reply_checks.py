@@ -72,11 +72,10 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
     """Send a request with `ask`, and return the reply if it is usable. A refusal by the provider's filter becomes an
-    empty reply with the finish reason `content_filter`. Raises `PortError` if the request fails or the reply is
-    rejected.
+    empty reply with the finish reason `content_filter`, unless `kind` is "agent". Raises `PortError` if the request
+    fails or the reply is rejected.
 
-    For the `kind` "agent", a refusal is raised, too. `where` is the model and its server. `max_tokens` is explained in
-    `check_reply`.
+    `where` is the model and its server. `max_tokens` is explained in `check_reply`.
     """
     try:
         reply = await ask()
@@ -99,12 +98,12 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 
 
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
-    """Sanitize a reply, and return it if it is usable. Raises `PortError` if it failed or cannot be read, and
-    `EmptyReply` if it is empty but was neither cut off nor filtered. The replies of agents are only sanitized.
+    """Sanitize a reply, and return it if it is usable; replies of agents are only sanitized. Raises `PortError` if it
+    failed or cannot be read, and `EmptyReply` if it is empty but was neither cut off nor filtered. A reply without text
+    counts as cut off if its reasoning used up `max_tokens`, even if the server reports another reason.
 
     `where` is the model and its server. A judge's reasoning is not stored. However, if the text is empty and the
-    reasoning contains a single JSON object, the reasoning becomes the text. A reply without text counts as cut off if
-    its reasoning used up `max_tokens`, even if the server reports another reason.
+    reasoning contains a single JSON object, the reasoning becomes the text.
     """
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()

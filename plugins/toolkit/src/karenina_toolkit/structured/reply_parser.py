@@ -31,9 +31,9 @@ _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """Read the only JSON object in `text`, even amid prose or slightly malformed. Return it with a flag that is true if
-    it had to be extracted or repaired. Raises `ValueError` if there is no object, if there are several different ones,
-    or if it is incomplete.
+    """Read the only JSON object in `text`, even amid prose or slightly malformed, unless `whole` is set. Return it with
+    a flag that is true if it had to be extracted or repaired. Raises `ValueError` if there is no object, if there are
+    several different ones, or if it is incomplete.
 
     The following are removed: a code fence, prose before and after the object (even with braces), reasoning
     (`split_reasoning`), a list or string around the object, and repetitions of the object. The object may be almost
@@ -50,8 +50,9 @@ def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool
 
 
 def _read(text: str, *, whole: bool) -> tuple[dict[str, Any], bool]:
-    """Return the object in `text`, without restoring backslashes, with a flag that is true if it had to be extracted or
-    repaired. Raises `ValueError` if there is none. See `read_object`.
+    """Return the object in `text`, which may be in a JSON string or list, without restoring backslashes, and whether it
+    had to be extracted or repaired. Raises `ValueError` if there is none or, with `whole`, if `text` is not valid JSON.
+    See `read_object`.
     """
     stripped = text.strip()
     if not stripped:
@@ -187,7 +188,9 @@ def _last_end(text: str) -> int:
 
 
 def _check_outside(parts: list[str]) -> None:
-    """Raise `ValueError` if the text around an object shows that the object is only part of the reply."""
+    """Raise `ValueError` if the text around an object shows that the object is only part of the reply. `parts` are the
+    texts before, between and after the copies of the object.
+    """
     before, after = parts[0].rstrip(), parts[-1].lstrip()
     entry = before.endswith(("[", ",")) and after.startswith(("]", ",")) and "[" in before and "]" in after
     if entry and not (before.endswith("[") and after.startswith("]")):

@@ -26,8 +26,9 @@ def is_official(url: SplitResult) -> bool:
 
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
-    """Convert `schema` to the form that strict mode requires, and return it with True. If it has an optional key or an
-    open map, which cannot be strict, return it with False. Do not modify the result, because other calls may share it.
+    """Convert `schema` to the form that strict mode, of OpenAI's `official` service or another server, requires, and
+    return it with True. If it has an optional key or an open map, which cannot be strict, return it with False. Do not
+    modify the result, because other calls may share it.
 
     Strict mode requires all keys and forbids any others. It supports `anyOf` but not `oneOf`, forbids keywords next to
     a `$ref`, and has no defaults. OpenAI's own service (`official`) also forbids limits on string length. They are kept
@@ -144,11 +145,10 @@ def describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str] | None =
 
 
 def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or `one of
-    "a", "b"`.
+    """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or
+    `one of "a", "b"`, with references resolved in `root`.
 
-    References are resolved in `root`. `depth` is the current nesting level. Anything nested more than four levels deep
-    is shown as `...`.
+    `depth` is the current nesting level. Anything nested more than four levels deep is shown as `...`.
     """
     if depth > _DEEPEST:
         return "..."

@@ -177,8 +177,9 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` as a list with repaired entries. If it is no list and may mean several entries or none, or if the
-    entries would not match, return it unchanged. Raises `SchemaTooComplex` after too many comparisons.
+    """Return `value` as a list with repaired entries. A text with a list is split, and another single value becomes an
+    entry. If it may mean several entries or none, or the entries would not match, return it unchanged. Raises
+    `SchemaTooComplex` after too many comparisons.
     """
     items = schema.get("items")
     if isinstance(value, str):
@@ -211,10 +212,10 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value` with a type, option or missing key that `schema` does not allow. Raises
-    `SchemaTooComplex` after too many comparisons.
+    """Yield a sentence for each part of `value`, which is at `place`, whose type, option, missing key or number of
+    entries `schema` does not allow. Null is always allowed. Raises `SchemaTooComplex` after too many comparisons.
 
-    Null is never reported, and limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
+    Limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
     """
     root.step()
     schema = _resolve(schema, root)
@@ -275,7 +276,9 @@ def _resolve(schema: Schema, root: Schema) -> Schema:
 
 
 def _options(schema: Schema) -> list[Schema]:
-    """Return the alternatives of a schema. They come from a list of types, or from `anyOf` or `oneOf`."""
+    """Return the alternatives of a schema, from a list of types, or from `anyOf` or `oneOf`, or an empty list if it has
+    none.
+    """
     kinds = schema.get("type")
     if isinstance(kinds, list):
         # null is accepted anyway; it is an option only for the word "null".

@@ -84,12 +84,12 @@ async def ask(
     *,
     attachments: tuple[Attachment, ...] = (),
 ) -> StructuredResult[T]:
-    """Ask a judge to fill in `schema`, a second time if the reply is not accepted, and return the validated reply.
-    Raises `PortError` if a call fails, and `StructuredError` if no reply is accepted.
+    """Ask a judge to fill in `schema` with the prompt for `task` and its message `user`, a second time if `validate`
+    rejects the reply, and return the validated reply. Raises `PortError` if a call fails, and `StructuredError` if no
+    reply is accepted.
 
-    `user` is the user message in the prompt for `task`, and has the `attachments`. `validate` converts the object, as
-    in `call_structured`. `model` defaults to the item's judge. If the last reply was incomplete, the item counts as
-    failed, and a resumed run runs it again.
+    The message has the `attachments`. `validate` converts the object, as in `call_structured`. `model` defaults to the
+    item's judge. If the last reply was incomplete, the item counts as failed, and a resumed run runs it again.
     """
     form = _Form(context.prompt(task, user, model, attachments=attachments), schema, validate)
     parser = context.parser(model)
@@ -257,7 +257,9 @@ def _pydantic_error_types() -> frozenset[str]:
 
 
 def _retry_messages(reply: ParserReply, problem: str, schema: Mapping[str, Any]) -> list[Message]:
-    """Return the messages for a retry: the judge's reply, unless it is blank, and a description of the problem."""
+    """Return the messages for a retry: the judge's reply, unless it is blank, and a description of the problem and of
+    the fields in `schema`.
+    """
     fields = join_problems(
         [f"{name}: {describe_type(part, schema)}" for name, part in schema.get("properties", {}).items()]
     )

@@ -55,7 +55,7 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return whether the server rejected the mode or the schema, or None for other errors, after which no other mode is
+    """Return what the server rejected, the mode or the schema, or None for other errors, after which no other mode is
     tried. The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported.
     """
     topic = _TOPICS.get(mode)
@@ -195,8 +195,8 @@ class _ServerModes:
         return mode in self.refused or (mode in self.schemas and shape.mark in self.schemas[mode])
 
     def learn(self, mode: StructuredMode, refusal: Refusal, shape: _SchemaKey) -> Callable[[], None]:
-        """Remember a rejection, and return a function that forgets it. If the server has accepted the mode before, the
-        rejection only applies to the schema `shape`.
+        """Remember a rejection, and return a function that forgets it. It only applies to the schema `shape` if that is
+        what was refused, or if the server has accepted the mode before.
         """
         if refusal is Refusal.MODE and mode not in self.accepted:
             self.refused.add(mode)
@@ -206,8 +206,9 @@ class _ServerModes:
         return lambda: marks.discard(shape.mark)
 
     async def start_test(self, mode: StructuredMode, shape: _SchemaKey) -> _ModeTest | None:
-        """Return the test of a mode, to pass to `end_test`, if this call has to make it, or None. One call at a time
-        tests a mode. The others wait here until the result is known or they run out of time.
+        """Return the test of a mode, to pass to `end_test`, if this call, with a schema of the given `shape`, has to
+        make it, or None. One call at a time tests a mode. The others wait here until the result is known or they run
+        out of time.
         """
         patience = asyncio.get_running_loop().time() + PATIENCE
         while not (mode in self.accepted or self.refuses(mode, shape)):

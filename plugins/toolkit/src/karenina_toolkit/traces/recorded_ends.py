@@ -57,11 +57,10 @@ def is_limit_reached(recording: object) -> bool:
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Return the recording with the finish reason that `row` states next to it, which requires converting a string to
-    an assistant message, and a list of messages to an object. Without such a reason, it is returned unchanged.
+    """Return the recording with what `row` states next to it about its end, such as a finish reason. This converts a
+    string to an assistant message, and a list of messages to an object. If nothing is stated, it is returned unchanged.
 
-    What else states how the conversation ended is added, too. A reason in the recording itself takes precedence. An
-    object with `replicates` is not changed.
+    What the recording itself states takes precedence. An object with `replicates` is not changed.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
     if (about := find_conversation(row)) is not None:

@@ -88,7 +88,8 @@ def convert(
     read: Callable[[str], Any] | None = None,
     transform: Any = None,
 ) -> Converted:
-    """Convert a list of assertions to fields and traits.
+    """Convert a list of assertions, with the test's `variables` filled in, to fields, a strategy and traits, and list
+    what is left out.
 
     `variables` are the test's variables, which are filled in. `threshold` is the share of the assertions, by weight,
     that must pass. Without it, all must pass. `rendered` returns an assertion's value as filled in by promptfoo. `read`
@@ -131,7 +132,9 @@ def expected_answer(
 
 
 def _filled_answer(value: Any, variables: Mapping[str, Any]) -> Any:
-    """Fill in a correct answer. Returns None if this fails or if it is not a string or number."""
+    """Return a correct answer with variables filled in, or None if this fails, or if it is empty, a reference to a
+    file, or neither a string nor a number.
+    """
     if not isinstance(value, str):
         return value if isinstance(value, int | float) and not isinstance(value, bool) else None
     try:
@@ -288,11 +291,12 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return an assertion's value, with variables filled in and files read, or `_UNKNOWN` if that is not possible.
-        A program is returned as it is written.
+        """Return the value of an assertion of the type `base` (without `not-`), with variables filled in and files
+        read, or `_UNKNOWN` if that is not possible. A program is returned as it is written. Variables without a value
+        are recorded as left out.
 
         It is not possible if only promptfoo can fill in the value, if a file is not read, or if the test's values are
-        too large. Variables without a value are recorded as left out. `base` is the assertion's type without `not-`.
+        too large.
         """
         rendered = self.rendered(assertion)
         if rendered is not None:
@@ -315,7 +319,9 @@ class _Converter:
         return _UNKNOWN if self.size > _MOST_CHARACTERS else value
 
     def _label(self, assertion: Mapping[str, Any], other: str) -> str:
-        """Return the text for the name of an assertion, which is its `metric`, or otherwise `other`."""
+        """Return the name of an assertion: its `metric` with the variables filled in, or `other` if it has none or they
+        cannot be filled in.
+        """
         metric = assertion.get("metric")
         try:
             return show(fill_all(metric, self.variables)) or other if isinstance(metric, str) else other
@@ -323,10 +329,10 @@ class _Converter:
             return other
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
-        """Add the trait for an assertion that a model grades. A list in `g-eval` gives several traits.
+        """Add the trait for an assertion of the type `kind` that a model grades. `base` is the type without `not-`, and
+        lower scores are better if the assertion is `negated`. A list in `g-eval` gives several traits.
 
-        `kind` is the assertion's type, and `base` is the same without `not-`. If `negated` is set, lower scores are
-        better. An assertion that lacks its value is recorded as left out.
+        An assertion that lacks its value is recorded as left out.
         """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:
@@ -361,7 +367,7 @@ class _Converter:
         self.done.left_out.append(f"{kind} (a trait to be written)")
 
     def _add_to_rubric(self, trait: dict[str, Any]) -> None:
-        """Add a trait under a unique name, unless the rubric already has a trait with the same content."""
+        """Add a trait, renamed if its name is taken, unless the rubric already has a trait with the same content."""
         if any({**other, "name": ""} == {**trait, "name": ""} for other in self.done.traits):
             return
         trait["name"] = _unique(trait["name"], {other["name"]: other for other in self.done.traits})

@@ -148,8 +148,8 @@ class _Config:
                 yield from self._test_rows(test, usable)
 
     def tests(self) -> Iterator[Test]:
-        """Yield the tests in the configuration and its scenarios, or a test without variables if there are none. If a
-        program would generate the tests, yields a single test with a problem.
+        """Yield the tests in the configuration and its scenarios, or a test without variables if it declares neither.
+        If a program would generate the tests, yields a single test with a problem.
         """
         value = self._value
         any_test = False
@@ -253,11 +253,9 @@ class _Config:
         return store_url(value, files) or value
 
     def _read_variables(self, source: Any, files: dict[str, bytes]) -> dict[str, Any]:
-        """Return the variables, with the contents of the files they refer to. Raises `NotRead` if a program generates a
-        value, or if a file cannot be read.
-
-        Files that can be attached are added to `files`, and their paths take their place. If `source` is a string, it
-        names a file with the variables.
+        """Return the variables in `source`, which may be the name of a file, with the contents of the files they refer
+        to. Files that can be attached are added to `files`, and their paths take their place. Raises `NotRead` if a
+        program generates a value, or if a file cannot be read.
         """
         if isinstance(source, str):
             source = self._folder.value(source)
@@ -377,7 +375,9 @@ class _Config:
         return resolved
 
     def _read_value(self, name: str) -> Any:
-        """Return the contents of a file that an assertion refers to, or None if it cannot be read."""
+        """Return the contents of a file that an assertion refers to, parsed if it is JSON or YAML, or None if it cannot
+        be read.
+        """
         try:
             return self._folder.value(name)
         except NotRead:

@@ -301,8 +301,8 @@ class _Reader:
         return _Found(translate(regex[1], regex[2]), any_case="i" in regex[2])
 
     def _read_call_or_comparison(self, output: _Output, *, compared: bool) -> _Condition:
-        """Read the method call or comparison after an output. With `compared=False`, only calls are allowed (see
-        `_read_one`). Raises `NotTranslated` for anything else.
+        """Return the condition stated by the method call or comparison that follows an output. With `compared=False`,
+        only calls are allowed (see `_read_one`). Raises `NotTranslated` for anything else.
         """
         any_case = bool(output.case)
         blank = f"[{SPACE}]*" if output.trimmed else ""

@@ -96,7 +96,7 @@ class _Pattern:
     """Whether the parts from `start` on may be repeated."""
 
     def translate(self) -> str:
-        """Return the translated pattern. Raises `NotTranslated` for unsupported elements."""
+        """Return the translated pattern. Raises `NotTranslated` if elements are unsupported or incomplete."""
         while self.at < len(self.source):
             self._read_part()
         if self.groups:
@@ -267,8 +267,9 @@ class _Pattern:
         return character, _in_class(character)
 
     def _join(self, items: list[tuple[str, str]]) -> tuple[str, bool]:
-        """Return the items of a class as one pattern, and whether it contains characters outside the basic plane.
-        Raises `NotTranslated` for invalid ranges and, with the flag i, for non-ASCII letters.
+        """Return the items of a class, pairs of a character and its pattern, as one pattern, and whether it matches
+        characters outside the basic plane. Raises `NotTranslated` for invalid ranges and, with the flag i, for
+        non-ASCII letters.
         """
         shown: list[str] = []
         at = 0

@@ -36,7 +36,9 @@ class Prompt:
 
 
 def read_prompts(prompts: Any, folder: Folder, notes: list[str]) -> Iterator[Prompt]:
-    """Yield the prompts. Prompts that cannot be read have a `problem`. Unknown keys are added to `notes`."""
+    """Yield the prompts of a promptfoo configuration, whose files are in `folder`. Prompts that cannot be read have a
+    `problem`. Unknown keys are added to `notes`.
+    """
     if isinstance(prompts, Mapping):
         prompts = [{"id": name, "label": label} for name, label in prompts.items()]
     for number, entry in enumerate(prompts if isinstance(prompts, list) else [] if prompts is None else [prompts], 1):
@@ -98,7 +100,9 @@ def _read_prompt(entry: str, folder: Folder) -> Iterator[tuple[Any, str]]:
 
 
 def is_wanted(label: str, names: list[str]) -> bool:
-    """Return whether a prompt's label is one of `names`, or starts with one (`name:`, `name*`)."""
+    """Return whether a prompt's label is one of `names`, begins with one and a colon, or begins like one that ends in
+    `*`.
+    """
     return any(
         label == name or label.startswith(f"{name}:") or (name.endswith("*") and label.startswith(name[:-1]))
         for name in names

@@ -124,8 +124,8 @@ def _address(provider: _Provider) -> tuple[str, str | None]:
 
 
 def _model(name: str, address: str | None) -> str | None:
-    """Return the model as `interface:model_name`, or None if no interface supports the provider. If there is an
-    `address`, or the provider's server is known, `@` and the base URL are appended.
+    """Return the model of a provider such as `openai:chat:gpt-5` as `interface:model_name`, or None if no interface
+    supports it. If there is an `address`, or the provider's server is known, `@` and the base URL are appended.
     """
     provider, _, rest = name.partition(":")
     kind, _, model = rest.partition(":")

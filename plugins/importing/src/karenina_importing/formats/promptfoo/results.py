@@ -69,7 +69,9 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _is_yaml(path: Path) -> bool:
-    """Return whether the start of a YAML file looks like a configuration or a list of tests."""
+    """Return whether the start of a YAML file looks like a configuration or a list of tests of promptfoo, rather than a
+    file of Karenina.
+    """
     start = FileHead(path).text(_HEAD)
     keys = set(_TOP_KEY.findall(start))
     if "karenina" in keys or "karenina_import" in keys:
@@ -174,7 +176,9 @@ def _is_stripped(value: Any) -> bool:
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function that looks up an assertion's value as filled in by promptfoo, or None."""
+    """Return a function that returns an assertion's value as filled in by promptfoo, or None if the result does not
+    contain it.
+    """
     graded = _get(result, "gradingResult", "componentResults")
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []
 

@@ -21,10 +21,10 @@ _SIMILARITY: Final = 0.75
 
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
-    """Return the field for an assertion of type `base` (without `not-`), or None if there is no rule for it.
+    """Return the declared field for an assertion of type `base` (without `not-`) and its `value`, or None if no rule
+    expresses it. `assertion` provides the threshold if the type needs one.
 
-    The ground truth of a negated assertion is False. There is no rule for a negated `similar`. `assertion` provides the
-    threshold if the type needs one.
+    The ground truth of a negated assertion is False. There is no rule for a negated `similar`.
     """
     if base == "equals":
         return _declare_equality(value, negated=negated)
@@ -117,7 +117,9 @@ def _compiles(pattern: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Split a string at commas outside of quotes. Invalid quotes are kept, and then every comma splits."""
+    """Return the parts of `text` between commas, without spaces around them. Commas within double quotes do not split,
+    and the quotes are removed; if quotes are invalid, they are kept and every comma splits.
+    """
     try:
         return [part.strip() for part in next(csv.reader([text.replace("\n", " ")], skipinitialspace=True), [])]
     except csv.Error:

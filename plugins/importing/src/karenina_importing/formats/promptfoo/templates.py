@@ -67,7 +67,9 @@ def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | No
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
-    """Return a value in which all strings are filled in. Raises `NotFilled` like `fill`."""
+    """Return a copy of a value in which all strings, except keys, are filled in with `variables`. Variables that do not
+    exist are added to `missing`, if given. Raises `NotFilled` if a string cannot be filled in.
+    """
     if isinstance(value, str):
         return fill(value, variables, missing)
     if isinstance(value, Mapping):
@@ -78,10 +80,9 @@ def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None 
 
 
 def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the variables with references to other variables filled in, up to three levels deep. Raises `NotFilled` if
-    this fails or the variables become too long.
-
-    References to variables without a value, or to the variable itself, become an empty string.
+    """Return the variables with references to other variables filled in, up to three levels deep. References to
+    variables without a value, or to the variable itself, become an empty string. Raises `NotFilled` if this fails or
+    the variables become too long.
     """
     filled = dict(variables)
     for _ in range(_DEEPEST):
@@ -99,7 +100,9 @@ def fill_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def names_in(template: Any) -> set[str]:
-    """Return the names of the variables that are used by the templates in a value."""
+    """Return the names of the variables in the placeholders of all texts in a value. Placeholders with anything but a
+    variable, its parts and filters are ignored.
+    """
     if isinstance(template, str):
         expressions = (_EXPRESSION.fullmatch(match[1]) for match in _PLACE.finditer(template))
         return {match[1] for match in expressions if match is not None}

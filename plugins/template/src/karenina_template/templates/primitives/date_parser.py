@@ -132,11 +132,11 @@ def read_date(value: object, format: str | None = None) -> Moment | None:
 
 
 def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
-    """Return all readings of `value` as a complete date: none if it is not one, and two if day and month may be
-    exchanged, as in "01/02/2024", where the first reading takes the month first.
+    """Return all readings of `value` as a complete date, in `format` if it is given: none if it is not one, and two if
+    day and month may be exchanged, as in "01/02/2024", where the first reading takes the month first.
 
-    `value` may be a date, a datetime, or a string of at most 80 characters. Set `format`, with the codes of
-    `datetime.strptime`, to accept only this format. Numbers are not dates.
+    `value` may be a date, a datetime, or a string of at most 80 characters. `format` has the codes of
+    `datetime.strptime`. Numbers are not dates.
     """
     value = plain(value)
     if isinstance(value, datetime):

@@ -27,7 +27,7 @@ _COMMAND: Final = re.compile(r"\\([A-Za-z]+)\s?")
 
 def plain_text(text: str) -> str:
     r"""Return `text` with its LaTeX converted to plain text, such as `\frac{1}{2}` to 1/2. Text without LaTeX is nearly
-    unchanged: `{,}` becomes a comma.
+    unchanged: `{,}` becomes a comma, and `^{2}` becomes `^2`.
     """
     text = _MATH.sub(lambda match: match[1] if _is_mathematics(match[1]) else match[0], text)
     if "\\" not in text:

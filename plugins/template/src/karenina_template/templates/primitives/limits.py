@@ -121,8 +121,8 @@ def without_refused(text: str) -> str:
 
 
 def find_limit_or_rejection(text: str, quantities: Sequence[Quantity]) -> str:
-    """Return the words that make the quantities of `text` limits or reject them, or an empty string. Quantities that
-    the parser has already read as limits, which have a `sign`, are not searched.
+    """Return the words that make the quantities of `text` limits or reject them, or an empty string. If the parser has
+    already read one of `quantities` as a limit, with a `sign`, only rejections are found.
     """
     claim = _claim(text)
     found = _REJECTED.search(claim)

@@ -411,7 +411,9 @@ class NumericThresholdGraded(NumericPrimitive):
         return above_by(expected, width if self.direction == "max" else width.copy_negate() - 1)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the extracted value is a number on the side of the ground truth set by `direction`."""
+        """Return whether the extracted value is a number on the side of the ground truth set by `direction`. An equal
+        number passes unless `exclusive` is set.
+        """
         truth, number = self._truth(expected), number_of(extracted)
         if number is None:
             return False

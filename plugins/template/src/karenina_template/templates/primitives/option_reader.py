@@ -177,7 +177,9 @@ class OptionReader:
         return _NONE
 
     def _whole(self, text: str) -> Named:
-        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several."""
+        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several, or
+        if the text may be a factorial.
+        """
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
@@ -210,8 +212,8 @@ class OptionReader:
         return label | self.by_text(rest) if label and self.by_text(rest) else _NONE
 
     def _without_words(self, text: str, levels: int) -> Named:
-        """Return the options in `text` without introductory words such as *The answer is*, or without a rejection (*B,
-        not A*).
+        """Return the options that `text` names after introductory words such as *The answer is*, or apart from a
+        rejection (*B, not A*). `levels` limits how often such words are removed; at 0, the result is empty.
         """
         lead, instead, refused = _LEAD.match(text), _BUT.search(text), _REFUSED.search(text)
         rests = [self._after_lead(text, lead.end()) if lead is not None else ""]
@@ -305,8 +307,8 @@ class OptionReader:
         return Undecided(f"{text[:60]!r} combines the label of an option with text that matches no option")
 
     def _in_other_words(self, text: str) -> Named:
-        """Return the option that `text` presents, or those that it mentions in other words. There are none if it
-        mentions none, and the result is `Undecided` if this is unclear.
+        """Return the option that `text` consists of apart from framing words, or as `Mentioned` those that it contains
+        among other words. There are none if it mentions none, and the result is `Undecided` if this is unclear.
         """
         mentioned = self._mentions(text)
         if isinstance(mentioned, Undecided) or not mentioned:

@@ -183,8 +183,8 @@ class NumberWithUnit(Primitive, defer_build=True):
         return ""
 
     def _contradiction(self, text: str, truth: Quantity) -> str:
-        """Return another quantity in brackets that contradicts the ground truth, such as *0.5 g* in *5 mg (0.5 g)* or
-        *5 mL*, or an empty string.
+        """Return the first text in brackets with a quantity that contradicts the ground truth, such as *0.5 g* in
+        *5 mg (0.5 g)*, or an empty string. Ranges, and quantities with a sign or an unknown unit, are ignored.
         """
         for inner in _BRACKETS.findall(text):
             for other in find_quantities(inner, self.decimal):

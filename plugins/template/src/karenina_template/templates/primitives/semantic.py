@@ -110,8 +110,8 @@ class SemanticMatch(Primitive, defer_build=True):
         check_similarity(self.model, config)
 
     def check(self, extracted: object, expected: object) -> bool:
-        """Return whether the similarity of the strings is at least `threshold`. Raises `SimilarityUnavailable` if no
-        plugin can compare strings.
+        """Return whether the similarity of the strings is at least `threshold`. A value without text fails. Raises
+        `SimilarityUnavailable` if no plugin can compare strings.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():

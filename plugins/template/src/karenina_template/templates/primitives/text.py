@@ -260,7 +260,7 @@ class TraceLength(TracePrimitive, defer_build=True):
 
     @model_validator(mode="after")
     def _check_bounds(self) -> Self:
-        """Raise `ValueError` if there is no bound, or if `min` is above `max`."""
+        """Return the primitive. Raises `ValueError` if there is no bound, or if `min` is above `max`."""
         if self.min is None and self.max is None:
             raise ValueError("TraceLength has neither min nor max; set at least one of them")
         if self.min is not None and self.max is not None and self.min > self.max:

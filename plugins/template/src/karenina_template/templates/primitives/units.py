@@ -205,8 +205,8 @@ def _one_unit(written: str) -> str | None:
 
 
 def _differ_only_in_style(written: str, spelling: str) -> bool:
-    """Return whether the case of `written` can be a matter of style, as in *KG*, but not in *kG*, *S* for s, or *ML*. M
-    and P are other prefixes than m and p.
+    """Return whether `written` can differ from `spelling` in case as a matter of style, as in *KG*, but not in *kG*,
+    *S* for s, or *ML*. M and P are other prefixes than m and p.
     """
     if len(written) > 4 or len(written) == 1:
         return len(written) > 1
@@ -251,7 +251,8 @@ def unit_of_amount(currency: str, words: str) -> str:
 
 
 def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
-    """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same.
+    """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same, even
+    if they are rounded.
 
     A difference of 10 %, or half a step of the last digit, may be due to rounding. Units without a known size never
     contradict.

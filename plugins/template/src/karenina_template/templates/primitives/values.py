@@ -188,7 +188,9 @@ def key_of(value: object, text: Callable[[str], str] = fold) -> Hashable:
 
 
 def _key(value: object, text: Callable[[str], str]) -> Hashable:
-    """Return a hashable key for a value. See `key_of`. Raises `RecursionError` if the value is nested too deeply."""
+    """Return a hashable key for a value, with `text` applied to the strings in it. See `key_of`. Raises
+    `RecursionError` if the value is nested too deeply.
+    """
     value = plain(value)
     match value:
         case None | bool():

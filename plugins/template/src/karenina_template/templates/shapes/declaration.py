@@ -93,7 +93,7 @@ def read_annotation(node: ast.expr, scope: Scope) -> Annotation:
 
 
 def _subscript(node: ast.Subscript, base: ast.expr, inner: ast.expr, scope: Scope) -> Annotation:
-    """Return the annotation for a type with brackets, such as `list[str]`, `Literal[...]` or `Optional[...]`. Raises
+    """Return the annotation for a type `base[inner]`, such as `list[str]`, `Literal[...]` or `Optional[...]`. Raises
     `TemplateError` for an unknown name or a wrong number of types, and `UntrustedTemplate` for all other types.
     """
     items = list(inner.elts) if isinstance(inner, ast.Tuple) else [inner]

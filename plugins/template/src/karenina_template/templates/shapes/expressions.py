@@ -274,7 +274,9 @@ def _place_of(location: tuple[int | str, ...]) -> str:
 
 
 def _dict(node: ast.Dict, keys: list[ast.expr | None], values: list[ast.expr], scope: Scope) -> dict[Any, Any]:
-    """Return the value of a dictionary in braces. Raises `UntrustedTemplate` if it unpacks a mapping."""
+    """Return the value of a dictionary in braces with these `keys` and `values`. Raises `UntrustedTemplate` if it
+    unpacks a mapping.
+    """
     mapping: dict[Any, Any] = {}
     for key, value in zip(keys, values, strict=True):
         if key is None:

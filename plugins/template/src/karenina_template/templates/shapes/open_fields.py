@@ -32,9 +32,8 @@ _BOUNDS: Final[Mapping[type, str]] = {Ge: "ge", Le: "le", Gt: "gt", Lt: "lt", Mu
 
 def leaves_one_value(bounds: Iterable[Any], step: Any) -> bool:
     """Return whether `bounds` (minimum, maximum, exclusive minimum, exclusive maximum, each of which may be None) allow
-    at most one value. Returns False if they cannot be compared.
-
-    If `step` is set, values must be multiples of it, for example 1 for whole numbers.
+    at most one value or, unless `step` is None, one multiple of it, for example of 1 for whole numbers. Returns False
+    if they cannot be compared.
     """
     low, high, above, below = bounds
     lows = [bound for bound in (low, above) if bound is not None]
@@ -265,7 +264,9 @@ def _is_single(base: Any, metadata: Iterable[Any]) -> bool:
 
 
 def _unconstrained(info: FieldInfo) -> Any:
-    """Return a `Field` without constraints, but with the description, default and discriminator of `info`."""
+    """Return a `Field` without constraints, but with the description, default, discriminator, `exclude` and `frozen` of
+    `info`.
+    """
     arguments: dict[str, Any] = {"description": info.description, "exclude": info.exclude, "frozen": info.frozen}
     if info.discriminator is not None:
         arguments["discriminator"] = info.discriminator

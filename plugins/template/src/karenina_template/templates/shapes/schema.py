@@ -151,7 +151,7 @@ class _Cleaning:
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
         """Return a part of a schema without what a judge does not see, and describe omitted constraints in `unshown`.
-        `place` consists of the part's definition ("" for the root) and its property.
+        With `shown`, none are omitted. `place` consists of the part's definition ("" for the root) and its property.
 
         `single` is the description that `unshown` gets for a single option in the part. If it is None, the option is
         kept.
@@ -187,7 +187,9 @@ class _Cleaning:
         return result if shown else self._hide(result, place, single)
 
     def _options(self, part: Any) -> Iterator[object]:
-        """Yield the values listed in a part of a schema, including those in unions and in enums with several values."""
+        """Yield the values listed in a part of a schema: its constant or enum, and those of its alternatives and of
+        enumerations that these refer to, unless such an enumeration has only one option.
+        """
         options = [part["const"]] if "const" in part else part.get("enum", [])
         yield from options
         for option in (*part.get("anyOf", ()), *part.get("oneOf", ())):
@@ -198,8 +200,9 @@ class _Cleaning:
             yield from listed
 
     def _hide(self, part: Json, place: tuple[str, str], single: str | None) -> Json:
-        """Return `part` without constraints that can give a ground truth away, and add descriptions of them to
-        `unshown`. `part` may be modified in place. For `place` and `single`, see `_clean`.
+        """Return `part` without constraints that can give a ground truth away, and describe them in `unshown`. `place`
+        is the part's definition, or "", and its property. A single option is kept if `single`, its description, is
+        None. `part` may be changed, too.
         """
         hidden = list[str]()
         if "pattern" in part and not part["pattern"].startswith(_DECIMAL):

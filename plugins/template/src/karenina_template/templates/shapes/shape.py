@@ -171,7 +171,9 @@ def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter and schema for an annotation, or None if JSON Schema does not support it."""
+    """Return the adapter, the schema and the constraints that are not shown, for an annotation or null, or None if JSON
+    Schema does not support it.
+    """
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
     try:
@@ -184,10 +186,8 @@ def _plain(annotation: Annotation) -> _Plain | None:
 def _model(
     declared: ModelDeclaration, declaration: Declaration, built: dict[str, Any], opener: Opener | None = None
 ) -> Any:
-    """Return the class of a declared model, and add the classes of the source that it needs to `built`.
-
-    All fields of the answer may be None. If an `opener` is given, their types lose the constraints that are not shown
-    to a judge.
+    """Return the class of a declared model, and add the classes of the source that it needs to `built`. All fields of
+    the answer may be None. If an `opener` is given, their types lose the constraints that are not shown to a judge.
     """
     is_root = declared is declaration.answer
     fields: dict[str, Any] = {}

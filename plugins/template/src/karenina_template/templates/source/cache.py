@@ -51,7 +51,9 @@ class _PatternMismatchError(ValueError):
 
 
 def find_template(split: LiteralSplit, source: str) -> Template | None:
-    """Return the template for `source`, which has the given `split`, or None if no pattern applies."""
+    """Return the template for `source`, made from an earlier template that differs only in the literals of `split`, or
+    None if there is none, or if the literals are invalid.
+    """
     pattern = find_pattern(split)
     if pattern is None:
         return None
@@ -68,7 +70,9 @@ def find_shape(split: LiteralSplit) -> Shape | None:
 
 
 def find_pattern(split: LiteralSplit) -> ParsedPattern | None:
-    """Return the pattern of a source with the given `split`, or None if there is none."""
+    """Return the cached pattern of a source with the given `split`, and mark it as recently used, or return None if
+    there is none.
+    """
     with _lock:
         fixed = _fixed.get(split.rest)
         if fixed is None:
@@ -147,7 +151,9 @@ class _Argument:
 
 
 def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _LiteralIndex) -> _Argument:
-    """Return an argument of a `VerifiedField`. Raises `ValueError` if one of its literals has another value."""
+    """Return the argument `parameter` of a `VerifiedField`, whose value in `node` can be read with other literals.
+    Raises `ValueError` if a literal of `node` has another value in `places`.
+    """
     constants = {id(constant): indexes for constant, indexes in places.constants(node)}
     whole = constants[id(node)] if isinstance(node, ast.Constant) and id(node) in constants else ()
     return _Argument(

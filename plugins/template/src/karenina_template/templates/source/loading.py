@@ -122,11 +122,11 @@ def _make_namespace() -> dict[str, object]:
 
 
 def run_trusted_source(tree: ast.Module, digest: str, names: Mapping[str, object]) -> tuple[type[BaseAnswer], Shape]:
-    """Execute the trusted source `tree` in this process, and return its answer class and shape. Raises `TemplateError`,
-    with the line, if the source raises an exception or has no class `Answer`.
+    """Execute the trusted source `tree` in this process, in a module that contains `names`, and return its answer class
+    and shape. Raises `TemplateError`, with the line, if the source raises an exception or has no class `Answer`.
 
-    It is executed only once, unless its shape has been dropped from the cache. It runs in its own module, which already
-    contains `names`, so it needs no imports.
+    A source with the same `digest` and `names` is executed only once, unless its shape has been dropped from the cache.
+    As the names are there, it needs no imports.
     """
     shape = get_shape(("executed", digest, frozenset(names)), lambda: _execute(tree, digest, names))
     cls = shape.answer_class.__mro__[1]
@@ -160,8 +160,9 @@ def _execute(tree: ast.Module, digest: str, names: Mapping[str, object]) -> Shap
 
 
 def _without_known_imports(tree: ast.Module, space: dict[str, Any], names: Mapping[str, object]) -> ast.Module:
-    """Return the source without its imports of known names from `karenina*`, and put these names in `space` instead.
-    Templates written for other versions of this project may import them from modules that do not exist here.
+    """Return a copy of the source without its imports of known names from `karenina*`, and put these in `space`, with
+    their values from `names`. Templates written for other versions of this project may import them from modules that do
+    not exist here.
     """
     remaining: list[ast.stmt] = []
     ours = karenina_names()
@@ -245,7 +246,8 @@ def template_of_class(answer: type[BaseAnswer]) -> Template:
 
 
 def source_of(answer: type[BaseAnswer], shape: Shape, key: AnswerKey) -> str | None:
-    """Return the source of a class, renamed to `Answer`, or None if it would not define the same template, or may not.
+    """Return the source of a class, renamed to `Answer`, or None if it would not, or might not, define the same
+    template.
 
     This is the case if the source cannot be read, if it uses the class's own name or names defined elsewhere, or if the
     file has several classes with this name, so that `key` or the schema differ. A source that contains code is not

@@ -186,7 +186,9 @@ def _read_bases(node: ast.ClassDef, scope: Scope, declared: dict[str, ModelDecla
 
 
 def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclaration:
-    """Return the declaration of an enum. Raises `TemplateError` if it is invalid, and `UntrustedTemplate` for code."""
+    """Return the declaration of an enum with these bases. Raises `TemplateError` if it is invalid, and
+    `UntrustedTemplate` for code.
+    """
     members: dict[str, object] = {}
     for statement in node.body:
         match statement:
@@ -225,8 +227,9 @@ def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
 def _read_model(
     node: ast.ClassDef, bases: set[str], scope: Scope, declared: dict[str, ModelDeclaration | EnumDeclaration]
 ) -> ModelDeclaration:
-    """Return the declaration of a class, including inherited fields and strategies. Raises `TemplateError` if the class
-    is invalid, and `UntrustedTemplate` for code.
+    """Return the declaration of a class with the only base in `bases`, including fields and the strategy that it
+    inherits from a class in `declared`. Raises `TemplateError` if the class is invalid, and `UntrustedTemplate` for
+    code.
     """
     (base,) = bases
     if base in ("str", "int"):
@@ -321,7 +324,9 @@ def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaratio
 
 
 def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
-    """Return the rule of a `VerifiedField`. Raises `TemplateError`, with field and line, if it is invalid."""
+    """Return the rule of the `VerifiedField` in `node`, whose arguments by name are `values`. Raises `TemplateError`,
+    with field and line, if it is invalid.
+    """
     try:
         return make_rule(
             values.get("ground_truth", UNSET),

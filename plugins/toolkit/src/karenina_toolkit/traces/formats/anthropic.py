@@ -22,13 +22,14 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Convert entries in the format of Anthropic's Messages API to messages, one for each assistant turn. Raises
+    """Yield the messages in entries in the format of Anthropic's Messages API, with one message for each assistant
+    turn. If some entries were left out, `numbers` are those of the others, for error messages. Raises
     `TraceFormatError` if an entry is not in this format.
 
     Consecutive assistant entries are merged, because some agents write an entry for each block. Tool results become
     tool messages. If the server itself ran tools within a turn, their results split the turn. Pictures and documents
     are described with `describe_block`, and other assistant blocks are described in `notes`. Citations and signatures
-    are omitted. If some entries were left out, pass the original `numbers` of the others for error messages.
+    are omitted.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -43,8 +44,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _add_to_turn(turn: TurnBuilder, blocks: Sequence[Entry], names: dict[str, str]) -> Iterator[Message]:
-    """Add the blocks of an assistant entry to the turn, and yield the messages that are complete: a tool result ends
-    the turn. Text only continues on the same line after text from the same entry.
+    """Add the blocks of an assistant entry to the turn, and the names of its calls to `names` by id. Yield the messages
+    that are complete: a tool result ends the turn. Text only continues on the same line after text from the same entry.
     """
     if not blocks:
         turn.begin()

@@ -184,8 +184,8 @@ class _Reader:
 
 
 def _read_text(content: Any) -> str:
-    """Return the text of a message, which may be a string, None, or a list of strings and images. Raises
-    `TraceFormatError` for anything else.
+    """Return the text of a message, which may be a string, None, or a list of strings and images; images are described.
+    Raises `TraceFormatError` for anything else.
     """
     if content is None or isinstance(content, str):
         return content or ""
@@ -215,7 +215,8 @@ def _read_call(call: Entry) -> ToolCall:
 
 
 def check_history(entries: Sequence[Entry]) -> None:
-    """Raise `TraceFormatError` if the roles in an AutoGen 0.2 history are swapped, or if it does not end in an answer.
+    """Raise `TraceFormatError` if the roles in an AutoGen 0.2 history are swapped, or if its last entry does nothing
+    but end the chat.
 
     Each agent records its own messages as the assistant's, so the roles are swapped in the history of a user proxy. The
     last message of a chat often does nothing but end it.

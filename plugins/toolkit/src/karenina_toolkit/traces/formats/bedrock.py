@@ -49,8 +49,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
-    """Convert an entry to an assistant message. Raises `TraceFormatError` if a block is malformed or is a tool
-    result.
+    """Convert an entry's blocks, which are pairs of kind and value, to an assistant message. Raises `TraceFormatError`
+    if a block is malformed or is a tool result.
     """
     parts = Parts()
     calls: list[ToolCall] = []
@@ -71,7 +71,9 @@ def _read_assistant(blocks: Sequence[tuple[str, Any]]) -> Message:
 
 
 def _read_other(role: Role, blocks: Sequence[tuple[str, Any]], names: Mapping[str, str]) -> Iterator[Message]:
-    """Convert a user entry to messages: the tool results, and the text between them."""
+    """Convert the blocks of an entry with another role than the assistant's to messages: the tool results, and the text
+    between them. `names` maps call ids to tool names.
+    """
 
     def read(kind: str, value: Any) -> str | Message:
         if kind == "toolResult":

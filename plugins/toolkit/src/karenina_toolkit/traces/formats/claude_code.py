@@ -53,7 +53,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
 
 
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Yield the text of each `result` line. If it is an error, it becomes a system message."""
+    """Yield the text of each `result` line as an assistant message or, if it is an error, as a system message."""
     for entry in entries:
         if entry.get("type") == "result" and isinstance(entry.get("result"), str):
             text = entry["result"]
@@ -105,7 +105,9 @@ def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
 
 
 def _is_prompt(entry: Entry) -> bool:
-    """Return whether the user wrote this line. Tool results and lines added by the program do not count."""
+    """Return whether an entry is a message that the user wrote, rather than a tool result or a line added by the
+    program.
+    """
     if entry["type"] != "user" or entry.get("isMeta"):
         return False
     content = entry["message"].get("content")

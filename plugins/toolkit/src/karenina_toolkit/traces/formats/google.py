@@ -30,8 +30,8 @@ _WRAPPERS = ("output", "result", "error")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` is one of Google's content objects. Its parts must have no type, or its role must be
-    `model`.
+    """Return whether `entry` is one of Google's content objects: it has parts or the role `model`, but no `content`,
+    and no part has a key that only the parts of other formats have.
     """
     parts = entry.get("parts")
     listed = parts if isinstance(parts, Sequence) and not isinstance(parts, str) else ()
@@ -103,8 +103,9 @@ class _Calls:
 
 
 def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Add the parts of a model's content to the turn, and yield the messages that are complete: a result of code ends
-    the turn. Text only continues on the same line after text from the same content.
+    """Add the parts of a model's content, each a kind, a value and whether it is a thought, to the turn, and yield the
+    messages that are complete: a result of code ends the turn. Text only continues on the same line after text from the
+    same content.
     """
     if not parts:
         turn.begin()
@@ -127,8 +128,8 @@ def _add_to_turn(turn: TurnBuilder, parts: Sequence[tuple[str, Any, bool]], call
 
 
 def _read_user_content(role: str, parts: Sequence[tuple[str, Any, bool]], calls: _Calls) -> Iterator[Message]:
-    """Convert a user's content to messages: the tool results, and the text between them. Raises `TraceFormatError` for
-    an unknown role.
+    """Convert the parts of a user's content, each with its kind, value and whether it is a thought, to messages: the
+    tool results, and the text between them. Raises `TraceFormatError` for an unknown role.
     """
     if role not in ("user", "function", "tool", "system"):
         raise TraceFormatError(f"unknown role {role!r}; the roles of Google contents are 'user' and 'model'")
@@ -150,8 +151,9 @@ def _call(value: Any, calls: _Calls) -> ToolCall:
 
 
 def _result(kind: str, value: Any, calls: _Calls) -> Message:
-    """Convert a result to a tool message. It is an error if the response has an `error`, or if the outcome of code is
-    not OK. Raises `TraceFormatError` if the result of a function has no name.
+    """Convert the result of a function or, by `kind`, of code to a tool message, and close its call in `calls`. It is
+    an error if the response has an `error`, or if the outcome of code is not OK. Raises `TraceFormatError` if a
+    function's result has no name.
     """
     result = _require_mapping(kind, value)
     if kind == "codeExecutionResult":

@@ -42,11 +42,11 @@ _ROLES: dict[str, Role] = {
 
 def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None) -> Message:
     """Convert a message of OpenAI's Chat Completions to a message. Content other than text is described, as in
-    `[image_url] {...}`. Raises `TraceFormatError` if the message has any other structure.
+    `[image_url] {...}`. `names` maps call ids to tool names, for tool messages without a name. Raises
+    `TraceFormatError` if the message has any other structure.
 
-    `names` maps call ids to tool names, for tool messages without a name. Pictures, sound and files are described with
-    `describe_block`. Refusals and audio transcripts are text. In an assistant message, thoughts become reasoning, and
-    unknown parts are described in `notes`.
+    Pictures, sound and files are described with `describe_block`. Refusals and audio transcripts are text. In an
+    assistant message, thoughts become reasoning, and unknown parts are described in `notes`.
     """
     given_role = data.get("role")
     role = _ROLES.get(given_role) if isinstance(given_role, str) else None
@@ -226,7 +226,9 @@ def read_content(content: Any) -> str:
 
 
 def read_result(content: Any) -> str:
-    """Return a tool's result as text. Parts are joined with line breaks, and anything else is converted to JSON."""
+    """Return a tool's result as text. Parts are joined with line breaks, None becomes an empty string, and anything
+    else is converted to JSON.
+    """
     if content is None or isinstance(content, str):
         return content or ""
     if isinstance(content, Mapping) or not isinstance(content, Sequence):

@@ -42,7 +42,8 @@ def claims(entry: Entry) -> bool:
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Convert items of OpenAI's Responses API to messages, one for each assistant turn: consecutive reasoning, text and
-    calls. Raises `TraceFormatError` if an item cannot be read.
+    calls. Raises `TraceFormatError`, with the entry's number (from `numbers`, by default its position), if an item
+    cannot be read.
 
     A call made by the server, such as a web search, has no `call_id` and is followed by its result, so it splits the
     turn. A message marked as the final answer is kept separate. Other items become system messages, described with
@@ -58,8 +59,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
-    """Add an item to the turn, and yield the messages that are complete. Raises `TraceFormatError` if the item cannot
-    be read, or if it has neither a role nor a type.
+    """Add an item to the turn, and the name of a called tool to `names` by its call's id, and yield the messages that
+    are complete. Raises `TraceFormatError` if the item cannot be read, or if it has neither a role nor a type.
     """
     kind = _kind(item)
     if "role" in item:

@@ -134,7 +134,9 @@ def _find_id(part: Entry) -> str | None:
 
 
 def _result(kind: str, part: Entry, names: Mapping[str, str]) -> Message:
-    """Convert a response to a tool message. If the response is missing, the message is empty."""
+    """Convert a response to a tool message. If the response is missing, the message is empty. `kind` is the type of
+    `part`, and `names` maps call ids to tool names.
+    """
     response = next((part[key] for key in ("response", "result", kind) if part.get(key) is not None), "")
     text = response if isinstance(response, str) else as_json(response)
     call_id = _find_id(part)

@@ -105,10 +105,9 @@ class _Calls:
         return call
 
     def close(self, name: str | None, content: str, *, failed: bool) -> Message:
-        """Return the tool message for the first open call of the tool `name` (of any tool if it is None), and mark the
-        call as done. If there is no open call, the message does not name one.
-
-        `failed` marks the result as an error.
+        """Return the tool message with `content`, which is an error if `failed`, for the first open call of the tool
+        `name` (of any tool if it is None), and mark the call as done. If there is no open call, the message does not
+        name one.
         """
         waiting = self.waiting or []
         call = next((candidate for candidate in waiting if name in (None, candidate.name)), None)
@@ -155,7 +154,9 @@ def _read_labels(text: str) -> Iterator[Message]:
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
-    """Convert a result to a tool message. The label may name the tool and state that it failed."""
+    """Convert a result's label and content to a tool message, and close its call in `calls`. The label may name the
+    tool and state that it failed.
+    """
     about = [part.strip() for part in (label["about"] or "").split(",") if part.strip()]
     names = [part for part in about if part.lower() not in _FAILED]
     failed = len(names) < len(about) or label["label"].lower() == "tool error"
@@ -243,7 +244,7 @@ def is_delimited(text: str) -> bool:
 
 def read_delimited(text: str) -> list[Message]:
     """Convert text with the reference's headings to messages. Text before the first heading is ignored, and a line
-    inside a message may look like a heading.
+    inside a message that looks like a heading starts a new one.
 
     Use this only for text that is known to be in this format, and prefer recordings of messages.
     """
