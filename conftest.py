@@ -60,12 +60,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     left_to_release.leave_to_release(items)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Give each module a state folder of its own: a run reads the commands of all earlier runs in its folder."""
-    os.environ["XDG_STATE_HOME"] = str(Path(item.config.stash[_FOLDER].name, item.path.stem))
-
-
 def pytest_collection_finish() -> None:
     """Exclude the collected tests, which live until the end, from later garbage collections."""
     gc.enable()
