@@ -18,7 +18,9 @@ from karenina_units.unit_text import is_unit
 
 _UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
-_LAST_DIGITS: Final = re.compile(r"([0-9][0-9\s.,']*)(?<=[0-9])\(([0-9]{1,3})\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))")
+_LAST_DIGITS: Final = re.compile(
+    r"(?<![0-9])([0-9][0-9\s.,']*)(?<=[0-9])\(([0-9]{1,3})\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))"
+)
 """The uncertainty of the last digits, as in *1.60(2)e-19 C*."""
 _UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
 _NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:(?:and|&)\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
@@ -39,7 +41,7 @@ _PER: Final = re.compile(
 _POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
 _PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "monthly": "mo", "yearly": "yr", "annually": "yr"}
 _ADVERB: Final = re.compile(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
-_CODES: Final = {
+_CODES: Final[dict[str, tuple[int | Fraction, str]]] = {
     "qd": (1, "d"), "od": (1, "d"), "qam": (1, "d"), "qpm": (1, "d"), "mane": (1, "d"), "nocte": (1, "d"),
     "bid": (2, "d"), "bd": (2, "d"), "tid": (3, "d"), "tds": (3, "d"), "qid": (4, "d"), "qds": (4, "d"),
     "qod": (Fraction(1, 2), "d"), "alternate days": (Fraction(1, 2), "d"), "biw": (2, "wk"), "tiw": (3, "wk"),
