@@ -185,3 +185,100 @@ def test_a_symbol_in_another_case_is_unknown_if_ambiguous(written: str) -> None:
 @pytest.mark.parametrize(("written", "unit"), [("Kg", "kg"), ("KHZ", "kHz"), ("Hr", "h"), ("MIN", "min"), ("Km", "km")])
 def test_a_symbol_in_another_case_is_read_if_unambiguous(written: str, unit: str) -> None:
     assert read_unit(written) == read_unit(unit) != ()
+
+
+@pytest.mark.parametrize(
+    ("truth", "right", "wrong", "undecided"),
+    [
+        ("25 °C", ["25° C", "25 º C", "77° F", "298.15 ° K", "25° Celsius"], ["26° C", "25° F"],
+         ["between 20° C and 30° C"]),
+        ("45.5°", ["45.5° E", "45.5 degrees north"], ["46° N", "45.5° C"],
+         ["45.5° N", "45°30\u2032 S", "45.5° N latitude"]),
+        ("45.5° N", ["45.5° N"], ["45.5° S", "45.5° South", "45.5° W", "46° N"],
+         ["45.5°", "45°30\u2032 N", "45.5° north"]),
+        ("5 m/s", ["5 m/s E", "5 m/s downward"], ["6 m/s N", "5 N"], ["5 m/s N", "5 m/s NW", "5 m/s up the ramp"]),
+        ("50 km", ["50 km north"], ["60 km W", "50 kW"], ["50 km W", "50 km N of Rome"]),
+        ("10 N m", ["10 J", "10 N m"], ["10 N", "10 W"], []),
+    ],
+)  # fmt: skip
+def test_a_degree_or_direction_is_no_other_unit(
+    truth: str, right: list[str], wrong: list[str], undecided: list[str]
+) -> None:
+    check_all(Quantity(), truth, right, wrong, undecided)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "truth", "wrong", "undecided"),
+    [
+        ({}, "40 h", ["45 h to 50 h", "10 h - 20 h", "30 h or 50 h", "between 1 d and 1.5 d", "2 g to 4 g"],
+         ["30 h to 50 h", "30 h - 50 h", "30 h\u201350 h", "between 30 h and 50 h", "1 d to 2 d", "50 h to 30 h",
+          "30 h ... 50 h"]),
+        ({"unit": "h"}, "40 h", ["between 45 and 50", "45-50", "555-1234"],
+         ["between 30 and 50 h", "between 30 and 50", "30-50", "30 to 50 h"]),
+        ({}, "1 h", ["90 min - 2 h"], ["between 30 min and 2 h", "30 min to 2 h"]),
+        ({}, "5 °C", ["6 °C to 8 °C"], ["2 °C to 8 °C", "-5 °C to 10 °C"]),
+        ({}, "7", ["8-10", "between 8 and 10"], ["5-10", "between 5 and 10"]),
+        ({}, "1e-5 m", ["2e-5 m - 3e-5 m"], ["1e-6 m to 2e-5 m"]),
+    ],
+)  # fmt: skip
+def test_a_range_is_wrong_only_outside_the_truth(
+    parameters: dict[str, Any], truth: str, wrong: list[str], undecided: list[str]
+) -> None:
+    check_all(Quantity.model_validate(parameters), truth, [], wrong, undecided)
+
+
+@pytest.mark.parametrize(
+    ("truth", "right", "wrong", "undecided"),
+    [
+        ("200 mg", ["200 mg IV"], ["100 mg q3w"],
+         ["200 mg q3w", "200 mg q3wk", "200 mg QW", "200 mg qM", "200 mg biw",
+          "200 mg QAM", "200 mg fortnightly", "200 mg q2d"]),
+        ("0.5 g/d", ["1 g every 2 days", "1 g every two days", "1 g every other day", "1 g qod", "1 g q48h"],
+         ["1 g every 3 days"], []),
+        ("1 g/d", ["14 g every 2 weeks", "14 g fortnightly", "7 g q.w.", "7 g every week"],
+         ["8 g every 2 weeks"], ["14 g biweekly"]),
+        ("20 mg/h", ["10 mg every 30 min", "10 mg q30min", "20 mg every hour"], ["11 mg every 30 min"], []),
+        ("20 mg/min", ["20 mg every minute"], ["20 mg qh"], ["20 mg qm"]),
+        ("10 mg/yr", ["5 mg every 6 months", "5 mg twice a year", "5 mg semiannually"], ["6 mg twice yearly"], []),
+        ("3 g/week", ["1 g three times a week", "1 g thrice weekly", "1 g tiw", "3 g once a week"],
+         ["1 g twice weekly"], []),
+        ("1 g/month", ["1 g monthly", "1 g once monthly", "1 g every month"], ["2 g monthly"], []),
+        ("200 mg/3 weeks", ["200 mg every 3 weeks", "200 mg IV q3w"], ["200 mg q2w"], []),
+    ],
+)  # fmt: skip
+def test_a_dose_is_a_rate_in_its_period(truth: str, right: list[str], wrong: list[str], undecided: list[str]) -> None:
+    check_all(Quantity(), truth, right, wrong, undecided)
+
+
+@pytest.mark.parametrize(
+    ("truth", "right", "wrong", "undecided"),
+    [
+        ("5 kg", [r"\qty{5}{\kilo\gram}", r"\SI{5}{\kilogram}", "5 kilo", "5 kilo grams"],
+         [r"\qty{6}{\kilo\gram}"], []),
+        ("5 kJ/mol", [r"\SI{5}{\kilo\joule\per\mole}"], [r"\SI{5}{\joule\per\mole}"], []),
+        ("5 µm", [r"\qty{5}{\micro\metre}", r"\qty{5000}{\nano \meter}"], [r"\qty{5}{\milli\metre}"], []),
+        ("5.0(3) kg", ["5.2 kg", "4.7 kg", "5290 g", "5.0(9) kg"], ["5.4 kg", "4.6 kg"], []),
+        ("1.60(2)e-19 C", ["1.61e-19 C"], ["1.63e-19 C"], []),
+        ("25(2) kg", ["26 kg"], ["28 kg"], []),
+        ("1.00794(7) g/mol", ["1.00800 g/mol"], ["1.01 g/mol"], []),
+        ("1 acre", ["43,560 square feet", "4046.8564224 m²", "4046.872609874252 m²"], ["4047 m²"], []),
+        ("1 mi^2", ["640 acres"], ["641 acres"], []),
+        ("10 knots", ["10 kts", "18.52 km/h"], ["11 kt"], ["10 kt"]),
+        ("1 BTU", ["1055.056 J"], ["1060 J"], ["1055.05585262 J"]),
+        ("4.54609 L", ["1 imperial gallon"], ["1 US gallon", "2 gal"], ["1 gallon"]),
+        ("4.1868 J", [], ["4.2 J"], ["1 cal"]),
+        ("735.49875 W", ["1 metric hp"], ["2 hp"], ["1 hp"]),
+    ],
+)  # fmt: skip
+def test_units_and_uncertainties_have_their_usual_meanings(
+    truth: str, right: list[str], wrong: list[str], undecided: list[str]
+) -> None:
+    check_all(Quantity(), truth, right, wrong, undecided)
+
+
+def check_all(rule: Quantity, truth: str, right: list[str], wrong: list[str], undecided: list[str]) -> None:
+    """Assert that the values of each list have its verdict."""
+    rule.check_expected(truth)
+    expected = dict.fromkeys(right, "True") | dict.fromkeys(wrong, "False") | dict.fromkeys(undecided, "undecided")
+    verdicts = {value: rule.check(value, truth) for value in expected}
+    assert {value: str(one) if isinstance(one, bool) else "undecided" for value, one in verdicts.items()} == expected

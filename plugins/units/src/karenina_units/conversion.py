@@ -46,6 +46,7 @@ curie_ = 37000000000 decay_ / second
 count_per_second_ = count_ / second
 count_per_minute_ = count_ / minute
 rem_ = sievert_ / 100
+acre_ = 4840 yard ** 2
 galileo_ = centimeter / second ** 2
 short_ton_ = 2000 pound
 long_ton_ = 2240 pound

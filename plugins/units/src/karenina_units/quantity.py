@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -36,6 +37,8 @@ from karenina_units.comparison import NUMBER, SAME, Allowance, Truth, Verdict
 from karenina_units.conversion import Converted, UnknownMolarMass, convert, has_offset, is_number
 from karenina_units.unit_text import Unit, is_unit, read_unit
 from karenina_units.written import (
+    Frequency,
+    as_range,
     clean,
     has_two_signs,
     may_differ,
@@ -81,7 +84,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
     two different quantities. Without `molar_mass`, so it has with a mass and an amount of substance.
 
     Without a tolerance, numbers must be equal; a conversion may change the tenth digit. An uncertainty such as *± 0.2*
-    is ignored in a value, and is the tolerance of a ground truth if the rule has none.
+    and *5.0(2)* is ignored in a value, and is the tolerance of a ground truth if the rule has none.
 
     Units with different dimensions are wrong, even for 0. °C and °F are temperatures, and intervals in units such as
     J/(kg °C) or Δ°C. C and F are coulomb and farad or temperatures, whichever fits. Counted things need not be named:
@@ -89,11 +92,12 @@ class Quantity(ReadingPrimitive, defer_build=True):
     kb and Mb count bases, IU and U are the same, and a mEq or mOsm is not a mmol. The length of a year or a month in
     days is undecided if it makes a difference. Percentages, ppm and shares such as *12 per 1,000* are
     numbers, and ratios such as *5 g per 100 mL* are divided. A dose with its times a day is a rate: *5 mg BID* is
-    10 mg/d, and undecided for 5 mg. A Sv is not a Gy, because it is a weighted dose.
+    10 mg/d, and undecided for 5 mg; so is *10 mg q2d* for 10 mg. A Sv is not a Gy, because it is a weighted dose.
 
     A quantity is also undecided beside words that may change it (*5 mg less*, *100 m below sea level*, *two 5 mg
     tablets*), with a substance inside its unit (*5 g of salt per day*), in an expression (*20π rad/s*), and if only
-    the value or the ground truth says *ton*, which may be metric, long or short.
+    the value or the ground truth says *ton*, which may be metric, long or short. So is one that is right in another
+    definition of its unit (a gallon is that of the US, or imperial), and one with a direction (*5 m/s N* for 5 m/s).
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -156,7 +160,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if verdict is not True:
             verdict = self._compare_ratio(text, truth, verdict)
         if verdict is False:
-            texts = ([text, *other_spellings(text)], [str(expected), *other_spellings(str(expected))])
+            one, other = text, str(expected)
+            texts = ([one, *other_spellings(one, other)], [other, *other_spellings(other, one)])
             if any(self._is_same(*pair) for pair in product(*texts) if pair != (text, str(expected))):
                 return Undecided(f"a letter or mark in {_quoted(text)} or the ground truth can be read in two ways")
         if verdict is True and may_differ(text, str(expected)):
@@ -177,7 +182,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if ratio is None or (whole is not None and read_unit(whole.unit)):
             return verdict
         number, unit, is_full = ratio
-        if not is_full and (find_count(text)[0] or split_frequency(text)[1] is not None):
+        if not is_full and (find_count(text)[0] or split_frequency(text)[1]):
             return verdict
         same = self._allowance.compare_number(number, read_unit(unit), truth)
         if is_full or same is not True:
@@ -255,16 +260,25 @@ class Quantity(ReadingPrimitive, defer_build=True):
         verdicts = [self._compare(quantity, truth) for quantity in quantities]
         if True in verdicts and (rate := rate_beside(text, quantities, is_unit)):
             return Undecided(f"{rate!r} in {_quoted(text)} may change the unit")
+        dose, frequency = split_frequency(text)
+        words = text.removeprefix(dose).strip(" ,.")
+        if (
+            True in verdicts
+            and frequency
+            and not any(one.unit.endswith(words) and is_unit(one.unit) for one in quantities)
+        ):
+            return Undecided(f"{words!r} in {_quoted(text)} may change the unit")
         count, times = find_count(text)
         if True in verdicts and (words := count or (find_change(text) if truth.number > 0 else "")):
             return Undecided(f"{words!r} in {_quoted(text)} may change the quantity")
         repeated = self._in_brackets(text)
         if all(verdict is False for verdict in verdicts):
-            dose, frequency = split_frequency(text)
-            if frequency is None and (rate := with_rate(text)) != text:
+            if not frequency and (rate := with_rate(text)) != text:
                 return self._judge(rate, truth)
             if (often := self._compare_dose(dose, frequency, truth)) is not False:
                 return often
+            if self._is_range_around(text, truth):
+                return Unreadable("the value is a range, not a number")
             if why := self._find_other_number(text, quantities, times, truth):
                 return Undecided(f"{_quoted(text)} may be the ground truth: {why}")
             is_repeated = any(self._compare(one, truth) is True for one in repeated)
@@ -302,8 +316,26 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return "it may be a sum"
         return ""
 
-    def _compare_dose(self, text: str, times: Fraction | None, truth: Truth) -> Verdict:
-        """Return whether a dose that is given several times a day is the ground truth, a rate. `times` is None if it is
+    def _is_range_around(self, text: str, truth: Truth) -> bool:
+        """Return whether a text such as *30 min to 2 h* and *between 5 mg and 10 mg* is a range that contains the
+        ground truth. A first number without a unit has the other one's.
+        """
+        ends = find_quantities(as_range(text), self.decimal, is_unit)
+        if len(ends) == 1 and ends[0].high:
+            return self._compare(ends[0], truth) is not False
+        if len(ends) != 2 or not all(one.numbers for one in ends):
+            return False
+        ends[0] = replace(ends[0], unit=ends[0].unit or ends[1].unit)
+        return any(
+            all(
+                self._compare(replace(one, sign=sign), truth) is not False
+                for one, sign in zip(pair, (">=", "<="), strict=True)
+            )
+            for pair in (ends, ends[::-1])
+        )
+
+    def _compare_dose(self, text: str, frequency: Sequence[Frequency], truth: Truth) -> Verdict:
+        """Return whether a dose that is given several times is the ground truth, a rate. `frequency` is empty if it is
         not known how often it is given, as in *5 mg PRN*, which may make the result `Undecided`.
         """
         found = find_quantities(text, self.decimal, is_unit)
@@ -312,9 +344,13 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if dose is None or not unit or not dose.numbers or dose.high or dose.sign:
             return False
         number, rate = Fraction(dose.numbers[0]), read_unit(f"{unit}/d")
-        if times is not None and (verdict := self._allowance.compare_number(number * times, rate, truth)) is not False:
-            return verdict
-        is_counted = times is None and rate_beside(text, [dose], is_unit)
+        verdicts = [
+            self._allowance.compare_number(number * often, read_unit(f"{unit}/{period}"), truth)
+            for often, period in frequency
+        ]
+        if (verdict := next((one for one in verdicts if one is not False), False)) is not False:
+            return verdict if len(verdicts) == 1 else Undecided(f"how often {_quoted(text)} is given is ambiguous")
+        is_counted = not frequency and rate_beside(text, [dose], is_unit)
         if is_counted and any(
             self._allowance.compare_number(number * often, rate, truth) is True for often in range(1, 7)
         ):

@@ -7,6 +7,7 @@ and of UCUM; the rest is common use in laboratories and hospitals. Names that en
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -50,6 +51,7 @@ sievert_            ; Sv         ; sievert                                    ; 
 liter               ; L, l       ; liter, litre                               ; f p n u mc m c d h
 electron_volt       ; eV         ; electronvolt, electron volt, electron-volt ; n u m k M G T P
 calorie             ; cal        ; calorie                                    ; k
+international_calorie ; cal_IT   ; international calorie                      ; k
 bar                 ; bar        ; bar                                        ; u m k M G
 watt_hour_          ; Wh         ; watt hour, watt-hour                       ; m k M G T
 ampere_hour_        ; Ah         ; ampere hour, ampere-hour, amp hour, amp-hour ; u m k
@@ -115,20 +117,26 @@ yard                       ; yd, yds            ; yard
 light_year                 ; ly                 ; light-year, light year, lightyear
 astronomical_unit          ; au, AU             ; astronomical unit
 hectare                    ; ha                 ; hectare
-acre                       ;                    ; acre
+acre_ or acre              ;                    ; acre
 milliliter                 ; cc, ccm            ;
 gallon                     ; gal                ; gallon, us gallon
 quart                      ; qt                 ; quart
 liquid_pint                ;                    ; pint
 fluid_ounce                ; fl oz, fl. oz      ; fluid ounce
+imperial_gallon            ;                    ; imperial gallon, imperial gal
+imperial_quart             ;                    ; imperial quart, imperial qt
+imperial_pint              ;                    ; imperial pint
+imperial_fluid_ounce       ;                    ; imperial fluid ounce, imperial fl oz, imperial fl. oz
 tablespoon                 ; tbsp               ; tablespoon
 teaspoon                   ; tsp                ; teaspoon
-knot                       ; kn                 ; knot
+knot                       ; kn, kts            ; knot
 mile_per_hour_             ; mph                ;
 kilometer_per_hour_        ; kph, kmh           ;
 degree_Celsius             ; °C, degC, deg C    ; degree celsius, celsius, centigrade, degree centigrade, degree c
+degree_Celsius             ; ° C                ; ° celsius, ° centigrade
 degree_Fahrenheit          ; °F, degF, deg F    ; degree fahrenheit, fahrenheit, degree f
-kelvin                     ; °K                 ; degree kelvin
+degree_Fahrenheit          ; ° F                ; ° fahrenheit
+kelvin                     ; °K, ° K            ; degree kelvin, ° kelvin
 delta_degree_Celsius       ; Δ°C, delta °C, delta degC ;
 delta_degree_Fahrenheit    ; Δ°F, delta °F, delta degF ;
 coulomb or degree_Celsius  ; C                  ;
@@ -143,10 +151,12 @@ turn_                      ; rev                ; revolution, turn, cycle, rotat
 turn_per_minute_           ; rpm, RPM, bpm, BPM ;
 kilocalorie                ; Cal, Cals          ; food calorie, dietary calorie, kilogram calorie
 british_thermal_unit       ; BTU, Btu           ; british thermal unit
+international_british_thermal_unit ;            ; international british thermal unit
 erg                        ; erg                ; erg
 dyne                       ; dyn                ; dyne
 pound_force                ; lbf                ; pound-force, pound force
 horsepower                 ; hp                 ; horsepower
+metric_horsepower          ;                    ; metric horsepower, metric hp
 standard_atmosphere        ; atm                ; atmosphere, standard atmosphere
 millimeter_Hg or torr      ; mmHg, mm Hg        ; millimeter of mercury, millimetre of mercury, mm mercury
 millimeter_Hg or torr      ;                    ; mm of mercury, mm of hg
@@ -186,6 +196,8 @@ decibel_                   ; dB                 ; decibel
 """A unit on each line: its name in pint (with `or` between names for one symbol), symbols, and words."""
 
 _PLURALS: Final = frozenset(("mgs", "mls", "mLs", "kms", "cms", "mms", "gs"))
+_APART: Final = re.compile(rf"\A({'|'.join(_PREFIXES.values())})[ -](?=[a-z])")
+"""A prefix that is written as a word of its own, as in *kilo meter* and `\\kilo\\metre`."""
 _ENGLISH: Final = frozenset(("a", "as", "at", "in", "am", "pm", "no", "per"))
 
 
@@ -238,7 +250,7 @@ def find_names(written: str) -> tuple[str, ...]:
         return ("kilocalorie",)
     if written in _PLURALS:
         return _SYMBOLS[written[:-1]]
-    word = written.casefold()
+    word = _APART.sub(r"\1", written.casefold())
     for name in (word, word[:-1] if word.endswith("s") and len(word) > 3 else word, _singular(word)):
         if name in _WORDS:
             return _WORDS[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -17,7 +18,9 @@ from karenina_units.unit_text import is_unit
 
 _UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
 _IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
-_LAST_DIGITS: Final = re.compile(r"(?<=[0-9])\([0-9]{1,3}\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))")
+_LAST_DIGITS: Final = re.compile(
+    r"(?<![0-9])([0-9][0-9\s.,']*)(?<=[0-9])\(([0-9]{1,3})\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))"
+)
 """The uncertainty of the last digits, as in *1.60(2)e-19 C*."""
 _UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
 _NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:(?:and|&)\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
@@ -36,21 +39,35 @@ _PER: Final = re.compile(
     r"|\s+(?:an?|each|every)\s+(?=(?:second|minute|hour|day|week|month|year)\b)"
 )
 _POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
-_PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "yearly": "yr", "annually": "yr"}
+_PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "monthly": "mo", "yearly": "yr", "annually": "yr"}
 _ADVERB: Final = re.compile(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
-_TIMES: Final = {
-    "qd": 1, "q.d": 1, "od": 1, "once": 1, "one time": 1, "bid": 2, "b.i.d": 2, "bd": 2, "twice": 2, "two times": 2,
-    "tid": 3, "t.i.d": 3, "tds": 3, "thrice": 3, "three times": 3, "qid": 4, "q.i.d": 4, "qds": 4, "four times": 4,
+_CODES: Final[dict[str, tuple[int | Fraction, str]]] = {
+    "qd": (1, "d"), "od": (1, "d"), "qam": (1, "d"), "qpm": (1, "d"), "mane": (1, "d"), "nocte": (1, "d"),
+    "bid": (2, "d"), "bd": (2, "d"), "tid": (3, "d"), "tds": (3, "d"), "qid": (4, "d"), "qds": (4, "d"),
+    "qod": (Fraction(1, 2), "d"), "alternate days": (Fraction(1, 2), "d"), "biw": (2, "wk"), "tiw": (3, "wk"),
+    "fortnightly": (Fraction(1, 2), "wk"), "quarterly": (4, "yr"), "semiannually": (2, "yr"),
 }  # fmt: skip
-"""How often a day a dose is given."""
+"""How often in a period a dose is given."""
+_WITH_TWO_MEANINGS: Final = {"biweekly": "wk", "bimonthly": "mo", "biannually": "yr"}
+"""Words for twice in a period, or once in two."""
+_COUNTS: Final = {
+    "once": 1, "one": 1, "twice": 2, "two": 2, "other": 2, "second": 2, "alternate": 2, "thrice": 3, "three": 3,
+    "third": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,
+}  # fmt: skip
+_NUMBER: Final = f"[1-9][0-9]?|{'|'.join(_COUNTS)}"
 _FREQUENCY: Final = re.compile(
-    r",?\s(?:(?:PO|IV|IM|SC|orally|by mouth)\s)?(?:(?P<code>q\.?d|od|b\.?i\.?d|bd|t\.?i\.?d|tds|q\.?i\.?d|qds)\b\.?"
-    r"|(?P<times>once|twice|thrice|(?:one|two|three|four) times?|(?P<count>[1-9]) times|(?P<x>[1-9])\s?[x\u00d7])"
-    r"\s(?:a day|daily|per day|each day|every day)\b"
-    r"|(?:every\s|q\.?\s?)(?P<hours>[1-9][0-9]?)\s?(?:h|hr|hrs|hours?)\b)\.?\s*\Z",
+    r",?\s(?:(?:PO|IV|IM|SC|orally|by mouth)\s)?(?:(?:on\s)?"
+    rf"(?P<code>{'|'.join('[.]?'.join(code) for code in _CODES)}|{'|'.join(_WITH_TWO_MEANINGS)})\b\.?"
+    rf"|(?P<times>once|twice|thrice|(?:{_NUMBER})\stimes?|[1-9]\s?[x\u00d7])\s"
+    rf"(?:(?:an?|per|each|every)\s(?P<each>second|minute|hour|day|week|fortnight|month|year)|(?P<adverb>{'|'.join(_PERIODS)}))\b"
+    rf"|(?:every\s|each\s|q\.?\s?)(?:(?P<every>{_NUMBER})\s?)?"
+    r"(?P<period>s|sec(?:ond)?s?|min(?:ute)?s?|h|hrs?|hours?|d|days?|w|wks?|weeks?|fortnights?|mo|mths?|months?|m|y|yrs?|years?)\b"
+    r")\.?\s*\Z",
     re.IGNORECASE,
 )
 """Words at the end of a text that say how often a dose is given."""
+Frequency = tuple[Fraction, str]
+"""How often a dose is given, and in which unit of time: two in *wk*."""
 _THOUSANDS: Final = {"k": "thousand", "m": "million", "g": "billion"}
 _PER_VOLUME: Final = re.compile(r"(?<=[0-9])\s?(?:([kKMG])(?=\s?/\s?(?:[uµμm]|mc)[lL]\b)|(G)(?=\s?/\s?[lL]\b))")
 """A thousand, million or billion per volume, as laboratories write counts of blood cells: *7.5 K/µL*."""
@@ -70,8 +87,31 @@ _COUNTED: Final = (
     re.compile(r"\b(?:revolutions?|rotations?|turns?|rev|rpm)\b", re.IGNORECASE),
 )
 """Words for events of different kinds, all of which are turns to the conversion."""
-_OTHER_SYMBOLS: Final = ((re.compile(r"(?<=[0-9])\s?A\b"), " \u00c5"), (re.compile(r"\bcalories?\b"), "kcal"))
+_OTHER_SYMBOLS: Final = (
+    (re.compile(r"(?<=[0-9])\s?A\b"), " \u00c5"),
+    (re.compile(r"\bcalories?\b"), "kcal"),
+    (re.compile(r"(?<=[0-9])\s?kt\b"), " knots"),
+    (re.compile(r"\b(?:BTU|british thermal unit)s?\b", re.IGNORECASE), "international british thermal units"),
+    (re.compile(r"(?<=[0-9])\s?(k?cal)\b"), r" \1_IT"),
+    (re.compile(r"(?<!metric )\b(horsepower|hp)\b"), r"metric \1"),
+    (
+        re.compile(r"(?<!imperial )(?<!us )\b(gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?))\b", re.I),
+        r"imperial \1",
+    ),
+)
 """Symbols and words that are often written for other units, with those."""
+_DIRECTION: Final = re.compile(
+    r"(?<=[^\W\d]|[°'\"\u2032\u2033])\s((?:due\s)?(?:[NESW]{1,3}|up|(?i:(?:north|south|east|west)+)))"
+    r"(?=[\s.,;)]*\Z|,?\s[a-z]{2})"
+)
+"""A direction after a unit: *N* is also newton, *NW* any nanowatt, and *up* any micropoise."""
+_PREFIX: Final = re.compile(r"\\(femto|pico|nano|micro|milli|centi|deci|hecto|kilo|mega|giga|tera|peta)\s*\\(?=[a-z])")
+"""A prefix before a unit in siunitx, as in `\\kilo\\gram`."""
+_RANGE: Final = re.compile(
+    r"\bbetween\b|(?<=[\w°%])\s?(?:\b(?:to|until|till|through|thru)\b|\.{2,3}|…)\s?(?=[-+\u2212]?\.?[0-9])",
+    re.IGNORECASE,
+)
+_DASH: Final = re.compile(r"(?<=[\w°%])(?<![0-9][eE])\s?[-\u2010-\u2015\u2212]\s?(?=\.?[0-9])")
 _MARKUP: Final = "*_` \t\n"
 
 
@@ -80,7 +120,7 @@ def clean(text: str) -> str:
 
     Numbers in words become digits if the text is a time in words.
     """
-    text = _SYMBOL.sub("", plain_text(text.strip(_MARKUP)))
+    text = _SYMBOL.sub("", plain_text(_PREFIX.sub(r"\\\1", text.strip(_MARKUP))))
     if _TIME_IN_WORDS.search(text):
         from karenina_template.templates.primitives.numbers_in_text import with_digits
 
@@ -104,18 +144,29 @@ def _with_arcs(text: str) -> str:
 def split_uncertainty(text: str) -> tuple[str, str | None]:
     """Return a quantity without its uncertainty, and the uncertainty as a quantity, or None if it has none.
 
-    *5.0 ± 0.2 mg* becomes *5.0 mg* and *0.2 mg*, and *5.0 mg ± 4 %* becomes *5.0 mg* and *4 %*.
+    *5.0 ± 0.2 mg* and *5.0(2) mg* become *5.0 mg* and *0.2 mg*, and *5.0 mg ± 4 %* becomes *5.0 mg* and *4 %*.
     """
-    text = _LAST_DIGITS.sub("", _IN_BRACKETS.sub(r"\1", text))
+    text = _IN_BRACKETS.sub(r"\1", text)
+    digits = _LAST_DIGITS.search(text)
+    text = _LAST_DIGITS.sub(r"\1", text)
     parts = _UNCERTAIN.split(text, maxsplit=1)
     if len(parts) == 1 or not parts[0].strip():
-        return text, None
+        return text, None if digits is None else _in_last_digits(digits[1], digits[2]) + text[digits.end(1) :]
     before, after = parts
     number = _UNSIGNED.match(after)
     if number is None:
         return text, None
     rest = after[number.end() :]
     return (before, after) if before[-1:].isalpha() or before[-1:] == "%" else (before + rest, after)
+
+
+def _in_last_digits(number: str, uncertainty: str) -> str:
+    """Return *0.03* for *5.00* and *3*: an uncertainty of the last digits as a number. A mark of thousands makes it
+    smaller.
+    """
+    mark = max(number.rfind("."), number.rfind(","))
+    places = sum(map(str.isdigit, number[mark + 1 :])) if mark >= 0 else 0
+    return f"{Decimal(int(uncertainty)).scaleb(-places):f}"
 
 
 def has_two_signs(text: str) -> bool:
@@ -175,26 +226,61 @@ def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | 
     return (number, "/".join(units), is_full and not is_loose) if has_number or not is_full else None
 
 
-def split_frequency(text: str) -> tuple[str, Fraction | None]:
-    """Return *5 mg* and 2 for *5 mg twice daily*: the dose, and how often a day it is given, or None if not stated."""
+def split_frequency(text: str) -> tuple[str, tuple[Frequency, ...]]:
+    """Return *5 mg* and (2, *d*) for *5 mg twice daily*: the dose, and how often it is given, which is empty if not
+    stated. Words with two meanings, such as *biweekly*, give both.
+    """
     found = _FREQUENCY.search(text)
     if found is None:
-        return text, None
-    if found["hours"]:
-        times = Fraction(24, int(found["hours"]))
-    elif digit := found["count"] or found["x"]:
-        times = Fraction(digit)
-    else:
-        times = Fraction(_TIMES[(found["code"] or found["times"]).casefold()])
-    return text[: found.start()], times
+        return text, ()
+    dose = text[: found.start()]
+    if found["code"]:
+        code = found["code"].casefold()
+        if code in _WITH_TWO_MEANINGS:
+            return dose, tuple((often, _WITH_TWO_MEANINGS[code]) for often in (Fraction(2), Fraction(1, 2)))
+        often, unit = _CODES[code.replace(".", "")]
+        return dose, ((Fraction(often), unit),)
+    if found["times"]:
+        unit = _PERIODS[found["adverb"].casefold()] if found["adverb"] else found["each"].casefold()
+        return dose, _in_unit(Fraction(_count(re.split(r"[\sx\u00d7]", found["times"], flags=re.IGNORECASE)[0])), unit)
+    return dose, _in_unit(Fraction(1, _count(found["every"] or "1")), found["period"].casefold())
 
 
-def other_spellings(text: str) -> list[str]:
-    """Return other readings of a quantity: with another unit, such as *1.5 \u00c5* for *1.5 A* or *250 kcal* for *250
-    calories*, or with the number read differently.
+def _count(number: str) -> int:
+    """Return the number that digits or a word such as *twice* and *other* stand for."""
+    return _COUNTS.get(number.casefold()) or int(number)
+
+
+def _in_unit(often: Fraction, period: str) -> tuple[Frequency, ...]:
+    """Return how often something happens, with the symbol of a unit of time for a period such as *weeks*."""
+    if period.startswith("fortnight"):
+        return ((often / 2, "wk"),)
+    if period == "m":
+        return ((often, "mo"), (often, "min"))
+    return ((often, {"w": "wk"}.get(period, period)),)
+
+
+def other_spellings(text: str, beside: str) -> list[str]:
+    """Return *1.5 \u00c5* for *1.5 A* and *250 kcal* for *250 calories*, and other ways to write the number. A
+    direction is left out (*5 m/s* for *5 m/s N*), unless the text that is compared, `beside`, has another one.
     """
-    others = (pattern.sub(unit, text) for pattern, unit in _OTHER_SYMBOLS)
-    return [*other_readings(text), *(other for other in others if other != text)]
+    others = [pattern.sub(unit, text) for pattern, unit in _OTHER_SYMBOLS]
+    one, other = (_direction(each) for each in (text, beside))
+    if one and other in ("", one):
+        others.append(_DIRECTION.sub("", text))
+    return [*other_readings(text), *(each for each in others if each != text)]
+
+
+def _direction(text: str) -> str:
+    """Return *nw* for *50 km NW* and *50 km due northwest*, or an empty string for a text without a direction."""
+    found = _DIRECTION.search(text)
+    return "" if found is None else re.sub("due |orth|outh|ast|est", "", found[1].casefold())
+
+
+def as_range(text: str) -> str:
+    """Return *30 h to 50 h* for *30 h - 50 h*: a text that may be a range, without its dash; empty for other texts."""
+    without_dash = _DASH.sub(" to ", text)
+    return without_dash if _RANGE.search(without_dash) else ""
 
 
 def may_differ(text: str, expected: str) -> bool:
