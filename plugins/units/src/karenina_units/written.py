@@ -261,8 +261,9 @@ def _in_unit(often: Fraction, period: str) -> tuple[Frequency, ...]:
 
 
 def other_spellings(text: str, beside: str) -> list[str]:
-    """Return *1.5 \u00c5* for *1.5 A* and *250 kcal* for *250 calories*, and other ways to write the number. A
-    direction is left out (*5 m/s* for *5 m/s N*), unless the text that is compared, `beside`, has another one.
+    """Return other readings of a quantity: with another unit (*1.5 \u00c5* for *1.5 A*), with the number read
+    differently, or without its direction (*5 m/s* for *5 m/s N*), unless the text that is compared, `beside`, has
+    another direction.
     """
     others = [pattern.sub(unit, text) for pattern, unit in _OTHER_SYMBOLS]
     one, other = (_direction(each) for each in (text, beside))
