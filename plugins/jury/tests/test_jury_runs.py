@@ -344,6 +344,19 @@ def test_in_a_vote_on_fields_the_value_counts_and_the_winner_is_compared() -> No
     assert record_of(results, "q").judges[0].error == WHY
 
 
+def test_judges_that_extract_the_same_undecided_value_agree() -> None:
+    jury = DayJury({"q": dict.fromkeys("ab", TWO_DATES), "r": {"a": FIRST, "b": {**FIRST, "drug": "aspirin"}}})
+    (statistics,) = describe_juries(jury.run("a", "b", jury={}))
+
+    assert (statistics.unanimous.hits, statistics.unanimous.out_of) == (1, 2)
+    assert {name: (rate.hits, rate.out_of) for name, rate in statistics.fields.items()} == {
+        "gene": (2, 2),
+        "day": (2, 2),
+        "drug": (1, 2),
+    }
+    assert (statistics.not_judged, statistics.failed) == (2, 1)
+
+
 def test_combined_values_may_be_undecided() -> None:
     values = {"a": {**TWO_DATES, "drug": "aspirin"}, "b": OTHER, "c": {**TWO_DATES, "gene": "TP53"}}
     jury = DayJury({"q": values})

@@ -424,6 +424,17 @@ def test_more_replicates_help_only_if_replicates_differ() -> None:
     assert verdicts(only(compare(run([True, False]), run([True, True], model="b")).pairs)).power.within is None  # type: ignore[union-attr]
 
 
+def test_only_runs_with_one_replicate_are_said_to_have_one() -> None:
+    def alike(model: str, replicates: int) -> list[object]:
+        places = [(number, at) for number in range(6) for at in range(1, replicates + 1)]
+        return [result(f"q{number}", number % 2 == 0, replicate=at, model=model) for number, at in places]
+
+    said = [" ".join(str(compare(alike("a", count), alike("b", count))).split()) for count in (1, 3)]
+
+    assert ["with one replicate" in text for text in said] == [True, False]
+    assert all("it is not known whether more replicates would help" in text for text in said)
+
+
 def test_a_difference_larger_than_the_flips_needs_six_of_them() -> None:
     power = verdicts(only(compare(run([True] * 30), run([True] * 29 + [False], model="b")).pairs)).power
 

@@ -31,7 +31,7 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
             [
                 in_one_line(statistics.jury),
                 f"{statistics.answers:,}",
-                f"{statistics.not_judged:,}",
+                f"{statistics.failed:,}",
                 *_cells(statistics.pass_rate),
                 "-",
             ]

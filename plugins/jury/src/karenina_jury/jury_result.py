@@ -172,6 +172,7 @@ class JudgeStatistics(BaseModel, defer_build=True):
 class JuryStatistics(BaseModel, defer_build=True):
     """One jury's votes on the answers of one model.
 
+    `not_judged` is the number of answers without a verdict, and `failed` of those that are not undecided.
     `unanimous` is the share of answers on which all voting judges agree. `fields` gives this share for each field,
     outcome or verdict, among the answers with a vote on it. `escalated` is the share of answers for which the judge
     `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate this judge's usage if it had been asked for the
@@ -184,6 +185,7 @@ class JuryStatistics(BaseModel, defer_build=True):
     answering: str
     answers: int
     not_judged: int
+    failed: int
     pass_rate: Rate
     judges: list[JudgeStatistics]
     unanimous: Rate
@@ -255,6 +257,7 @@ def _describe(
         answering=answering,
         answers=len(answers),
         not_judged=sum(not result.outcome.judged for result, _ in answers),
+        failed=sum(result.outcome.group == "not_judged" for result, _ in answers),
         pass_rate=pass_rate((result.question_id, result.outcome) for result, _ in answers),
         judges=judges,
         unanimous=rate((result.question_id, record.unanimous) for result, record in answers),

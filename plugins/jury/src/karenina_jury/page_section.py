@@ -39,7 +39,7 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
         for jury in describe_juries(run.results):
-            rows = [_row(jury.jury, jury.pass_rate, jury.answers, jury.not_judged, None)]
+            rows = [_row(jury.jury, jury.pass_rate, jury.answers, jury.failed, None)]
             rows += [_row(j.judge, j.pass_rate, j.asked, j.failed, j.agrees.value) for j in jury.judges]
             rates = [jury.pass_rate, *(judge.pass_rate for judge in jury.judges)]
             columns = [*_COLUMNS]

@@ -138,12 +138,12 @@ class JuryPanel:
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
         """Count the ballots by verdict or by field, depending on the configuration. The template is only loaded for
-        votes on fields, and only if at least one judge succeeded.
+        votes on fields, and only if at least one judge extracted values.
         """
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
         bound = None
-        if any(ballot.result.outcome.judged for ballot in ballots):
+        if any(ballot.kind is not None for ballot in ballots):
             template = template_of(answer.question, answer.trust)
             bound = template.for_question(answer.question.id) if template is not None else None
         return _Vote(ballots, count_fields(ballots, _voted_fields(bound), self._quorum), bound)

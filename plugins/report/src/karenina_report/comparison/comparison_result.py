@@ -75,7 +75,7 @@ class Power(ReportModel):
     questions that flip; at least six flips in one direction are then needed. `questions` maps differences of 1, 3 and 5
     points to the number of questions needed to find them. `within` is the share of the variance that more replicates
     would reduce, and `at_best` is the smallest difference that could be found with any number of replicates. Both are
-    None with one replicate.
+    None with one replicate, and if the differences do not vary.
     """
 
     detectable: float

@@ -264,7 +264,8 @@ def _power_text(difference: Difference) -> str:
     needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
     text += f"; questions needed for a difference in points: {needed}"
     if power.within is None or power.at_best is None:
-        return f"{text}; with one replicate, it is not known whether more replicates would help"
+        why = "with one replicate, " if difference.replicates <= 1 else ""
+        return f"{text}; {why}it is not known whether more replicates would help"
     return f"{text}; more replicates: {min(100.0, 100 * power.at_best):.1f} points at best"
 
 
