@@ -72,6 +72,11 @@ SAME = [
     ("$2{,}500$ m", "2500 m"),
     ("$5 USD", r"\$5"),
     ("5 mmol/L", "5 mM"),
+    ("two millions", "2,000,000"),
+    ("five thousands", "5000"),
+    ("two seconds", "2 s"),
+    ("5 mg to 10 mg", "5\u201310 mg"),
+    ("5 kg m-2", "5 kg m-2"),
 ]
 OTHER = [
     ("7 mg", "5 mg"),
@@ -93,6 +98,9 @@ OTHER = [
     ("5 kg", "1.000-2.000 kg"),
     ("7", "<5"),
     ("more than 7", "5"),
+    ("60 h to 80 h", "40 h"),
+    ("between 60 and 80 h", "40 h"),
+    ("5 mg and 10 mg", "7 mg"),
 ]
 UNCLEAR = {
     "may change the number": [("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")],
@@ -104,10 +112,28 @@ UNCLEAR = {
     "a number of BC": [("44 BC", "44")],
     "is not known": [("12 residues", "12 amino acids")],
     "2 numbers": [("5 or 6 mg", "5 mg"), ("1.5 x 102", "150")],
-    "a range": [("5-10 mg", "5 mg"), ("7 kg", "5\u201310 kg"), ("1.500 mg", "1000-2000 mg"), ("(15) mg", "10-20 mg")],
+    "a range": [
+        *(
+            (value, "40 h")
+            for value in ("30 h to 50 h", "30 h - 50 h", "30 h-50 h", "30 hours to 50 hours", "30 h to 50")
+        ),
+        *((value, "40 h") for value in ("between 30 and 50", "between 30 h and 50 h", "from 30 to 50 h")),
+        *((value, "$7") for value in ("between $5 and $10", "$5-$10", "$5\u201310", "from $5 to $10")),
+        *[("$5-10 million", "$7 million"), ("5% to 10%", "7%"), ("2\u00b0C\u20138 \u00b0C", "5 \u00b0C")],
+        *[("5 mg to 10 mg of salt", "7 mg"), ("between -10 and 0", "-5"), ("between 1990 and 2000", "1995")],
+        ("5-10 mg", "5 mg"),
+        ("7 kg", "5\u201310 kg"),
+        ("1.500 mg", "1000-2000 mg"),
+        ("(15) mg", "10-20 mg"),
+    ],
     "a limit": [("more than 5", "6"), ("1.500", "> 1000"), ("1.500", "< 2")],
     "can be read in two ways": [("1.234", "1,234")],
-    "cannot be read": [("1990s", "1990")],
+    "cannot be read": [
+        *[("1990s", "1990"), ("between 30 min and 2 h", "1 h"), ("from 30 min to 2 h", "1 h")],
+        *[("hundreds", "100"), ("thousands people", "1000 people"), ("millions", "1000000"), ("tens", "10")],
+        *[("tens of thousands", "10000"), ("many thousands", "1000"), ("trillions", "1e12")],
+        *[("third", "3"), ("third", "1/3"), ("the second", "2"), ("twenty-first", "21"), ("hundredth", "100")],
+    ],
     "as a fraction": [("0.05", "5 %")],
     "brackets may be negative": [("(1,200)", "1200"), ("1200", "(1,200)")],
     "contradicts the quantity before it": [

@@ -54,7 +54,7 @@ _BOND: Final = re.compile(r"(?<=[A-Za-z0-9)\]])[-=\u2261](?=[A-Z(\[])")
 _NUCLIDE: Final = re.compile(r"([A-Z][a-z]?)-(\d{1,3})")
 _STATE: Final = re.compile(r"\s*\((?:aq|s|l|g|cr)\)$")
 _WORDS_BEHIND: Final = re.compile(r"\s+\(([^()]*[a-z]{3,}[^()]*)\)$")
-_DOTS: Final = re.compile(rf"\s*(?:{_DOT}|\*|(?<![.\u00b7\s]\d)\.(?=\s?[\d.]*\s?H2O)|\s\.\s)\s*")
+_DOTS: Final = re.compile(rf"\s*(?:{_DOT}|\*|(?<![.\u00b7\s]\d)\.(?=\s?[\d.]*\s?(?:\(H2O\)|\[H2O\]|H2O))|\s\.\s)\s*")
 _MARKED_CHARGE: Final = re.compile(r"(?:\^|\s|(?P<open>\())\s?(?P<size>\d*)(?P<sign>[+-]+)(?P<after>\d*)(?(open)\))$")
 _CHARGE: Final = re.compile(r"(?P<digits>\d*)(?P<sign>\++|-+)(?P<after>\d*)$")
 _TOKEN: Final = re.compile(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from itertools import permutations
 from typing import Final, NamedTuple
 from unicodedata import category, normalize
 
@@ -34,7 +35,7 @@ class Moment(NamedTuple):
 _MONTH_NAMES: Final = {
     "en": "january/jan february/feb march/mar april/apr may june/jun "
     "july/jul august/aug september/sep october/oct november/nov december/dec",
-    "de": "januar/jan februar/feb märz/mär april/apr mai juni/jun "
+    "de": "januar/jan/jänner/jän februar/feb märz/mär april/apr mai juni/jun "
     "juli/jul august/aug september/sept/sep oktober/okt november/nov dezember/dez",
     "fr": "janvier/janv février/févr mars avril/avr mai juin "
     "juillet/juil août septembre/sept octobre/oct novembre/nov décembre/déc",
@@ -113,6 +114,7 @@ _TIME: Final = lazy_pattern(
 )
 _BEFORE_TIME: Final = lazy_pattern(r"^(?:t|,? (?:(?:at|um|kl\.?|a las|alle|as) )?)(?=[0-9])")
 _ENGLISH_DAY: Final = lazy_pattern(r"(mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}\b")
+_ISO_WEEK: Final = lazy_pattern(r"[0-9]{4}-W[0-9]{2}-[1-7]", re.IGNORECASE)
 _PART: Final = lazy_pattern(r"[0-9]+|[^\W\d_]+")
 _ROMAN: Final = {
     name: number
@@ -160,27 +162,41 @@ def names_other_weekday(value: object, day: date) -> bool:
     return found is not None and not day.strftime("%A").casefold().startswith(found[1])
 
 
-def may_be_date(value: object, day: date) -> bool:
-    """Return whether a string consists of the day, month and year of `day`, possibly among other words or in short.
+def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
+    """Return the dates that a string may mean that is not read as one: the day, month and year among other words or in
+    short (*on January 15, 2024*, *15-Jan-24*).
 
-    The month may be a name, a number or a Roman numeral, and the year may have two digits. Week and ordinal dates of
-    ISO 8601, and compact dates with a time, count as well.
+    The month may be a name, a number or a Roman numeral, the day an ordinal in English words, and the year may have two
+    digits, of any century. Week and ordinal dates of ISO 8601, and compact dates with a time, count as well.
+
+    With `with_name`, only dates with the name of their month or its Roman numeral are returned.
     """
+    from karenina_template.templates.primitives.numbers_in_text import with_digits
+
     value = plain(value)
     if not isinstance(value, str) or len(value) > _LONGEST:
-        return False
-    words = _PART.findall(_plain_letters(fold(value)))
-    year, week, weekday = day.isocalendar()
-    compact = (day.strftime("%Y%m%d"), day.strftime("%Y%j"))
-    if any(word in compact for word in words) or f"{year}-w{week:02}-{weekday}" in value.casefold():
-        return True
+        return set()
+    words = _PART.findall(_plain_letters(fold(with_digits(value))))
     numbers = [int(word) for word in words if word.isdigit() and len(word) <= 4]
     months = [_MONTHS.get(word) or _ROMAN.get(word) for word in words if not word.isdigit()]
-    if numbers == [day.year, day.timetuple().tm_yday]:
-        return True
-    named = day.month in months
-    wanted = sorted([day.day, *([] if named else [day.month])])
-    return any(sorted(numbers) == sorted([*wanted, one]) for one in (day.year, day.year % 100))
+    orders = list(permutations(numbers)) if len(numbers) in ((2,) if with_name else (2, 3)) else []
+    parts = [(year, month, day) for year, *rest, day in orders for month in (rest or filter(None, months))]
+    found: set[date] = set()
+    for year, month, day in parts:
+        for one in range(year, 2200, 100) if year < 100 else (year,):
+            with suppress(ValueError):
+                found.add(date(one, month, day))
+    if with_name:
+        return found
+    week = _ISO_WEEK.search(value)
+    for text, format in (
+        *((word, "%Y%m%d" if len(word) == 8 else "%Y%j") for word in words if len(word) in (7, 8)),
+        *([("".join(words), "%Y%j")] if [*map(len, words)] == [4, 3] else []),
+        *([(week[0].upper(), "%G-W%V-%u")] if week is not None else []),
+    ):
+        with suppress(ValueError):
+            found.add(datetime.strptime(text, format).date())
+    return found
 
 
 def find_dates(text: str) -> list[date]:

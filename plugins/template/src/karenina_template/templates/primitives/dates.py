@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -17,8 +17,8 @@ from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.date_parser import (
     Moment,
-    may_be_date,
     names_other_weekday,
+    possible_dates,
     read_date,
     read_dates,
 )
@@ -33,6 +33,16 @@ def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Mom
     if len(verdicts) > 1:
         return Undecided(f"{plain(extracted)} can be read as two different dates")
     return True in verdicts
+
+
+def _read_and_decide(extracted: object, passes: Callable[[Moment], bool]) -> bool | Undecided:
+    """Return whether a date passes, `Undecided` if this depends on how it is read, or False if it is no date."""
+    readings = read_dates(extracted)
+    if not readings:
+        days = (datetime(day.year, day.month, day.day) for day in possible_dates(extracted, with_name=True))
+        if any(passes(Moment(day, has_time=False)) for day in days):
+            return Undecided(f"{plain(extracted)!r:.80} cannot be read as a date, but may be one that passes")
+    return _decide(extracted, readings, passes)
 
 
 class _DatePrimitive(Primitive, defer_build=True):
@@ -74,7 +84,8 @@ class DateMatch(_DatePrimitive):
     is undecided, unless the ground truth is written with the same numbers in the same order. The ground truth
     "01/02/2024" means 2 January (the month comes first), and the field is undecided for 1 February. "01.02.2024" always
     means 1 February. The field is undecided as well if a string is not read as a date, but contains the day, month and
-    year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024"), and if it names another weekday.
+    year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024", "January fifteenth, 2024"), and if
+    it names another weekday.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -102,7 +113,7 @@ class DateMatch(_DatePrimitive):
         verdict = _decide(extracted, readings, lambda reading: reading.at.date() == right)
         if verdict is True and names_other_weekday(extracted, right):
             return Undecided(f"the day of the week in {plain(extracted)} does not match its date")
-        if not readings and self.format is None and may_be_date(extracted, right):
+        if not readings and self.format is None and right in possible_dates(extracted):
             return Undecided(f"{plain(extracted)!r:.80} cannot be read as a date, but may be the ground truth")
         if verdict is False and any(reading.at.date() in others for reading in readings):
             return Undecided(f"the ground truth {plain(expected)} can be read as two different dates")
@@ -125,7 +136,8 @@ class DateTolerance(_DatePrimitive):
 
     A date without a time means midnight. If both have time zones, points in time are compared. If neither has one, they
     are compared as written. If only one has a time zone, the field fails. The tolerance must be between 0 and a billion
-    days.
+    days. The field is undecided if a string is not read as a date, but contains the day, year and name of the month
+    of one that passes ("15-Jan-24", "on January 15, 2024").
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -147,13 +159,12 @@ class DateTolerance(_DatePrimitive):
         return another_day(truth.at, self._allowed().days + 2)
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is within the tolerance, or `Undecided` if only one of its two readings is. A value
-        that is not a date fails.
+        """Return whether the date is within the tolerance, or `Undecided` if only one of its two readings is, or if it
+        may be a date in a form that is not read. Any other value fails.
         """
         truth, allowed = self._truth(expected), self._allowed()
-        return _decide(
+        return _read_and_decide(
             extracted,
-            read_dates(extracted),
             lambda reading: _aware(reading) == _aware(truth) and abs(reading.at - truth.at) <= allowed,
         )
 
@@ -179,7 +190,8 @@ class DateRange(Primitive, defer_build=True):
 
     A bound is a date or a string that contains one. A bound without a time includes the whole day. If a bound has a
     time, times are compared: an extracted date without a time then means midnight, and it fails if only one of the two
-    has a time zone. One of the bounds may be omitted. `min` must not be after `max`.
+    has a time zone. One of the bounds may be omitted. `min` must not be after `max`. The field is undecided if a string
+    is not read as a date, but contains the day, year and name of the month of one in the range ("15-Jan-24").
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -211,13 +223,12 @@ class DateRange(Primitive, defer_build=True):
         return None
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the date is in the range, or `Undecided` if only one of its two readings is. A value that is
-        not a date fails.
+        """Return whether the date is in the range, or `Undecided` if only one of its two readings is, or if it may be a
+        date in a form that is not read. Any other value fails.
         """
         low, high = read_date(self.min), read_date(self.max)
-        return _decide(
+        return _read_and_decide(
             extracted,
-            read_dates(extracted),
             lambda reading: (
                 (low is None or _not_after(low, reading, bound=low))
                 and (high is None or _not_after(reading, high, bound=high))

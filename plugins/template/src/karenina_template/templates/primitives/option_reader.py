@@ -75,6 +75,8 @@ _LOWERED: Final = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u208
 _ALIKE: Final = lazy_pattern(r"(?<=[<>\u2264\u2265=])\s+|(?<=[0-9])\s+(?=[^\W\d])|(?<=[^\W\d])\.|_(?=[0-9])")
 """Spaces and points that do not distinguish two options."""
 _WORDS: Final = lazy_pattern(r"[^\W_]+")
+_AND: Final = lazy_pattern(r"(?<=[^\W\d])\s*[&+,]\s*(?:and\s)?(?=[^\W\d])")
+"""A sign between words that means *and*."""
 _DETERMINERS: Final = frozenset(("no", "none", "not"))
 _ENGLISH: Final = frozenset(("a", "i", "o"))
 """Letters that are also words."""
@@ -105,7 +107,7 @@ class OptionReader:
         self.options = options
         self._forms = [
             (form, {label: form(text) for label, text in options.items()})
-            for form in (_bare, _in_lower_case, _without_accents, _without_article, _without_style)
+            for form in (_bare, _in_lower_case, _without_accents, _without_article, _without_style, _with_and)
         ]
         self._combined = {
             label: parts for label, text in options.items() if len(parts := self._parts_of(label, text)) > 1
@@ -135,9 +137,11 @@ class OptionReader:
         return mentioned
 
     def has_words_of(self, label: str, text: str) -> bool:
-        """Return whether all words of an option's text occur in `text`, in any place."""
-        words = [set(_WORDS.findall(_without_article(one))) for one in (self.options[label], text)]
-        return bool(words[0]) and words[0] <= words[1]
+        """Return whether all words of an option's text occur in `text`, in any place. *and* may be missing, as in
+        *I/II only*.
+        """
+        wanted, words = (set(_WORDS.findall(_without_article(one))) for one in (self.options[label], text))
+        return bool(wanted) and wanted - words <= (set() if "or" in words else {"and"})
 
     def _parts_of(self, label: str, text: str) -> frozenset[str]:
         """Return the labels of the options that an option combines, as *Both A and B* or *All of the above* does, or an
@@ -285,25 +289,39 @@ class OptionReader:
             return _NONE
         found = frozenset(re.findall(rf"\b(?:{label})\b", joined[0]))
         rest = text[joined.end() :]
+        if self._rejects_list(text, joined.start(), rest):
+            return Mentioned(frozenset(self.options))
         if rest.strip(_ENDS + ")]") and (joined.start() or is_rejected_after(rest.casefold(), 0)):
             places = self._places(text)
             return Mentioned(found.union(one for one, _, _ in places))
         return found
+
+    def _rejects_list(self, text: str, start: int, rest: str) -> bool:
+        """Return whether a list of labels that starts at `start` and is followed by `rest` is rejected, as in *A and C
+        are wrong* or *I reject A and C*.
+        """
+        clause = rest.casefold().lstrip(" ,(").partition(",")[0]
+        return is_rejected_after(clause, 0) or is_rejected_before(text.casefold(), start)
 
     def _label_and_words(self, text: str) -> Named:
         """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*, `Undecided`
         if the text matches no option, or none if `text` has no such form.
         """
         label, separator, rest = self._split_label(text)
-        if not label or (not separator.strip() and next(iter(label)).casefold() in _ENGLISH):
+        is_word = not separator.strip() and not rest.startswith(("(", "[", "{"))
+        if not label or (is_word and next(iter(label)).casefold() in _ENGLISH):
             return _NONE
         if is_rejected_after(rest.casefold(), 0):
             return _NONE
         if _REASON.match(rest):
             return label
         texts = self._mentions(rest)
-        if isinstance(texts, Undecided) or texts:
-            return texts if isinstance(texts, Undecided) else label | texts
+        if isinstance(texts, Undecided):
+            return texts
+        if texts and texts.isdisjoint(label) and self.has_words_of(next(iter(label)), rest):
+            return Undecided(f"{text[:60]!r} contains the words of several options")
+        if texts:
+            return label | texts
         return Undecided(f"{text[:60]!r} combines the label of an option with text that matches no option")
 
     def _in_other_words(self, text: str) -> Named:
@@ -390,6 +408,11 @@ def _without_accents(text: str) -> str:
 def _without_style(text: str) -> str:
     """Return the text without article, and without spaces, points and subscripts as in *> 5*, *D.* and *CO_2*."""
     return _ALIKE.sub("", _without_article(text).translate(_LOWERED))
+
+
+def _with_and(text: str) -> str:
+    """Return the text without article, and with *and* for signs such as & and commas between words."""
+    return _AND.sub(" and ", _without_article(text))
 
 
 def _without_article(text: str) -> str:

@@ -76,6 +76,13 @@ _COINS: Final = lazy_pattern(r"\b([0-9]+) (euros?|dollars?|pounds?|francs?) (?:a
 """*1 euro 20*, which is 1.20 euros."""
 _LETTER_WORDS: Final = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
 _RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
+_RANGE_WORD: Final = lazy_pattern(r"(?:between|from)\s+(?=\S)", re.I)
+_UNIT_AND_RANGE: Final = lazy_pattern(
+    r"\s?(?P<unit>[^\s,;:?!=<>0-9][^,;:?!=<>]{0,30}?)(?:\s?[-\u2014]\s?|\s(?:to|and)\s)", re.I
+)
+"""The unit of a range's first number, and the sign or word after it: *mg to* in *5 mg to 10 mg*."""
+_PLURAL: Final = lazy_pattern(r"\b(?:ten|hundred|thousand|million|billion|trillion|lakh|crore)s\b", re.I)
+_IN_ORDER: Final = lazy_pattern(r"[0-9]+(?:st|nd|rd|th)s?\b")
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
 _ENDS: Final = lazy_pattern(r"[.,;:!?](?=\s|$)")
 _DECADE: Final = lazy_pattern(r"[0-9]{3}0s\b")
@@ -150,17 +157,24 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
         numbers = (*(-number for number in positive.numbers), *positive.numbers)
         return replace(positive, numbers=numbers, is_code=positive.is_code or amount[2].isdigit())
     sign, at = _opening(text)
-    first = _number(text, at, decimal)
+    word = _RANGE_WORD.match(text, at)
+    first = _number(text, word.end() if word is not None else at, decimal)
     if first is None:
         return None
     last = first
     high: tuple[Decimal, ...] = ()
-    between = _RANGE.match(text, first.end)
+    between, low_unit = _RANGE.match(text, first.end), ""
+    if between is None and (spelled := _UNIT_AND_RANGE.match(text, first.end)) is not None:
+        low_unit = spelled["unit"]
+        between = spelled if _is_range(text, spelled, word is not None, decimal, is_unit) else None
     if between is not None and (second := _number(text, between.end(), decimal)) is not None:
-        if sign or second.numbers[0] <= first.numbers[0] or _is_bare_hyphen(text, between, second):
+        is_bare = not (word or first.currency) and _is_bare_hyphen(text, between, second)
+        if sign or second.numbers[0] <= first.numbers[0] or is_bare:
             return None
         last, high = second, second.numbers
-    rest = text[last.end :]
+    if word is not None and not high:
+        return None
+    rest = text[last.end :] or (f" {low_unit}" if high else "")
     unit = rest.strip().rstrip(".")
     currency = first.currency or last.currency
     is_price = bool(currency) and unit.startswith("/") and _may_be_unit(unit[1:], unit[1:])
@@ -189,6 +203,8 @@ def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_
     if not _DIGIT.search(text):
         return _find_words(text, decimal, is_unit)
     whole = read_quantity(text, decimal, is_unit)
+    if whole is None and _joins_units(text, decimal, is_unit):
+        return [Quantity(())]
     return [whole] if whole is not None else list(_scan(text, decimal, is_unit))
 
 
@@ -220,14 +236,20 @@ def split_pair(text: str) -> list[str]:
 
 def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
     """Return the quantities in a string without digits, in English words: *forty-two grams*, *nineteen oh four*. Only a
-    single quantity can have a unit. The list is empty if the words cannot be read.
+    single quantity can have a unit. The list is empty if the words cannot be read. An ordinal, and a plural such as
+    *thousands* without a number before it, give a quantity with empty `numbers`.
     """
     from text_to_num import alpha2digit
 
     from karenina_template.templates.primitives.numbers_in_text import read_numbers
 
     text = text.encode("utf-8", "replace").decode()  # the library stops at a lone surrogate
-    if (whole := read_quantity(alpha2digit(text, "en", threshold=0), decimal, is_unit)) is not None:
+    digits = alpha2digit(text, "en", threshold=0)
+    plural = _PLURAL.search(text)
+    is_vague = plural is not None and not alpha2digit(text[: plural.start()], "en", threshold=0).rstrip()[-1:].isdigit()
+    if is_vague or (_IN_ORDER.search(digits) and not _DIGIT.search(_IN_ORDER.sub("", digits))):
+        return [Quantity(())]
+    if (whole := read_quantity(digits, decimal, is_unit)) is not None:
         return [whole]
     quantities = list(_scan(alpha2digit(text, "en"), decimal, is_unit))
     if len(quantities) == 1:
@@ -379,6 +401,32 @@ def _shifted(number: Decimal | None, exponent: int) -> Decimal | None:
         return None
     sign, digits, place = number.as_tuple()
     return Decimal((sign, digits, int(place) + exponent))
+
+
+def _is_range(text: str, joined: re.Match[str], has_word: bool, decimal: DecimalMark, is_unit: IsUnit) -> bool:
+    """Return whether a number with the same unit follows a unit and a sign or word, or, after *to*, one without a unit.
+    *5 mg and 10 mg* is no range without a word such as *between* before it (`has_word`).
+    """
+    second, join = _number(text, joined.end(), decimal), joined[0].rsplit(maxsplit=1)[-1].casefold()
+    if second is None or (join == "and" and not has_word):
+        return False
+    unit, other = joined["unit"].strip(), text[second.end :].strip(" .")
+    if not other:
+        return join in ("and", "to") and is_unit(unit)
+    return other.split()[0].removesuffix("s") == unit.removesuffix("s") or other == unit or other.startswith(f"{unit} ")
+
+
+def _joins_units(text: str, decimal: DecimalMark, is_unit: IsUnit) -> bool:
+    """Return whether the text is a range whose bounds have different units, as in *between 30 min and 2 h*."""
+    at = _opening(text)[1]
+    word = _RANGE_WORD.match(text, at)
+    first = _number(text, word.end() if word is not None else at, decimal)
+    joined = _UNIT_AND_RANGE.match(text, first.end) if first is not None else None
+    second = _number(text, joined.end(), decimal) if joined is not None else None
+    if joined is None or second is None or not is_unit(joined["unit"].strip()):
+        return False
+    is_word = re.search(r"\s(?:to|and)\s\Z" if word is not None else r"\sto\s\Z", joined[0], re.I) is not None
+    return is_word and bool(known_part(text[second.end :], is_unit))
 
 
 def _is_bare_hyphen(text: str, between: re.Match[str], second: _Found) -> bool:
