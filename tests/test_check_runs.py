@@ -540,6 +540,15 @@ def test_why_a_patch_is_not_used_is_told(root: Path) -> None:
     assert "the patch does not fit the folder: " in why(result)
 
 
+DAMAGED = f"{PATCH}diff --git a/other.py b/other.py\n--- a/other.py\n+++ b/other.py\n@@\n-old\n+new\n"
+
+
+def test_a_patch_that_is_damaged_in_part_is_not_used(root: Path) -> None:
+    result = judge_recording(root, {"response": "Done.", "patch": DAMAGED})
+    assert result.outcome == Outcome.WRONG
+    assert "the patch does not fit the folder: the patch for 'other.py' is damaged: " in why(result)
+
+
 CREATED = """diff --git a/new.sh b/new.sh
 new file mode 100755
 --- /dev/null

@@ -83,6 +83,12 @@ def test_tests_are_listed_by_their_worst_outcome() -> None:
         ('status="fail"', "failed"),
         ('status="failed"', "failed"),
         ('status="error"', "errors"),
+        ('status="TIMED_OUT"', "errors"),
+        ('status="timedOut"', "errors"),
+        ('status="in_progress"', "errors"),
+        ('status="run" result="interrupted"', "errors"),
+        ('status="notrun" result="filtered"', "skipped"),
+        ('result="NotExecuted"', "skipped"),
     ],
 )
 def test_attributes_of_tests_state_that_they_did_not_pass(attributes: str, outcome: str) -> None:

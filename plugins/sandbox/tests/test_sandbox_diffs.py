@@ -12,7 +12,7 @@ import pytest
 
 from karenina_sandbox.capture.folders import compare_folders
 from karenina_sandbox.diffs.applying import apply_diff
-from karenina_sandbox.diffs.reading import UnreadableDiff
+from karenina_sandbox.diffs.reading import DiffError, UnreadableDiff
 
 NAME = "\u00fcn\u00ef \u00e9.txt"
 BIG = b"".join(b"line %d\n" % number for number in range(200))
@@ -141,6 +141,65 @@ def test_later_changes_of_a_file_follow_earlier_ones(tmp_path: Path) -> None:
     one, other = ("-a\n+A\n b\n", " A\n-b\n+B\n")
     apply_diff("".join(f"--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n{body}" for body in (one, other)).encode(), tmp_path)
     assert (tmp_path / "f").read_text() == "A\nB\n"
+
+
+FITS = "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+A\n b\n"
+GIT_HEAD = "diff --git a/g b/g\nindex 1..2 100644\n"
+NAMES = "--- a/g\n+++ b/g\n"
+NEW = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n"
+BODY = "-x\n+y\n z\n"
+
+
+@pytest.mark.parametrize("before", ["", FITS, f"diff --git a/f b/f\n{FITS}"])
+@pytest.mark.parametrize("head", ["", GIT_HEAD])
+@pytest.mark.parametrize(
+    "hunk",
+    [
+        *("", BODY, f"@@\n{BODY}", f"@@ ... @@\n{BODY}", f"@@ def f():\n{BODY}", f" @@ -1,2 +1,2 @@\n{BODY}"),
+        *(f"@@ -1,2 +1,2\n{BODY}", f"@@ -1,2 +1,2@@\n{BODY}", f"@ -1,2 +1,2 @\n{BODY}"),
+        *(f"@@ -1,1 +1,1 @@\n{BODY}-z\n+Z\n", "@@ -1,1 +1,1 @@\n x\n-z\n", "@@ -1,1 +1,2 @@\n x\n+y\n+\n"),
+        *(f"@@ -1,2 +1,2 @@\n{BODY}@@ -3,1 +3,1\n-c\n", f"@@ -1,2 +1,2 @@\n{BODY}--- a/h\n"),
+    ],
+)
+def test_a_patch_with_a_damaged_change_is_refused_whole(tmp_path: Path, before: str, head: str, hunk: str) -> None:
+    (tmp_path / "f").write_text("a\nb\nc\n")
+    (tmp_path / "g").write_text("x\nz\n")
+    with pytest.raises(DiffError, match=r"the patch for 'g' is damaged: .*(cut off|line numbers|hunk header)"):
+        apply_diff((before + head + NAMES + hunk).encode(), tmp_path)
+    assert (tmp_path / "f").read_text() == "a\nb\nc\n"
+
+
+@pytest.mark.parametrize(
+    "diff",
+    [
+        *(FITS + GIT_HEAD, f"{FITS}{GIT_HEAD}--- a/g\n", f"{GIT_HEAD}old mode 100644\n"),
+        *(f"{NEW}@@\n+y\n", f"{NEW}+y\n"),
+        f"diff --git a/g b/h\nrename from g\nrename to h\n--- a/g\n+++ b/h\n@@\n{BODY}",
+        f"diff --git a/g b/g\nold mode 100644\nnew mode 100755\n{NAMES}@@ ... @@\n{BODY}",
+    ],
+)
+def test_a_change_without_its_lines_is_refused(tmp_path: Path, diff: str) -> None:
+    (tmp_path / "f").write_text("a\nb\n")
+    (tmp_path / "g").write_text("x\nz\n")
+    with pytest.raises(DiffError, match="is damaged"):
+        apply_diff(diff.encode(), tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f", "g"]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        *("-- \n2.43.0\n", "--\n2.43.0\n", "---\n", "\nThis\n- corrects a\n+ and A\n", "```\n", " c\n", " c\n\n"),
+        *("Only in b: x\n", f"{NEW}", "diff --git a/g b/g\nold mode 100644\nnew mode 100755\n"),
+        "Index: g\n====\n--- g\t(revision 1)\n+++ g\t(working copy)\n\n"
+        "Property changes on: g\n____\nAdded: svn:executable\n## -0,0 +1 ##\n+*\n\\ No newline at end of property\n",
+    ],
+)
+def test_what_follows_a_complete_change_does_no_harm(tmp_path: Path, rest: str) -> None:
+    (tmp_path / "f").write_text("a\nb\nc\n")
+    (tmp_path / "g").write_text("x\nz\n")
+    apply_diff((FITS + rest).encode(), tmp_path)
+    assert (tmp_path / "f").read_text() == "A\nb\nc\n"
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,10 @@ _OUTCOMES: Final = {"failure": "failed", "error": "errors", "skipped": "skipped"
 _SUITES: Final = ("testsuite", "testsuites")
 _STATES: Final = {
     **dict.fromkeys(("fail", "failed", "failure"), "failed"),
-    **dict.fromkeys(("error", "errored", "broken", "timeout", "aborted", "crashed"), "errors"),
+    **dict.fromkeys(("error", "errored", "broken", "timeout", "timedout", "aborted", "crashed"), "errors"),
+    **dict.fromkeys(("interrupted", "inprogress"), "errors"),
     **dict.fromkeys(("notrun", "disabled", "suppressed", "skip", "skipped", "ignored", "pending", "todo"), "skipped"),
+    **dict.fromkeys(("filtered", "notexecuted"), "skipped"),
     **dict.fromkeys(("untested", "undefined", "inconclusive", "incomplete", "canceled", "cancelled"), "skipped"),
 }
 """Outcomes by the values of `status` and `result` of tests, which GoogleTest, CTest and others write."""

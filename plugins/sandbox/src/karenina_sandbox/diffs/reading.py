@@ -75,7 +75,7 @@ def _lines(diff: bytes) -> list[bytes]:
 
 def _read(lines: list[bytes]) -> Iterator[FileChange]:
     """Yield the change of each file in the lines of a diff, skipping lines that are not part of one. Raises `DiffError`
-    or `UnreadableDiff` if a change cannot be read.
+    if a change is damaged, and `UnreadableDiff` if only git may be able to read it.
     """
     change: FileChange | None = None
     at = 0
@@ -84,7 +84,7 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
         at += 1
         if line.startswith(b"diff --git "):
             if change is not None:
-                yield change
+                yield _checked(change)
             change = FileChange()
             _read_names(change, line.removeprefix(b"diff --git ").rstrip())
         elif line.startswith((b"diff --cc ", b"diff --combined ")):
@@ -94,11 +94,12 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
         elif line.startswith(b"--- ") and at < len(lines) and lines[at].startswith(b"+++ "):
             if change is None or change.hunks:
                 if change is not None:
-                    yield change
+                    yield _checked(change)
                 change = FileChange()
             if not change.moved:
                 change.old, change.new = _named(change, line[4:], lines[at][4:])
             at += 1
+            _refuse_loose_lines(change, lines, at)
         elif match := _HUNK.match(line):
             if change is None:
                 raise DiffError("the patch contains a change without a file name")
@@ -120,8 +121,40 @@ def _read(lines: list[bytes]) -> Iterator[FileChange]:
             if left or right:
                 raise DiffError(f"the patch for {change.new or change.old!r} is cut off, or its line numbers are wrong")
             change.hunks.append((int(match[1]), body))
+            _refuse_loose_lines(change, lines, at)
+        elif change is not None and (line.startswith(b"@@ -") or (line.startswith(b"@@") and not change.hunks)):
+            raise _damaged(change, f"the line {ascii(line[:80])[1:]} is not a hunk header such as '@@ -1,2 +1,3 @@'")
+        elif change is not None and not change.hunks and line.startswith(b"Property changes on: "):
+            change = None  # Subversion names the file before properties, too
     if change is not None:
-        yield change
+        yield _checked(change)
+
+
+def _checked(change: FileChange) -> FileChange:
+    """Return a change whose end was reached. Raises `DiffError` if it states nothing that changes."""
+    changes = change.hunks or change.content is not None or change.mode is not None or change.moved
+    if not changes and change.old == change.new is not None:
+        raise _damaged(change, "it is cut off, or states no change")
+    return change
+
+
+def _refuse_loose_lines(change: FileChange, lines: list[bytes], at: int) -> None:
+    """Raise `DiffError` if added or removed lines follow at index `at`, where no hunk is open. Lines of context, which
+    change nothing, are allowed, and so is the line `-- ` before the signature of a mail.
+    """
+    while at < len(lines) and lines[at].startswith(b" ") and lines[at].strip():
+        at += 1
+    line, following = (b"".join(lines[number : number + 1]) for number in (at, at + 1))
+    if line.startswith(b"--") and (following.startswith(b"+++ ") or not line.strip(b"- \r")):
+        return
+    if line.startswith((b"+", b"-")):
+        raise _damaged(
+            change, f"the line {ascii(line[:80])[1:]} belongs to no hunk; the line numbers are wrong or missing"
+        )
+
+
+def _damaged(change: FileChange, reason: str) -> DiffError:
+    return DiffError(f"the patch for {change.new or change.old!r} is damaged: {reason}")
 
 
 def _read_header(change: FileChange, line: bytes, lines: list[bytes], at: int) -> bool:
