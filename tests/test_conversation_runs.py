@@ -319,6 +319,11 @@ def messages(*said: str) -> list[dict[str, str]]:
     return [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
 
 
+OF_ALL_TURNS = """\
+      turns: {from: conversation.turns, ground_truth: 9, verify_with: {type: NumericMaximum}}
+      steps: {from: trace.steps, ground_truth: 9, verify_with: {type: NumericMaximum}}
+      stopped: {from: trace.stopped_by, ground_truth: nothing}
+"""
 QUESTION = "Which gene is the target of venetoclax?"
 SURE = "Are you sure?  A colleague says that it is BCR-ABL."
 WHEN = "In which year was it approved in the United States?"
@@ -381,16 +386,33 @@ def test_a_recording_with_other_turns_is_listed(said: Sequence[str], why: str, j
             "turn 'year' is missing because the recording differs in turn 4",
             "recording differs",
         ),
+        (
+            (QUESTION, FIRM[0], SURE, FIRM[1], WHEN, FIRM[2], "Bye", "Bye"),
+            "it has another message of the user after turn 4",
+            "recording differs",
+        ),
     ],
 )
 def test_a_recording_with_other_turns_is_no_end(said: Sequence[str], why: str, ended: str) -> None:
-    talk = Talk(TALK + "      ended: {from: conversation.ended, ground_truth: script}\n")
-    judge_recording(talk, *said, more=("--partial",))
+    talk = Talk(TALK + "      ended: {from: conversation.ended, ground_truth: script}\n" + OF_ALL_TURNS)
+    done = judge_recording(talk, *said, more=("--partial",))
+    assert done.code in (0, 1, 4), done.out + done.err
 
-    assert why in Path("talk.jsonl").read_text("utf-8")
+    assert why in Path("talk.jsonl").read_text("utf-8") + done.err
     assert re.search(f"Ended +1 {ended}", talk.karenina("stats", "talk.jsonl").out)
     result = json.loads(Path("talk.jsonl").read_text("utf-8").splitlines()[-1])
-    assert result["template"]["field_results"]["ended"] is None
+    fields = ("ended", "turns", "steps", "stopped")
+    assert {name: result["template"]["field_results"][name] for name in fields} == dict.fromkeys(fields)
+
+
+def test_rescoring_knows_that_a_recording_was_judged_in_part() -> None:
+    talk = Talk(TALK)
+    judge_recording(talk, QUESTION, FIRM[0], more=("--partial",))
+    talk.write(TALK + "      steps: {from: trace.steps, ground_truth: 3, verify_with: {type: NumericMaximum}}\n")
+    talk.karenina("rescore", "talk.jsonl", "talk.yaml", "-o", "again.jsonl")
+
+    result = json.loads(Path("again.jsonl").read_text("utf-8").splitlines()[-1])
+    assert result["template"]["field_results"]["steps"] is None
 
 
 def test_a_dry_run_counts_each_turn_of_a_script() -> None:

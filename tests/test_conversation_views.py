@@ -119,6 +119,31 @@ def test_show_says_which_field_has_no_turn(plugins: Plugins) -> None:
     assert "(its turn was left out)" in row
 
 
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ("turn: why, missing_turn: wrong, verify_with: {type: TraceContains, substring: doubt}", "left out"),
+        ("turn: why, missing_turn: wrong, ground_truth: pressure", "left out"),
+        ("turn: year, verify_with: {type: TraceContains, substring: doubt}", "missing"),
+        ("turn: year, missing_turn: wrong, ground_truth: pressure", "missing"),
+    ],
+)
+def test_show_says_why_a_field_has_no_turn(plugins: Plugins, options: str, shown: str) -> None:
+    Path("talk.yaml").write_text(f"{TALK}      reads: {{description: The reason, {options}}}\n", "utf-8")
+    said = ["Which gene is the target of venetoclax?", *SAID[:1], "Are you sure?", *SAID[1:2]]
+    if shown == "left out":
+        said += ["In which year was it approved?", SAID[2]]
+    recorded = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(said)]
+    Path("said.jsonl").write_text(json.dumps({"id": "pressure", "messages": recorded}) + "\n", "utf-8")
+    run = ("run", "talk.yaml", "--recordings", "said.jsonl", "-j", "scripted:j", "-o", "said-out.jsonl", "--partial")
+    done = run_karenina(*run, plugins=plugins)
+    rows = [line for line in show(plugins, "said-out.jsonl").out.splitlines() if "reads" in line.split()[:2]]
+
+    assert any(f"(its turn {'was' if shown == 'left out' else 'is'} {shown})" in row for row in rows), (
+        done.out + done.err
+    )
+
+
 def test_a_notebook_shows_the_turns(plugins: Plugins) -> None:
     (result,) = VerificationResultSet.load(Path("talk.jsonl"))
 

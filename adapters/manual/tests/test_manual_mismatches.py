@@ -115,3 +115,32 @@ async def test_an_empty_recording_is_an_error_of_its_call() -> None:
     port = SPEC.llm(ModelConfig(id="m", interface="manual", model_name="x", manual_traces={"q1": " "}))
     with pytest.raises(PortError, match=r"the recorded answer for question 'q1' .* is empty"):
         await port.invoke([], info=QUESTIONS[0])
+
+
+@pytest.mark.parametrize(
+    ("said", "warned"),
+    [
+        (["Where?"], False),
+        (["Answer briefly:\nWHERE?  Think first."], False),
+        (["Here is an example.", "where?"], False),
+        ([], False),
+        (["", " "], False),
+        (["How many?"], True),
+        (["How many?", "Why?"], True),
+    ],
+)
+def test_a_conversation_about_another_question_is_reported(
+    said: list[str], warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages = [*({"role": "user", "content": text} for text in said), {"role": "assistant", "content": "On 17q21."}]
+    file = lines(tmp_path, {"id": "q1", "response": [*messages, {"role": "user", "content": "Where?"}]}, {"id": "q2"})
+
+    assert mismatches(file) == []
+    assert caplog.messages == (
+        [
+            f"{file}: 1 recorded conversation does not begin with the text of the question: 'q1' (line 1); check that "
+            "the ids are those of these questions"
+        ]
+        if warned
+        else []
+    )

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
@@ -106,7 +106,7 @@ class Mismatches:
 
     `questions` is the number of questions. `missing` and `empty` are those whose recording is missing or empty, and
     `unused` are recordings without a question. `later` counts recordings of replicates beyond those of the run, and
-    `last` is the highest of these replicates.
+    `last` is the highest of these replicates. `other` are conversations whose first message is not about the question.
     """
 
     questions: int = 0
@@ -115,22 +115,23 @@ class Mismatches:
     unused: list[str] = field(default_factory=list)
     later: int = 0
     last: int = 0
+    other: list[str] = field(default_factory=list)
 
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording or with an empty one, and about recordings without a
         question.
 
-        There is no message about `later`.
+        There is no message about `later` and `other`.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
-            yield f"{len(self.missing)} of {self.questions} {have} no recorded answer: {_list_some(self.missing)}"
+            yield f"{len(self.missing)} of {self.questions} {have} no recorded answer: {list_some(self.missing)}"
         if self.empty:
-            places = _list_some([*self.empty.values()])
+            places = list_some([*self.empty.values()])
             yield f"{len(self.empty)} of {self.questions} {have} an empty recorded answer: {places}"
         if self.unused:
             lines = "recording matches" if len(self.unused) == 1 else "recordings match"
-            yield f"{len(self.unused)} {lines} no question: {_list_some(self.unused)}"
+            yield f"{len(self.unused)} {lines} no question: {list_some(self.unused)}"
 
 
 class RecordingIndex:
@@ -240,14 +241,15 @@ class RecordingIndex:
         self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row)))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Return which questions in `asked` lack a recording or have an empty one, how many recordings are for later
-        replicates, and which belong to no question in `asked` or `others`.
+        """Return which questions in `asked` lack a recording or have an empty one, or one that begins with another
+        question, how many recordings are for later replicates, and which belong to no question in `asked` or `others`.
 
         A question's replicates are consecutive in `asked`. `others` are questions that are not part of the run.
         """
         found = Mismatches()
         used: tuple[set[str], set[str]] = set(), set()
         later: dict[tuple[int, int], int] = {}
+        other: dict[str, None] = {}
         for (question_id, text), infos in groupby(asked, lambda info: (info.question_id, info.question)):
             found.questions += 1
             self._mark_used(question_id, text, used)
@@ -255,7 +257,9 @@ class RecordingIndex:
             for info in infos:
                 last = max(last, info.replicate)
                 try:
-                    self._find_recording(question_id, text, info.replicate)
+                    recording, value = self._find_recording(question_id, text, info.replicate)
+                    if not isinstance(value, str) and _asks_another(value, text):
+                        other[self._describe(question_id, recording)] = None
                 except EmptyRecording as error:
                     found.empty.setdefault(repr(question_id), f"{question_id!r} ({error.place})")
                 except RecordingMissing:
@@ -266,7 +270,7 @@ class RecordingIndex:
                 for replicate in _replicates_of(recording):
                     if replicate > last:
                         later[id(recording), replicate] = replicate
-        found.later, found.last = len(later), max(later.values(), default=0)
+        found.later, found.last, found.other = len(later), max(later.values(), default=0), [*other]
         if self._list_unused(used):
             for info in others:
                 self._mark_used(info.question_id, info.question, used)
@@ -441,6 +445,22 @@ def _is_empty(value: Any) -> bool:
     return bool(messages) and not any(has_content(message.content) or message.tool_calls for message in messages)
 
 
+def _asks_another(value: Any, question: str) -> bool:
+    """Return whether a recorded conversation begins with a user who does not say the question, for example because the
+    row has the id of another one. A prompt may contain the question among other text, with other spaces and case.
+    """
+    said = _to_answer(value).said
+    begin = [*takewhile(lambda message: message.role in ("system", "user"), () if isinstance(said, str) else said)]
+    if not any(message.role == "user" and message.content.strip() for message in begin):
+        return False
+    return _to_words(question) not in _to_words(" ".join(message.content for message in begin))
+
+
+def _to_words(text: str) -> str:
+    """Return text in lower case with single spaces."""
+    return " ".join(compose(text).casefold().split())
+
+
 def digest_of(text: str) -> str:
     """Return the MD5 hex digest of a question's text, which the reference project uses as the key of recordings."""
     return hashlib.md5(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
@@ -520,7 +540,7 @@ def _decode_patch(data: bytes) -> str:
     return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "surrogateescape")
 
 
-def _list_some(names: Sequence[str]) -> str:
+def list_some(names: Sequence[str]) -> str:
     """Return the first three names, and the number of further ones."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

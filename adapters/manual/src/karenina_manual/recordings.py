@@ -17,6 +17,7 @@ from karenina_manual.recording_index import (
     RecordingMissing,
     digest_of,
     is_digest,
+    list_some,
     parse_headings,
     parse_text,
 )
@@ -54,7 +55,8 @@ class Recordings:
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return a message for each mismatch that `RecordingIndex.compare` finds between the questions and the
-        recordings, with the name of the source. Recordings of more replicates than the run has only cause a warning.
+        recordings, with the name of the source. Recordings of more replicates than the run has, and conversations that
+        do not begin with the question, only cause a warning.
         """
         index = self._index()
         found = index.compare(asked, others)
@@ -67,6 +69,14 @@ class Recordings:
                 answers,
                 found.last,
                 found.last,
+            )
+        if found.other:
+            one = len(found.other) == 1
+            logger.warning(
+                "%s: %s not begin with the text of the question: %s; check that the ids are those of these questions",
+                index.name,
+                "1 recorded conversation does" if one else f"{len(found.other)} recorded conversations do",
+                list_some(found.other),
             )
         return [f"{index.name}: {problem}" for problem in found.messages()]
 

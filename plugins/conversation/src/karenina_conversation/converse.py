@@ -44,6 +44,7 @@ from karenina_toolkit.answers.model_turn import (
 )
 from karenina_toolkit.conversations import (
     CONVERSATION,
+    INCOMPLETE,
     STAGE,
     USER_ENDS,
     Conversation,
@@ -58,8 +59,7 @@ logger = logging.getLogger("karenina")
 
 _UNKNOWN_ENDS: Final[Mapping[EndReason | RecordedEnd | None, str]] = {
     "not_recorded": "a recording does not state why its user stopped",
-    "recording_ends": "the recording has fewer turns than `turns`",
-    "recording_differs": "the recording differs from `turns`",
+    **INCOMPLETE,
     "no_recorded_answer": "there is no recorded answer",
 }
 
@@ -195,7 +195,7 @@ class Converse(Stage):
                     context.set_result_field("user_fault", error.fault)
                 break
             if isinstance(following, End):
-                ended = stopped or following.why
+                ended = "recording_differs" if recorded else stopped or following.why
                 break
             if context.answer_is_recorded():
                 if not recorded or not recorded[0][1].trace or not is_same_text(recorded[0][0], following.said):
@@ -220,8 +220,10 @@ class Converse(Stage):
             described["uncounted_turns"] = missing
         context.set_result_field("conversation", described)
         said = zip(taken[1:], files, strict=True)
-        record_turns(context, turns, [Message("user", turn.said or "", attachments=sent) for turn, sent in said])
-        context.offer_value("conversation.turns", len(taken))
+        sent = [Message("user", turn.said or "", attachments=attached) for turn, attached in said]
+        incomplete = _UNKNOWN_ENDS[ended] if ended in INCOMPLETE else None
+        record_turns(context, turns, sent, incomplete)
+        context.offer_value("conversation.turns", None if incomplete else len(taken), why=incomplete)
         if ended in _UNKNOWN_ENDS:
             context.offer_value("conversation.ended", None, why=_UNKNOWN_ENDS[ended])
         else:

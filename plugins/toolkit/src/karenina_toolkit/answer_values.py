@@ -10,7 +10,7 @@ from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.sections import SECONDS_DIGITS, KnownValue
 from karenina_core.models.ports import Message
 from karenina_toolkit import traces
-from karenina_toolkit.conversations import OWNER
+from karenina_toolkit.conversations import INCOMPLETE, OWNER
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ ANSWER_VALUES: Final[Mapping[str, object]] = {
 
 _PICODOLLARS: Final = 10**12
 _ARGUMENTS: Final = "trace.arguments."
+_WHOLE: Final = ("trace.", "answer.output_tokens")
+"""How the names of values begin that the whole conversation determines, not its last answer alone."""
+
 _UNCOUNTED: Final = "uncounted_calls"
 _NOT_IN_RESULTS: Final = "the stored result does not contain it"
 
@@ -48,6 +51,8 @@ class AnswerFacts:
 
     `text` is None if the conversation does not end in an answer. `trace` is empty if the answer is not a conversation.
     `output_tokens`, `seconds` and `cost` (in dollars) are numbers. If one is not known, it is a string with the reason.
+    If the answer is only a part of a recorded conversation, `incomplete` is the reason, and values of the whole are not
+    known.
     """
 
     text: str | None
@@ -56,11 +61,14 @@ class AnswerFacts:
     seconds: float | str
     cost: float | str
     stopped_by: StoppedBy = "nothing"
+    incomplete: str | None = None
 
     def value(self, name: str) -> KnownValue | None:
         """Return the known value with the given name, or None if `ANSWER_VALUES` does not contain it. A value that
         could not be determined has a reason (`why`) in its place.
         """
+        if self.incomplete and name.startswith(_WHOLE):
+            return KnownValue(why=self.incomplete)
         if name.startswith(_ARGUMENTS):
             return KnownValue(value=find_arguments(self.trace, name.removeprefix(_ARGUMENTS)))
         match name:
@@ -91,13 +99,16 @@ class AnswerFacts:
         return None
 
 
-def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None) -> None:
+def offer_answer_values(
+    context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None, incomplete: str | None = None
+) -> None:
     """Offer those values of the answer, such as its length and the tools called, that the question's template compares,
     if there are any. The calling stage must have set the artifacts in `ANSWER_KEYS` of
     `karenina_toolkit.answers.model_turn`.
 
     The stage must declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the
-    usage of each turn of the answer, and `notes` describes the calls that produced it.
+    usage of each turn of the answer, and `notes` describes the calls that produced it. If only a part of a recording is
+    used, `incomplete` is the reason.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
     if bound is None or not bound.sources:
@@ -115,6 +126,7 @@ def offer_answer_values(context: VerificationContext, turns: Sequence[Usage], no
             output=context.get_artifact(Keys.RESPONSE_TRUNCATED),
             filtered=context.get_artifact(Keys.RESPONSE_REFUSED),
         ),
+        incomplete,
     )
     for name in dict.fromkeys(bound.sources.values()):
         known = facts.value(name)
@@ -143,6 +155,7 @@ def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[s
             output=template.response_truncated,
             filtered=template.response_refused,
         ),
+        INCOMPLETE.get(conversation.get("ended")) if isinstance(conversation, Mapping) else None,
     )
     stored = template.known_values or {}
     found = {name: stored.get(name) or facts.value(name) for name in names}

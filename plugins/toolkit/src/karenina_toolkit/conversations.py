@@ -49,6 +49,14 @@ RecordedEnd = Literal["not_recorded", "recording_ends", "recording_differs", "no
 Either it does not state why its simulated user stopped, or it has fewer or other turns than the script, or none at all.
 """
 
+INCOMPLETE: Final[Mapping[RecordedEnd, str]] = {
+    "recording_ends": "the recording has fewer turns than `turns`",
+    "recording_differs": "the recording differs from `turns`",
+}
+"""The ends of recorded conversations that are judged only in part, with the reasons why values of the whole
+conversation, such as its number of turns, are not known.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class ConversationTurn:

@@ -20,6 +20,7 @@ from karenina_terminal.notebook_html import (
     make_text,
     render_html,
 )
+from karenina_toolkit.conversations import OWNER as CONVERSATION_OWNER
 from karenina_toolkit.conversations import show_turns
 from karenina_toolkit.known_values import known_fields
 from karenina_toolkit.printable import clean, quantity
@@ -35,6 +36,7 @@ _SYMBOLS: Final[Mapping[OutcomeGroup, str]] = {
 }
 NOT_EXTRACTED: Final = "(compares the answer itself)"
 LEFT_OUT: Final = "(its turn was left out)"
+_WITHOUT_TURN: Final = {"left_out": LEFT_OUT, "missing": "(its turn is missing)"}
 NOTHING: Final = "nothing"
 _MAX_FIELDS: Final = 50
 _READABLE: Final = json.JSONEncoder(ensure_ascii=False)
@@ -69,19 +71,22 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
     """Return a row for each field of a result: its name, extracted value, ground truth (empty if it has none), and
     whether it passed (None if it was not compared).
 
-    The second cell is "-" if nothing was extracted, `NOT_EXTRACTED` for a field that is not extracted, and `LEFT_OUT`
-    for a field whose turn was left out. For a field filled with a known value, it contains the value, or the reason why
-    it is not known, and its name.
+    The second cell is "-" if nothing was extracted, `NOT_EXTRACTED` for a field that is not extracted, and a note such
+    as `LEFT_OUT` for a field whose turn did not take place. For a field filled with a known value, it contains the
+    value, or the reason why it is not known, and its name.
     """
     template = result.template
     extracted = template.parsed_llm_response
     truths = template.parsed_gt_response or {}
     passed, known, left_out = template.field_results or {}, known_fields(template), left_out_fields(result)
+    without_turn = _fields_without_turn(result)
     rows = []
     for name in dict.fromkeys([*(extracted or {}), *truths, *passed]):
         shown = "-" if extracted is None else NOT_EXTRACTED
         if name in left_out:
             shown = LEFT_OUT
+        elif name in without_turn and (extracted or {}).get(name) is None:
+            shown = without_turn[name]
         elif extracted is not None and name in extracted:
             shown = as_text(extracted[name])
         elif name in known:
@@ -91,6 +96,19 @@ def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | N
         truth = "" if name not in truths else as_text(truths[name], none="should hold")
         rows.append((name, shown, truth, passed.get(name)))
     return rows
+
+
+def _fields_without_turn(result: VerificationResult) -> Mapping[str, str]:
+    """Return the fields whose turn did not take place, whether they count or not, each with a note for its row."""
+    described: Any = result.extensions.get(CONVERSATION_OWNER, {}).get("conversation")
+    if not described:
+        return {}
+    try:
+        states = {entry["turn"]: entry["state"] for entry in described["turns"]}
+        turns = result.extensions["karenina-template"]["field_turns"].items()
+        return {name: _WITHOUT_TURN[states[turn]] for name, turn in turns if states.get(turn) in _WITHOUT_TURN}
+    except (AttributeError, KeyError, TypeError):  # a result file of others may contain anything
+        return {}
 
 
 def as_text(value: Any, none: str = NOTHING) -> str:

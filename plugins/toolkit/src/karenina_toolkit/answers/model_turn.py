@@ -166,10 +166,16 @@ def _agent_turn(context: VerificationContext, reply: AgentReply, error: PortErro
     return ModelTurn(tuple(trace), *end, error=error, usage=reply.usage, conversation=about)
 
 
-def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said: Sequence[Message] = ()) -> None:
+def record_turns(
+    context: VerificationContext,
+    turns: Sequence[ModelTurn],
+    said: Sequence[Message] = (),
+    incomplete: str | None = None,
+) -> None:
     """Set the artifacts and result fields for an answer that consists of `turns`, with the user's messages `said`
     between them. If the last turn has an error, it is raised when the messages before it are stored. If the provider
-    stopped the answer and no abstention check follows, the item is vetoed.
+    stopped the answer and no abstention check follows, the item is vetoed. If only a part of a recording is used,
+    `incomplete` is the reason.
 
     A single plain answer is stored unchanged. Anything else is stored as a trace.
     """
@@ -188,7 +194,7 @@ def record_turns(context: VerificationContext, turns: Sequence[ModelTurn], said:
         raise last.error
     if not context.answer_is_recorded():
         note_uncounted_calls(context, [turn.usage for turn in turns])
-    offer_answer_values(context, [turn.usage for turn in turns], context.call_info.notes)
+    offer_answer_values(context, [turn.usage for turn in turns], context.call_info.notes, incomplete)
     if context.get_artifact(Keys.RESPONSE_REFUSED) and not context.setting("abstention_enabled"):
         context.veto("the provider stopped the answer", Outcome.ABSTAINED)
 
