@@ -78,7 +78,7 @@ BROKEN = {
         STAGE.replace("karenina_extra_stages", "karenina_parse_template")
         .replace("WordCount", "WrongHook")
         .replace("def execute", "slot = None\n    def execute"),
-        "offer it through karenina_extra_stages",
+        "use karenina_extra_stages",
     ),
     "RaisesWhenAsked": (STAGE.replace("return [WordCount]", "return 1 / 0"), "ZeroDivisionError"),
     "NoStage": (STAGE.replace("return [WordCount]", "return [int]"), "must be a class with a name"),

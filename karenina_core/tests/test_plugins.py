@@ -351,13 +351,12 @@ def the_plan_says(plugins: Plugins) -> str:
         ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
         (
             "in_the_wrong_slot",
-            "Early is offered through karenina_parse_template, but declares slot = None; "
-            "offer it through karenina_extra_stages",
+            "Early is offered through karenina_parse_template, but declares slot = None; use karenina_extra_stages",
         ),
-        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; offer it through karenina_parse_template"),
+        ("of_another_slot", "but declares for_slot = Slot.PARSE_TEMPLATE; use karenina_parse_template"),
         (
             "in_two_slots",
-            "the stage Early is offered twice, the second time through karenina_extra_stages; offer it only once",
+            "the stage Early is offered twice, again by karenina_extra_stages; offer it only once",
         ),
         ("wrapping", "karenina_extra_stages is a wrapper, but each plugin is called separately; use plain @hookimpl"),
         ("wrapping_in_the_old_way", "karenina_extra_stages is a wrapper, but each plugin is called separately"),

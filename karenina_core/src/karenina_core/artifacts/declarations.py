@@ -80,9 +80,7 @@ def name_of_stage(stage: Any, hook: str, plugin: object) -> str:
     for key, stated in (("for_slot", getattr(stage, "for_slot", None) or slot), ("slot", getattr(stage, "slot", slot))):
         if isinstance(stated, Slot | None) and stated is not slot:
             home = next(owner for owner, slot in STAGE_HOOKS.items() if slot is stated)
-            raise PluginError(
-                f"stage {name} is offered through {hook}, but declares {key} = {stated}; offer it through {home}"
-            )
+            raise PluginError(f"stage {name} is offered through {hook}, but declares {key} = {stated}; use {home}")
     for kind in ("settings", "trait_settings", "question_settings", "field_settings"):
         if _is_model(getattr(stage, kind)):
             check_owner(getattr(stage, kind), plugin)

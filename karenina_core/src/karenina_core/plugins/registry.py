@@ -213,9 +213,7 @@ class Plugins:
                 for value, hook in pairs:
                     name = name_of(value, hook, plugin)
                     if (each, name) in offers:
-                        raise PluginError(
-                            f"the {each} {name} is offered twice, the second time through {hook}; offer it only once"
-                        )
+                        raise PluginError(f"the {each} {name} is offered twice, again by {hook}; offer it only once")
                     offers[each, name] = why_refused(value)
         except Exception as error:
             failure = type_and_message(error)

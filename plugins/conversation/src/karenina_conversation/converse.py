@@ -57,7 +57,7 @@ from karenina_toolkit.printable import is_blank
 
 logger = logging.getLogger("karenina")
 
-_UNKNOWN_ENDS: Final[Mapping[EndReason | RecordedEnd | None, str]] = {
+_UNKNOWN_ENDS: Final[Mapping[str | None, str]] = {
     "not_recorded": "a recording does not state why its user stopped",
     **INCOMPLETE,
     "no_recorded_answer": "there is no recorded answer",

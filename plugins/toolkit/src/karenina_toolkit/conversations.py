@@ -49,7 +49,7 @@ RecordedEnd = Literal["not_recorded", "recording_ends", "recording_differs", "no
 Either it does not state why its simulated user stopped, or it has fewer or other turns than the script, or none at all.
 """
 
-INCOMPLETE: Final[Mapping[RecordedEnd, str]] = {
+INCOMPLETE: Final[Mapping[str | None, str]] = {
     "recording_ends": "the recording has fewer turns than `turns`",
     "recording_differs": "the recording differs from `turns`",
 }

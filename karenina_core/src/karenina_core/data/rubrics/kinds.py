@@ -63,9 +63,7 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
             )
         override = self.model_override or {}
         if keys := [name for name, secrecy in SECRECY.items() if secrecy == "key" and override.get(name)]:
-            raise ValueError(
-                f"model_override.{keys[0]} is an API key; set an environment variable such as OPENAI_API_KEY instead"
-            )
+            raise ValueError(f"model_override.{keys[0]} is an API key; set a variable such as OPENAI_API_KEY instead")
         return self
 
 
@@ -221,8 +219,7 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
             return self
         if self.tn_instructions:
             raise ValueError(
-                "evaluation_mode 'tp_only' does not use tn_instructions; remove them, or set evaluation_mode to "
-                "'full_matrix'"
+                "evaluation_mode 'tp_only' does not use tn_instructions; remove them, or set 'full_matrix'"
             )
         missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
         if missing:
