@@ -17,6 +17,9 @@ from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_jury.jury_result import describe_juries
+from karenina_jury.page_section import jury_sections
+from karenina_report.page.section import PageRuns, TableBlock
+from karenina_report.runs import read_runs
 
 RIGHT, WRONG = found("BCL2"), found("TP53")
 STRONG = {"escalate_to": "strong"}
@@ -355,6 +358,26 @@ def test_judges_that_extract_the_same_undecided_value_agree() -> None:
         "drug": (1, 2),
     }
     assert (statistics.not_judged, statistics.failed) == (2, 1)
+
+
+def test_judges_with_different_undecided_values_do_not_agree() -> None:
+    jury = DayJury({"q": {"a": TWO_DATES, "b": day("02/01/2024"), "strong": FIRST}})
+    (result,) = jury.run("a", "b", "strong", jury=STRONG)
+
+    assert result.outcome is Outcome.CORRECT
+    assert record_of([result], "q").agreement == {"gene": 1.0, "day": 0.5, "drug": 1.0}
+    assert ("q", "strong") in jury.asked
+
+
+def test_pages_count_undecided_answers_not_as_failed() -> None:
+    jury = DayJury({"q": dict.fromkeys("ab", TWO_DATES), "r": dict.fromkeys("ab", FAILS)})
+    (section,) = jury_sections(PageRuns(read_runs([jury.run("a", "b", jury={})]), ["A"]))
+    table = section.blocks[1]
+
+    assert isinstance(table, TableBlock)
+    names = [column.name for column in table.columns]
+    shown = [[row[names.index(name)] for name in ("Judge", "Failed", "Undecided")] for row in table.rows]
+    assert shown == [["jury(a,b)", 1, 1], ["a", 1, 1], ["b", 1, 1]]
 
 
 def test_combined_values_may_be_undecided() -> None:

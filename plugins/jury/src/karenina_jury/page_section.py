@@ -23,7 +23,7 @@ _COLUMNS: Final = (
     Column("Low", "share"),
     Column("High", "share"),
     Column("Asked", "count"),
-    Column("Not judged", "count"),
+    Column("Failed", "count"),
     Column("Agrees with the jury", "share"),
 )
 
