@@ -37,7 +37,8 @@ def test_only_a_final_text_message_is_the_answer(trace: list[Message], final: st
 
 def test_an_unreadable_recording_is_not_a_valid_trace() -> None:
     verdict = validate_trace([{"role": "narrator", "content": "x"}])
-    assert verdict == TraceVerdict(False, None, "the trace cannot be read: entry 1: unknown role 'narrator'")
+    roles = "unknown role 'narrator'; use one such as 'system', 'user', 'assistant' or 'tool'"
+    assert verdict == TraceVerdict(False, None, f"the trace cannot be read: entry 1: {roles}")
 
 
 def test_a_trace_as_text() -> None:
