@@ -149,6 +149,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
             return Undecided(f"the comparison {error}")
         except ChildError as error:
             return Undecided(f"the comparison is not possible: {error}")
+        except RecursionError:  # a product of very many factors cannot be sent to the child process
+            return Undecided("the expression has too many parts to be compared")
         assert isinstance(reply, list)
         if reply[0] == "no value":
             return Unreadable(f"the value cannot be computed: {reply[1]}")
