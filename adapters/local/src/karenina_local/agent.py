@@ -86,8 +86,8 @@ class TextCallConversation:
         return replace(turn, message=message, finish_reason=reason)
 
     def add_turn(self, turn: Turn) -> None:
-        """Add a turn to the conversation, without unreadable arguments, because of which the server would reject every
-        later request.
+        """Add a turn to the conversation, without unreadable arguments: the server would reject every later request
+        that contains them.
         """
         self._turns += 1
         self._ids |= {call.id for call in turn.message.tool_calls}

@@ -100,11 +100,13 @@ class SimulatedUser:
     _messages: list[Message] = field(default_factory=list)
 
     async def next_turn(self, history: Sequence[ConversationTurn]) -> NextTurn | End:
-        """Ask the model that plays the user for its next message, and return it, or why there is none. Raises
-        `SimulatedUserFailed` if the call fails, or if two replies are unusable.
+        """Ask the model that plays the user for its next message. Returns an `End` if it says nothing more, or if the
+        history already has as many turns as the brief allows; even then the model is asked, because it also says
+        whether it reached its goal. Raises `SimulatedUserFailed` if the call fails, or if two replies are unusable.
 
         The answer and the reply are added to the messages that this model gets. Among the unusable replies are those
-        that are empty, too long, or written as the assistant.
+        that are empty, too long, or written as the assistant. While a plan counts the calls of the shortest
+        conversation (`assume_length`), the message is dropped and the conversation ends.
         """
         last = history[-1]
         if not self._messages:

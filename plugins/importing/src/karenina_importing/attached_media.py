@@ -49,7 +49,9 @@ def store_url(url: str, files: dict[str, bytes]) -> str | None:
 
 
 def take_named(value: Any, paths: Collection[str]) -> Any:
-    """Return a prompt without the paths of files, which are cut out of text, and without parts that contain one."""
+    """Return a prompt without the given file paths: they are removed from its strings, and parts that contain one are
+    dropped.
+    """
     if isinstance(value, str):
         for path in paths:
             value = value.replace(path, "")

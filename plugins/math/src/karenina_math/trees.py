@@ -162,9 +162,9 @@ def as_set(tree: Tree) -> Tree:
 
 
 def readings(tree: Tree) -> list[Tree]:
-    """Return what a list, or conditions joined by *and* or *or*, can mean: the union or the intersection of
-    inequalities of one symbol (both if they are separated by commas), otherwise the list. A tree of another kind is its
-    only meaning.
+    """Return the possible meanings of a list, or of conditions joined by *and* or *or*: the union or the intersection
+    of inequalities of one symbol (both if they are separated by commas), otherwise the list. Any other tree has one
+    meaning, itself.
     """
     if tree[0] not in ("list", "and", "or"):
         return [tree]

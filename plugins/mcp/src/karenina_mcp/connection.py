@@ -69,7 +69,7 @@ def result_text(result: CallToolResult) -> str:
 
 
 def _files(blocks: list[ContentBlock]) -> Iterator[Attachment]:
-    """Store the images and sounds that can be attached to a message, and yield them as attachments."""
+    """Store the images and audio that can be attached to a message, and yield them as attachments."""
     for number, block in enumerate(blocks, 1):
         if isinstance(block, ImageContent | AudioContent):
             with suppress(ValueError):

@@ -100,8 +100,9 @@ class LeakSearch:
             yield from self._hide_path(task, task.fields.solution, "belongs to the solution")
 
     def _hide_path(self, task: _Task, path: str, why: str) -> Iterator[Message]:
-        """Record the files at a path, or in a diff, as hidden from agents for the reason `why`. Yields an error if a
-        path in the workspace cannot be read. See `_hide`.
+        """Record in the task that agents must not see the files at a path, or the changes in a diff, for the reason
+        `why`. Yields an error if a path in the workspace cannot be read; an invalid diff is left to the run to report.
+        See `_hide`.
         """
         try:
             if not is_diff(path) and (found := task.files.beside(path)).is_dir():

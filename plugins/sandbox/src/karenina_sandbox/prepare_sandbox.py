@@ -167,8 +167,8 @@ class CaptureWorkspace(_WorkspaceStage):
 
 
 def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
-    """Return the contents of the files in a patch, or none with the reason: `problem`, or that they are too large, as
-    is assumed if there is no patch.
+    """Return the contents of the files in a patch. If there is a `problem`, or the changes are too large to be stored,
+    return none and the reason. A missing patch is taken to be too large.
     """
     if problem is None and (patch is None or not is_recordable(patch)):
         limits = f"{format_size(MOST_KEPT)} for a file and {format_size(MOST_RECORDED)} in total"

@@ -161,8 +161,9 @@ def split_uncertainty(text: str) -> tuple[str, str | None]:
 
 
 def _in_last_digits(number: str, uncertainty: str) -> str:
-    """Return *0.03* for *5.00* and *3*: an uncertainty of the last digits as a number. A mark of thousands makes it
-    smaller.
+    """Return *0.03* for *5.00* and *3*: an uncertainty in the last digits, as a number.
+
+    The last point or comma is read as the decimal mark. If it separates thousands, the uncertainty is too small.
     """
     mark = max(number.rfind("."), number.rfind(","))
     places = sum(map(str.isdigit, number[mark + 1 :])) if mark >= 0 else 0

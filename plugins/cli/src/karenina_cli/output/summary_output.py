@@ -306,7 +306,9 @@ def _count_text(span: Span) -> str:
 
 
 def _range_text(span: Span) -> str:
-    """Return a number of calls as a string, with its range unless it is certain. The typical number may be the most."""
+    """Return a number of calls as a string: *12 (10 to 20)*, *10 to 20* if the typical number is also the largest, or
+    the number alone if it is certain.
+    """
     least, typical, most = (f"{round(number):,}" for number in span)
     if least == most:
         return typical

@@ -194,7 +194,7 @@ def _read(file: Path) -> dict[str, Any] | None:
         _StateFile.model_validate(data)
     except ValidationError as error:
         raise UserStateError(
-            f"the state file {file} does not contain the command of a run (errors: {error.error_count()}); {_CURE}"
+            f"the state file {file} does not contain a valid command (invalid fields: {error.error_count()}); {_CURE}"
         ) from None
     return dict(data)
 

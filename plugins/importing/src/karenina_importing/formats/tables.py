@@ -181,7 +181,9 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a column that no path uses, or the parts of its objects that no path uses."""
+    """Return the parts of a column's objects, such as `column.key`, that no path uses, or the column itself if no path
+    leads into it.
+    """
     used = [path for path in paths if path.startswith(f"{column}.")]
     if not used:
         return [column]

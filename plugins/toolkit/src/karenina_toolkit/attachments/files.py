@@ -87,10 +87,10 @@ def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
 
 
 def store_contents(name: str, data: bytes) -> Attachment:
-    """Return an attachment for contents that have no file, such as a picture in the result of a tool, after storing
-    them in a temporary folder. Raises `AttachmentProblem` if they cannot be attached.
+    """Write contents that have no file, such as an image in a tool result, to a temporary folder, and return them as an
+    attachment. Raises `AttachmentProblem` if they cannot be attached.
 
-    The folder is removed when the process ends. The suffix is that of the contents.
+    The folder is removed when the process ends. The file's suffix depends on the type of the contents.
     """
     suffix = next((suffix for suffix, kind in SUFFIXES.items() if kind == find_media_type(data[:HEAD])), ".bin")
     path = Path(temporary_folder()) / f"{hashlib.sha256(data).hexdigest()[:16]}{suffix}"

@@ -204,7 +204,9 @@ class _PartCheck:
                     is_xml = False
 
     def _start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Count an element at its start tag. Raises `FileError` if there are too many elements or cells."""
+        """Count an element at its start tag: those inside the current row or shared string, and in total those outside.
+        Raises `FileError` if one of these counts is too large, or that of the cells, to which each row adds some.
+        """
         if tag.startswith(_SHEETS):
             self._note_cell(tag.removeprefix(_SHEETS), attributes)
         self._dropped = self._dropped or _SHEETS + ("si" if tag == f"{_SHEETS}sst" else "row")
