@@ -57,6 +57,8 @@ _SIGN_AT_END: Final = lazy_pattern(r"(?<=.)(?<![-=])[-.]\Z|(?<![-=])>\s*\Z", re.
 """A sign that belongs to the number after a separator: *A. -5*, *A > 5*."""
 _AS_ONE_NUMBER: Final = lazy_pattern(r"[0-9](?:[.,]|\s*[/+]\s*)[0-9]")
 _ARTICLE: Final = lazy_pattern(r"(?:the|an?(?!\s(?:and|or)\b)|both)\s+")
+_A_AND_NAME: Final = lazy_pattern(r"A\s+[A-Z]")
+"""An A before a capital letter, which is rather a label than an article."""
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _ORDINAL: Final = lazy_pattern(
     rf"(?:the\s)?(?:(?P<word>{'|'.join(_ORDINALS)}|last)|(?P<digits>[0-9]{{1,2}})(?:st|nd|rd|th))"
@@ -181,12 +183,14 @@ class OptionReader:
         return _NONE
 
     def _whole(self, text: str) -> Named:
-        """Return the option whose label or text is the whole of `text`, if any, or `Undecided` if there are several, or
-        if the text may be a factorial.
+        """Return the option whose label or text is the whole of `text`, if any. It is `Undecided` if there are several,
+        as in *A Lima* if B is Lima, or if the text may be a factorial.
         """
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
+        if "A" in self.options and _A_AND_NAME.match(text) and all(self.options[one][:2] != "A " for one in texts):
+            texts = texts and texts | {"A"}
         if len(labels | texts) > 1:
             return Undecided(f"{text[:60]!r} is the label or text of several options")
         return labels | texts
