@@ -201,6 +201,7 @@ async def test_one_recording_serves_every_replicate() -> None:
         ),
         ([{"id": "q1", "response": None}], r"question 'q1' .* is null \(.*answers.jsonl, line 1\)"),
         ([{"id": "q1", "replicates": ["a", None]}], "is null"),
+        ([{"id": "q1", "error": "timed out"}], r"is null because of the error 'timed out' \(.*answers.jsonl, line 1\)"),
         (
             [{"id": "a", "question": "Where?", "response": "x"}, {"id": "b", "question": "Where?", "response": "y"}],
             "2 different recorded answers for the text of .*line 1",

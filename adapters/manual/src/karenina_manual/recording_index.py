@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _EXCHANGES: Final = "exchanges"
 _MESSAGES: Final = "messages"
+_ERROR: Final = "error"
 _CONVERSATIONS: Final = ("messages", "trace", "trace_messages")
 _BESIDE_MESSAGES: Final = ("system", "attachments")
 _NAMED: Final = 3
@@ -70,8 +71,9 @@ class Recording:
     """A recording, with its location, replicate and model.
 
     If `replicate` is None, it is for all replicates. `patch` is the work of an agent in a workspace, and `digests`
-    are those of the question's files. If `line` is set, the recording is in that line of the file `source`. The
-    location is not stored as one string, because that would take too much memory.
+    are those of the question's files. `error` is the error that the row states, if any. If `line` is set, the recording
+    is in that line of the file `source`. The location is not stored as one string, because that would take too much
+    memory.
     """
 
     value: Any
@@ -81,6 +83,7 @@ class Recording:
     line: int | None = None
     patch: str | None = None
     digests: tuple[str, ...] | None = None
+    error: str | None = None
 
     @property
     def place(self) -> str:
@@ -214,7 +217,8 @@ class RecordingIndex:
             )
         patch = _read_patch(row, place, source)
         has_column = not row.keys().isdisjoint(extra.responses) or "replicates" in row
-        if not has_column and patch is None and not is_conversation(row):
+        error = None if row.get(_ERROR) is None else str(row[_ERROR])
+        if not has_column and patch is None and error is None and not is_conversation(row):
             raise AdapterConfigError(
                 f"recordings {place}: the row contains no recording. Add one of the columns "
                 f"{', '.join(extra.responses)}, choose another column with extra.response_field, or use a row that "
@@ -228,7 +232,7 @@ class RecordingIndex:
         if column == _EXCHANGES:
             value = {_EXCHANGES: value}
         elif not has_column:
-            value = row if patch is None or is_conversation(row) else patch
+            value = row if is_conversation(row) else patch
         elif column == _MESSAGES and isinstance(value, list):
             value = {key: row[key] for key in (_MESSAGES, *_BESIDE_MESSAGES) if row.get(key) is not None}
         if value is None and "replicates" in row:
@@ -238,7 +242,7 @@ class RecordingIndex:
             delimited = True  # the column's name implies a conversation
         value = parse_text(value, delimited, place)
         value = value if value is row else add_end(value, row)
-        self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row)))
+        self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row), error))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
         """Return which questions in `asked` lack a recording or have an empty one, or one that begins with another
@@ -362,7 +366,10 @@ class RecordingIndex:
             )
         value = _select_replicate(first, replicate, sought)
         if value is None:
-            raise RecordingMissing(f"the recorded answer for {sought} is null ({first.place}); record the answer again")
+            why = "" if first.error is None else f" because of the error {_shorten(first.error)}"
+            raise RecordingMissing(
+                f"the recorded answer for {sought} is null{why} ({first.place}); record the answer again"
+            )
         if _is_empty(value) and first.patch is None:
             raise EmptyRecording(sought, first.place)
         return first, value
