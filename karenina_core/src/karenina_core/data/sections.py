@@ -21,7 +21,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False, defer_build=True)
 
 
-class ModelIdentity(Section):
+class ModelIdentity(Section, frozen=True):
     """A model in a result: its interface, the provider's name for it, and its MCP servers (`tools`)."""
 
     interface: str
@@ -257,7 +257,7 @@ class RevisionRecord(Section):
     reason: str
 
 
-class StageRecord(Section):
+class StageRecord(Section, frozen=True):
     """The record of one stage in the plan."""
 
     name: str

@@ -20,13 +20,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Self
 
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from karenina_core.data.result import SCHEMA_VERSION, VerificationResult
+from karenina_core.data.sections import ModelIdentity, StageRecord
 from karenina_core.errors import KareninaError
 from karenina_engine.results.result_file import ROW_LINE, TABLE_LINE
 
@@ -38,9 +41,15 @@ _SHARED: Final = {
 _SHARED_BY_STAGES: Final = ("name", "slot", "distribution", "version")
 MOST_ROWS: Final = 10_000
 """The maximum number of rows in a table. Later results do not use the table."""
+_MOST_RECORDS: Final = 4096
+"""The maximum number of stages' records that are kept because they recur."""
 _ID_LENGTH: Final = 12
 UNKNOWN: Final = "unknown"
 """The name used for models, stages and reasons if their row is missing."""
+
+_RAN: Final = ("status", "ran")
+_Fields = tuple[tuple[str, Any], ...]
+"""Names and values of fields."""
 
 _CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
 _REWRITE: Final = (
@@ -196,20 +205,32 @@ class LineReader:
             values["stages"] = list(map(self._record, row.stages, stages))
         return values
 
-    def _record(self, shared: dict[str, Any], entry: Any) -> dict[str, Any]:
-        """Return a stage's record: its entry in a line combined with the stage's fields in the row."""
-        if isinstance(entry, float):  # first, because most stages ran
-            return {**shared, "seconds": entry}
+    def _record(self, shared: _Fields, entry: Any) -> StageRecord | dict[str, Any]:
+        """Return a stage's record: its entry in a line combined with the stage's fields in the row. It is a dict if the
+        entry is an object, or if the record is not valid.
+        """
         if isinstance(entry, dict):
-            return {**shared, **entry}
+            return {**dict(shared), **entry}
+        own: _Fields = (("seconds", entry),)
         if entry is None:
-            return {**shared, "status": "skipped"}
-        if isinstance(entry, str):
+            own = (("status", "skipped"),)
+        elif isinstance(entry, str):
             reason = self._rows.get(entry)
             if not isinstance(reason, str):
                 self.nameless, reason = True, UNKNOWN
-            return {**shared, "status": "skipped", "reason": reason}
-        return {**shared, "seconds": entry}
+            own = (("status", "skipped"), ("reason", reason))
+        try:
+            return _read_record(shared + own)
+        except (TypeError, ValidationError):  # the validation of the result reports it
+            return dict(shared + own)
+
+
+@lru_cache(maxsize=_MOST_RECORDS)
+def _read_record(fields: _Fields) -> StageRecord:
+    """Return the record of a stage with the given fields. Most records recur in many results, because times are in
+    whole microseconds. Raises `TypeError` or `ValidationError` if the fields are not valid.
+    """
+    return StageRecord.model_validate(dict(fields))
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,16 +242,20 @@ class _SharedFields:
     """
 
     sections: dict[str, dict[str, Any]]
-    stages: list[dict[str, Any]]
+    stages: list[_Fields]
 
     @classmethod
     def read(cls, row: Any) -> Self | None:
         """Read a row from a JSON value. Returns None if the value is not a row."""
         try:
             shared = {section: _chosen(row[section], names) for section, names in _SHARED.items()}
-            stages = [{"status": "ran", **_chosen(stage, _SHARED_BY_STAGES)} for stage in row["stages"]]
+            stages = [(_RAN, *_chosen(stage, _SHARED_BY_STAGES).items()) for stage in row["stages"]]
         except (LookupError, TypeError):
             return None
+        meta = shared["metadata"]
+        for model in meta.keys() & {"answering", "parsing"}:
+            with suppress(ValidationError):  # the validation of each result reports it
+                meta[model] = ModelIdentity.model_validate(meta[model])
         return cls({section: fields for section, fields in shared.items() if fields}, stages)
 
 
@@ -245,7 +270,7 @@ _UNKNOWN_MODELS: Final = {
         "parsing": {"interface": UNKNOWN, "model_name": UNKNOWN},
     }
 }
-_UNKNOWN_STAGE: Final = {"status": "ran", "name": UNKNOWN, "distribution": UNKNOWN, "version": UNKNOWN}
+_UNKNOWN_STAGE: Final = (_RAN, ("name", UNKNOWN), ("distribution", UNKNOWN), ("version", UNKNOWN))
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:
