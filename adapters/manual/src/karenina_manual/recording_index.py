@@ -143,6 +143,8 @@ class RecordingIndex:
     def __init__(self, name: str) -> None:
         self.name = name
         self.count = 0
+        self.only_answers = True
+        """Whether all recordings are plain texts, so that none is a conversation or has a patch."""
         self.models: set[str] = set()
         self._by_id: dict[str, list[Recording]] = {}
         self._by_text: dict[str, list[Recording]] = {}
@@ -164,6 +166,7 @@ class RecordingIndex:
         recorded.value = replace_surrogates_in(recorded.value)
         if not isinstance(recorded.value, str):
             _check_shape(recorded)
+        self.only_answers = self.only_answers and isinstance(recorded.value, str) and recorded.patch is None
         if question_id is not None:
             same = self._by_id.setdefault(compose(question_id), [])
             for other in same:

@@ -101,6 +101,8 @@ class Recordings:
         A single message without tool calls is an answer. For a missing or invalid recording, the call raises an error
         later.
         """
+        if self._read is not None and self._read.only_answers:
+            return False
         try:
             found = self.find(info)
         except PortError:

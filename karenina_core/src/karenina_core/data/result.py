@@ -51,7 +51,10 @@ class VerificationResult(Section):
 
     metadata: VerificationResultMetadata
     outcome: Outcome
-    template: VerificationResultTemplate = Field(default_factory=VerificationResultTemplate)
+    # pydantic copies this default. A factory would be called for every result that is written without its defaults.
+    template: VerificationResultTemplate = Field(
+        default=VerificationResultTemplate.model_construct(), json_schema_extra=lambda schema: schema.pop("default")
+    )
     rubric: VerificationResultRubric | None = None
     deep_judgment: VerificationResultDeepJudgment | None = None
     deep_judgment_rubric: VerificationResultDeepJudgmentRubric | None = None

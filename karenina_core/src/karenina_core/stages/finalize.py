@@ -86,7 +86,6 @@ def _make_result(state: State) -> VerificationResult:
         message.to_dict() if isinstance(message, Message) else message
         for message in state.read(Keys.TRACE_MESSAGES.name) or ()
     ]
-    root = sections.pop("root", {})
     extensions = {
         section.removeprefix("extensions:"): sections.pop(section)
         for section in list(sections)
@@ -94,7 +93,7 @@ def _make_result(state: State) -> VerificationResult:
     }
     result = _validate_result(
         {
-            **root,
+            **sections.pop("root", {}),
             **sections,
             "metadata": _metadata(state),
             "outcome": outcome(state, verdict)._value_,  # faster than `value`, a property
