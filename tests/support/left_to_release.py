@@ -89,7 +89,7 @@ LEFT: Final[dict[str, Left]] = {
     ),
     "tests/fuzzing/test_fuzz_short.py::test_no_input_breaks_the_law": Left(
         "half a second of fuzzing for each kind of input; the members have laws of any input for their readers",
-        "yaml|journal|judge_replies",
+        "yaml|config|journal|judge_replies",
     ),
     "tests/test_live_shared_servers.py::TestClaudeCLI::test_a_cancelled_call_ends_and_the_port_stays_usable": CLI,
     "tests/test_live_shared_servers.py::TestClaudeCLI::test_an_agent_that_takes_too_long_is_a_time_out": CLI,
