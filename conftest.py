@@ -31,13 +31,16 @@ _FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set the state folder and the authorities, also for started commands; look for no garbage during collection."""
+    """Set the state folder and one authority, also for started commands; look for no garbage during collection."""
     gc.disable()
     folder = config.stash[_FOLDER] = tempfile.TemporaryDirectory(prefix="karenina-tests-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
     os.environ.pop("KARENINA_STATE_HOME", None)
-    if "SSL_CERT_FILE" in os.environ or _AUTHORITIES.is_file():  # each client would read a folder of files instead
-        os.environ.setdefault("SSL_CERT_FILE", str(_AUTHORITIES))
+    if _AUTHORITIES.is_file():  # each client reads all of them, and tests speak to no server that needs one
+        first, end, _ = _AUTHORITIES.read_text("utf-8").partition("-----END CERTIFICATE-----")
+        one = Path(folder.name, "authority.pem")
+        one.write_text(f"{first}{end}\n", "utf-8")
+        os.environ["SSL_CERT_FILE"] = str(one)
         os.environ.pop("SSL_CERT_DIR", None)
 
 

@@ -40,8 +40,9 @@ COMMAND = Path(sysconfig.get_path("scripts"), "karenina")
 NOT_IMPORTED = ("karenina_ray", "karenina_embedding")
 """Plugins whose libraries start threads when they are imported; a process with threads cannot be forked."""
 IMPORTED_LATE = (
-    *("encodings.utf_8_sig", "filelock", "genai_prices", "openpyxl", "regex", "rich._emoji_codes", "rich.logging"),
-    *("sqlite3", "stevedore.extension", "typer._adapters", "uvloop", "yaml"),
+    *("anyio._backends._asyncio", "encodings.utf_8_sig", "filelock", "genai_prices", "openpyxl", "regex"),
+    *("rich._emoji_codes", "rich.logging", "sqlite3", "stevedore.extension", "tomllib", "typer._adapters", "uvloop"),
+    "yaml",
 )
 """Modules that functions import when they need them."""
 FORKS = sys.platform == "linux"
@@ -435,15 +436,18 @@ def _prepare_first_uses() -> None:
     for found in [one for one in gc.get_objects() if type(one) is kind]:
         found.match("")
     break_special_tokens("")
-    get_snapshot()
+    with suppress(LookupError):  # the pattern of each provider is compared
+        get_snapshot().find_provider(None, None, "no provider")
 
 
 def _find_plugins() -> None:
     """Find the installed plugins, and build the command with theirs, and the options of each, for all forks."""
     from karenina_cli import app
+    from karenina_core.namespaces import third_parties
     from karenina_core.plugins import active_plugins
 
     active_plugins()
+    third_parties()
     group: Any = app.build_command()
     for name, command in group.commands.items():
         command.make_context(name, [], resilient_parsing=True)

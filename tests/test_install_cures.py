@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import preloaded
 import pytest
 
 from karenina_core.catalog import install_command
@@ -81,12 +82,12 @@ def test_the_error_json_and_screen_name_the_same_command(tmp_path: Path) -> None
     load = f"from karenina import Benchmark; Benchmark.load({str(file)!r})"
     check = f"from karenina_cli import main; sys.argv[1:] = ['check', {str(file)!r}]; main()"
     shown = [
-        subprocess.run(
-            [sys.executable, "-c", f"import sys; sys.modules['openpyxl'] = None; {code}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=tmp_path,
+        preloaded.run(
+            [],
+            program=f"import sys; sys.modules['openpyxl'] = None; {code}",
+            folder=tmp_path,
+            environment=os.environ,
+            timeout=60,
         )
         for code in (load, check, check.replace("]; main", ", '--json']; main"))
     ]

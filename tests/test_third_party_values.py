@@ -273,7 +273,6 @@ AWKWARD: Final[Mapping[str, Any]] = {
 @example(script={"skip": Skip({"why": 1})})  # type: ignore[arg-type]  # as a plugin that is not type-checked may
 @example(script={"scores": [TraitScore("named", ["x"], True), TraitScore("clear", "own", 1)]})  # type: ignore[arg-type]
 @example(script={"scores": [TraitScore("clear", "own", 1, fields={"trait_metadata": {"model_calls": "x"}})]})
-@settings(max_examples=50)
 def test_a_run_ends_with_one_result_for_each_item(plugins: Plugins, script: Mapping[str, Any]) -> None:
     check_run(plugins, script)
 
@@ -292,7 +291,7 @@ def test_a_value_that_json_cannot_hold_costs_no_result(plugins: Plugins, value: 
 
 
 @given(script=SCRIPTS)
-@settings(max_examples=15)
+@settings(max_examples=settings().max_examples // 3)  # each example starts several commands
 def test_the_commands_end_without_a_traceback(plugins: Plugins, script: Mapping[str, Any]) -> None:
     check_commands(plugins, script)
 

@@ -194,7 +194,7 @@ def test_a_cli_that_hangs_or_floods_costs_the_item(site: Environment, root: Path
     cli.write_text(f"#!/bin/sh\n{script}\n")
     cli.chmod(0o755)
     with SERVER.server(SERVER.saying("QX1.")) as server:
-        result, _ = run(site, root, server.url, agent_timeout=2, extra={"cli_path": str(cli)})
+        result, _ = run(site, root, server.url, agent_timeout=1, extra={"cli_path": str(cli)})
     assert result["outcome"] == "model_error", result["metadata"]
 
 

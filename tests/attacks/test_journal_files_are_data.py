@@ -43,6 +43,7 @@ MUTATIONS = int(os.environ.get("TESTS_MUTATIONS", "20"))
 WELL_BUT_Q2 = ["q1 llm", "q1 parser", "q3 llm", "q3 parser"]
 WELL = [*WELL_BUT_Q2, "q2 llm", "q2 parser"]
 READING = ("run", "replay", "resume", "rescore", "status", "export", "recording")
+EVERY = pytest.mark.parametrize("every", [False, True], ids=["some commands", "every command"])
 
 
 @pytest.fixture(scope="module")
@@ -362,13 +363,17 @@ def test_changed_byte_in_a_result_is_no_other_result(place: InvalidAdapterRuns) 
     assert place.calls() == calls
 
 
-def tried(place: InvalidAdapterRuns, *names: str) -> list[tuple[str, str, int, str]]:
-    """Give these commands over each journal in the folder `attacks`, in one process.
+def tried(place: InvalidAdapterRuns, every: bool, *always: str) -> list[tuple[str, str, int, str]]:
+    """Give commands over each journal in the folder `attacks`, in one process: `always`, and every one that reads, or
+    two of these, which are others for the next journal.
 
     Return journal, command, exit code and errors of each; none may end with a traceback or another code than bad input.
     """
     journals = sorted(file.name for file in (place.folder / "attacks").iterdir())
-    steps = [(journal, name) for journal in journals for name in names]
+    steps = []
+    for number, journal in enumerate(journals):
+        some = READING if every else [READING[(2 * number + more) % len(READING)] for more in (0, 1)]
+        steps += [(journal, name) for name in dict.fromkeys((*some, *always))]
     ended = place.together(
         *(given(name, Path("m.journal")) for _, name in steps),
         before={at: {f"attacks/{journal}": "m.journal"} for at, (journal, _) in enumerate(steps)},
@@ -378,7 +383,8 @@ def tried(place: InvalidAdapterRuns, *names: str) -> list[tuple[str, str, int, s
     return found
 
 
-def test_mutated_journals_give_messages_and_can_be_repaired(place: InvalidAdapterRuns) -> None:
+@EVERY
+def test_mutated_journals_give_messages_and_can_be_repaired(place: InvalidAdapterRuns, every: bool) -> None:
     whole, draw = place.journal.read_bytes(), random.Random(20260722)
     (place.folder / "attacks").mkdir()
     for number in range(MUTATIONS):
@@ -386,7 +392,7 @@ def test_mutated_journals_give_messages_and_can_be_repaired(place: InvalidAdapte
         for _ in range((1, 1, 2, 5, 40)[number % 5]):
             data[draw.randrange(len(data))] = draw.randrange(256)
         (place.folder / "attacks" / str(number)).write_bytes(data)
-    found = tried(place, *READING, "repair")
+    found = tried(place, every, "repair")
 
     assert [one for one in found if "repair" in one[1] and one[2]] == [], "a journal that was not repaired"
     noticed = {one[0] for one in found if "damaged" in one[3]}
@@ -434,7 +440,8 @@ def hostile_rows() -> Iterator[tuple[str, str, object]]:
     yield from (("replies", column, "many") for column in ("retries", "waited", "failed", "calls"))
 
 
-def test_hostile_rows_with_fitting_digests_end_in_messages(place: InvalidAdapterRuns) -> None:
+@EVERY
+def test_hostile_rows_with_fitting_digests_end_in_messages(place: InvalidAdapterRuns, every: bool) -> None:
     (place.folder / "attacks").mkdir()
     for number, (table, column, value) in enumerate(hostile_rows()):
         journal = place.folder / "attacks" / f"{number} {table} {column}"
@@ -446,7 +453,7 @@ def test_hostile_rows_with_fitting_digests_end_in_messages(place: InvalidAdapter
                 database.commit()
         for beside in place.folder.glob("attacks/*-*"):
             beside.unlink()
-    found = tried(place, *READING)
+    found = tried(place, every, "run", "resume")
 
     assert {one[2] for one in found if " replies reply" in one[0] and one[1] == "run"} == {0}, "not asked again"
     assert {one[2] for one in found if " runs command" in one[0] and one[1] == "resume"} == {2}

@@ -21,6 +21,7 @@ class Left(NamedTuple):
 
 ADAPTERS: Final = "each adapter holds its contract in its own tests; here one shows the run"
 CLIENTS: Final = "the adapters over SDKs share their HTTP client and what bounds its replies; each holds its contract"
+JOURNALS: Final = "CI has each journal with three commands or four, and each command with several journals"
 OWN_HTTP: Final = "the CLI speaks HTTP, and our code reads what it prints"
 CLI: Final = Left("the contract of the adapter holds it with a scripted server; the others show the shared one")
 ONE_CLIENT: Final = r"(.*-)?openai(-.*)?"
@@ -39,7 +40,17 @@ LEFT: Final[dict[str, Left]] = {
     ),
     "tests/attacks/test_hostile_agent_endpoints.py::test_a_reply_beyond_measure_costs_the_item": Left(
         "CI has each attack on one agent; test_an_answer_of_fifty_megabytes_costs_its_item_at_most has the long text",
-        r"10,000 calls-.*|5 MB of braces-.*|.*5 MB.*-claude_tool",
+        r"10,000 calls-claude_tool|5 MB of braces-.*|.*5 MB.*-claude_tool",
+    ),
+    "tests/attacks/test_journal_files_are_data.py::test_hostile_rows_with_fitting_digests_end_in_messages": Left(
+        JOURNALS, "some commands"
+    ),
+    "tests/attacks/test_journal_files_are_data.py::test_mutated_journals_give_messages_and_can_be_repaired": Left(
+        JOURNALS, "some commands"
+    ),
+    "tests/attacks/test_named_files_are_those_of_the_run.py::test_a_run_goes_on_with_the_same_files": Left(
+        "CI has each name, and one with both kinds of trust",
+        "rows outside are moved-all|a link to recordings outside is turned-stored|a program changes-.*",
     ),
     "tests/attacks/test_hostile_mcp_servers.py::test_a_run_with_a_hostile_server_ends_with_its_results": Left(
         "the client refuses these servers in tests of its own; the others show the run", r"endless line|silent"
@@ -52,7 +63,7 @@ LEFT: Final[dict[str, Left]] = {
     ),
     "tests/attacks/test_named_files_are_those_of_the_run.py::test_what_a_benchmark_names_is_not_exchanged": Left(
         "CI has each exchange with one command, and two exchanges with each command",
-        r".*-resume-stored|rows become a link-.*|a program changes-.*",
+        r".*-resume-stored|rows become a link-.*-stored|a program changes-.*",
     ),
     "tests/attacks/test_replies_cost_one_item.py::test_the_run_goes_on_within_its_bounds": Left(CLIENTS, ONE_CLIENT),
     "tests/attacks/test_replies_cost_one_item.py::test_an_attack_is_an_error_of_its_item": Left(CLIENTS, ONE_CLIENT),
@@ -78,7 +89,7 @@ LEFT: Final[dict[str, Left]] = {
     ),
     "tests/fuzzing/test_fuzz_short.py::test_no_input_breaks_the_law": Left(
         "half a second of fuzzing for each kind of input; the members have laws of any input for their readers",
-        "yaml|jsonl|config|recordings|journal|judge_replies",
+        "yaml|config|journal|judge_replies",
     ),
     "tests/test_live_shared_servers.py::TestClaudeCLI::test_a_cancelled_call_ends_and_the_port_stays_usable": CLI,
     "tests/test_live_shared_servers.py::TestClaudeCLI::test_an_agent_that_takes_too_long_is_a_time_out": CLI,
@@ -92,6 +103,12 @@ LEFT: Final[dict[str, Left]] = {
     ),
     "tests/test_mcp_conformance.py::test_every_client_scenario_passes_or_has_a_stated_reason": Left(
         "a suite of others, from npm, which changes with its version; the tests of karenina-mcp have the client"
+    ),
+    "tests/test_mcp_runs.py::test_one_server_process_serves_the_run": Left(
+        "the run has the servers, whichever adapter calls their tools", "openai"
+    ),
+    "tests/test_mcp_runs.py::test_stage_4_decides_on_an_empty_turn_after_results": Left(
+        "the stage decides, whichever adapter made the trace", ".*-openai"
     ),
     "tests/test_new_packages_installed.py::test_an_installed_package_passes_tests_that_run_the_command": Left(
         "the contract of each kind runs on members in test_contracts_of_members", "command"
@@ -112,8 +129,15 @@ LEFT: Final[dict[str, Left]] = {
     "tests/test_third_party_alone.py::test_an_adapter_makes_its_ports_with_what_it_requires": Left(
         "the same function for each adapter", r"parrot.*"
     ),
+    "tests/test_third_party_values.py::test_a_value_that_json_cannot_hold_costs_no_result": Left(
+        "test_the_commands_print_what_json_cannot_hold has a run with each value",
+        "deeper|object|half a character as key",
+    ),
     "tests/test_typed_tables.py::test_the_benchmark_counts_right_answers_with_any_judge": Left(
-        "a measurement with another judge", "right"
+        "a measurement with another judge; test_sixty_right_answers_of_sixty_are_right has the same rows"
+    ),
+    "tests/test_typed_tables.py::test_wrong_answers_of_each_kind_are_wrong": Left(
+        "test_sixty_right_answers_of_sixty_are_right reads each format", ".*-csv"
     ),
     f"{CLAUDE_CLI}::test_an_odd_reply_comes_to_what_it_is": Left(
         "ten runs of the CLI; TestParser holds the same through the same reader of its stream"
