@@ -91,6 +91,12 @@ def test_percentages_and_money_of_excel_are_read_as_shown(tmp_path: Path) -> Non
         (-3, "#,##0 [$\u20ac-407]"),
         (5, "[$-409]0.0"),
         (6, "0"),
+        (99.5, '0.0"%"'),
+        (12, "0\\%"),
+        (0.05, '0% "of 100%"'),
+        (1200, '_-* #,##0.00\\ _\u20ac_-;-* #,##0.00\\ _\u20ac_-;_-* "-"??\\ _\u20ac_-;_-@_-'),
+        (8, '_-* #,##0.00\\ "\u20ac"_-'),
+        (9, "_($* #,##0_)"),
     ]
     sheet.append(["Question", "Answer"])
     for number, (value, shape) in enumerate(shown, 2):
@@ -98,7 +104,7 @@ def test_percentages_and_money_of_excel_are_read_as_shown(tmp_path: Path) -> Non
         sheet.cell(number, 2).number_format = shape
     book.save(tmp_path / "t.xlsx")
     benchmark = Benchmark.load(tmp_path / "t.xlsx")
-    answers = ["5%", "7%", "$ 1234.5", "\u20ac -3", "5", "6"]
+    answers = ["5%", "7%", "$ 1234.5", "\u20ac -3", "5", "6", "99.5%", "12%", "5%", "1200", "\u20ac 8", "$ 9"]
     assert [expected(benchmark, id) for id in benchmark.ids] == [{"answer": answer} for answer in answers]
 
 

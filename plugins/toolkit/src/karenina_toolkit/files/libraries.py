@@ -28,6 +28,10 @@ By default, this is 250,000 elements.
 """
 _CURRENCY: Final = re.compile(r"\[\$([^\]-]+)(?:-[^\]]*)?\]|[$\u20ac\u00a3\u00a5\u20b9](?!-)")
 """A currency sign in a cell's number format, as in `[$EUR-407]` and `"$"#,##0`. `[$-409]` is a language."""
+_LITERAL: Final = re.compile(r'"[^"]*"|\\.')
+"""Text in a cell's number format that is shown as it is, as in `0.0"%"` and `0\\%`."""
+_LITERAL_OR_SPACE: Final = re.compile(rf"({_LITERAL.pattern})|[_*].")
+"""A literal text (group 1), or a character that only takes up space or fills the cell, as in `0 _\u20ac`."""
 _BUFFER: Final = 1 << 16
 _SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _LONGEST_REASON: Final = 200
@@ -122,9 +126,10 @@ def _shown_value(cell: Any) -> Any:
     value = cell.value
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
-    shape = str(cell.number_format or "")
+    shape = _LITERAL_OR_SPACE.sub(r"\1", str(cell.number_format or ""))
     if "%" in shape:
-        return f"{value * 100:.15g}%"
+        is_fraction = "%" in _LITERAL.sub("", shape)
+        return f"{value * 100 if is_fraction else value:.15g}%"
     sign = _CURRENCY.search(shape)
     return value if sign is None else f"{(sign[1] or sign[0]).strip()} {value:.15g}"
 
