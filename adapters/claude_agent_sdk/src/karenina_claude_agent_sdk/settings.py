@@ -29,7 +29,7 @@ DEFAULT_TIMEOUT = 300.0
 CLITool = Literal["Read", "Glob", "Grep", "Write", "Edit", "Bash"]
 
 
-class ClaudeAgentExtra(endpoints.ServerExtra, defer_build=True):
+class ClaudeAgentExtra(endpoints.ServerExtra):
     """`ModelConfig.extra` for `claude_agent_sdk`. Header values are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

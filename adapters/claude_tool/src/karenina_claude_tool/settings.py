@@ -29,7 +29,7 @@ DEFAULT_MAX_TOKENS = 8192
 _OWN_FIELDS = ("model", "max_tokens", "messages", "system", "stream", "tools", "tool_choice")
 
 
-class ClaudeExtra(endpoints.ToolLoopExtra, defer_build=True):
+class ClaudeExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` for `claude_tool`. Header values are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

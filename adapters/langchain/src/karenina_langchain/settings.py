@@ -47,7 +47,7 @@ _RESERVED = frozenset(
 _RESERVED_ENDINGS = ("api_key", "api_base", "api_url", "base_url", "organization", "proxy")
 
 
-class LangchainExtra(endpoints.ToolLoopExtra, defer_build=True):
+class LangchainExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` for the LangChain interfaces. Header values are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

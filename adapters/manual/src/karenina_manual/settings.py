@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-class ManualExtra(StrictSettings, defer_build=True):
+class ManualExtra(StrictSettings):
     """`ModelConfig.extra` for `manual`, which selects the columns and rows of a file."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -25,7 +25,7 @@ DEFAULT_TIMEOUT = 120.0
 _OWN_FIELDS = ("messages", "stream", "stream_options", "response_format", "tools", "tool_choice")
 
 
-class OpenAIExtra(endpoints.ToolLoopExtra, defer_build=True):
+class OpenAIExtra(endpoints.ToolLoopExtra):
     """`ModelConfig.extra` for `openai`. The values in `headers` and `query` are secrets."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -47,7 +47,7 @@ def _strings(value: Any, place: str = "it") -> Iterator[tuple[str, str]]:
             yield from _strings(inner, f"{key}" if place == "it" else f"{place}.{key}")
 
 
-class ModelConfig(StrictSettings, defer_build=True):
+class ModelConfig(StrictSettings):
     """The configuration of a model that answers or judges.
 
     `id` is a short name of your choice, unique among the answering models and among the judges. `interface` is the name

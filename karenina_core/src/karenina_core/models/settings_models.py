@@ -57,7 +57,7 @@ def mark_of(model: type[BaseModel], name: str) -> AllowedInFiles | None:
 class StrictSettings(BaseModel):
     """Base class for settings given as tables. The errors suggest known names, and name no types of Python."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -21,7 +21,7 @@ _PARSE_SLOT: Final = Slot.PARSE_TEMPLATE.config_name
 JudgeContext = Literal["workspace_only", "trace_and_workspace", "trace_only"]
 
 
-class AgenticSettings(BaseModel):
+class AgenticSettings(BaseModel, defer_build=True):
     """The settings for agentic evaluation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

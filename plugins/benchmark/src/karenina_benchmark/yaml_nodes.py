@@ -6,36 +6,37 @@ documents that libyaml does not accept are parsed again by PyYAML's own parser, 
 
 from __future__ import annotations
 
-import re
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
 if TYPE_CHECKING:
     from yaml.composer import ComposerError
 
 CORE: Final = "tag:yaml.org,2002:"
-NULL: Final = re.compile(r"~|null|Null|NULL|")
-BOOL: Final = re.compile(r"true|True|TRUE|false|False|FALSE")
-INT: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+NULL: Final = lazy_pattern(r"~|null|Null|NULL|")
+BOOL: Final = lazy_pattern(r"true|True|TRUE|false|False|FALSE")
+INT: Final = lazy_pattern(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT: Final = lazy_pattern(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 TEXT: Final = CORE + "str"
 MERGE: Final = CORE + "merge"
 _SEQUENCE: Final = CORE + "seq"
 _MAPPING: Final = CORE + "map"
 _TAGS: Final = {
-    MERGE: re.compile("<<"),
+    MERGE: lazy_pattern("<<"),
     f"{CORE}null": NULL,
     f"{CORE}bool": BOOL,
     f"{CORE}int": INT,
     f"{CORE}float": FLOAT,
 }
 _KNOWN_TAGS: Final = {TEXT, _SEQUENCE, _MAPPING, *_TAGS}
-_ODD: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
+_ODD: Final = lazy_pattern("\r(?!\n)|[\x85\u2028\u2029\ufeff]")
 """Unusual line breaks and byte-order marks."""
-_BLOCK_START: Final = re.compile(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
+_BLOCK_START: Final = lazy_pattern(r"(&[\w-]+ +)?[|>][-+0-9]{0,2} *( #.*)?\r?")
 """The first line of a block."""
 _MOST_CACHED: Final = 1024
 _FIRST: Final = frozenset("<~nNtTfF.+-0123456789")

@@ -24,7 +24,7 @@ from karenina_core.stages.stage import Detection
 from karenina_toolkit.stage_support import skip_if_failed
 
 
-class ChecksSettings(BaseModel):
+class ChecksSettings(BaseModel, defer_build=True):
     """The settings for the checks performed before an answer is parsed."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

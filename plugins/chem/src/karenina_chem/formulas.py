@@ -10,6 +10,7 @@ from typing import Final
 from unicodedata import normalize
 
 from karenina_chem.written import is_name
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _LONGEST: Final = 500
 _DEEPEST: Final = 20
@@ -28,7 +29,7 @@ _RAISED: Final = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077
 _LOWERED: Final = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
 _DOT: Final = r"(?:[\u00b7\u2022\u2219\u22c5\u30fb]|\\cdot|\\bullet)"
 _MARKUP: Final = [
-    (re.compile(pattern), replacement)
+    (lazy_pattern(pattern), replacement)
     for pattern, replacement in (
         (r"<(?:sup)>(.*?)</sup>", r"^{\1}"),
         (r"<(?:sub)>(.*?)</sub>", r"_{\1}"),
@@ -49,20 +50,20 @@ _MARKUP: Final = [
     )
 ]
 """Replacements that turn a formula into plain text. `^` precedes superscripts; *^14;6;C* is an atom and its numbers."""
-_ATOM_BY_ATOM: Final = re.compile(r"(?:[A-Z][a-z]?\d*\s+)+[A-Z][a-z]?\d*")
-_BOND: Final = re.compile(r"(?<=[A-Za-z0-9)\]])[-=\u2261](?=[A-Z(\[])")
-_NUCLIDE: Final = re.compile(r"([A-Z][a-z]?)-(\d{1,3})")
-_STATE: Final = re.compile(r"\s*\((?:aq|s|l|g|cr)\)$")
-_WORDS_BEHIND: Final = re.compile(r"\s+\(([^()]*[a-z]{3,}[^()]*)\)$")
-_DOTS: Final = re.compile(rf"\s*(?:{_DOT}|\*|(?<![.\u00b7\s]\d)\.(?=\s?[\d.]*\s?(?:\(H2O\)|\[H2O\]|H2O))|\s\.\s)\s*")
-_MARKED_CHARGE: Final = re.compile(r"(?:\^|\s|(?P<open>\())\s?(?P<size>\d*)(?P<sign>[+-]+)(?P<after>\d*)(?(open)\))$")
-_CHARGE: Final = re.compile(r"(?P<digits>\d*)(?P<sign>\++|-+)(?P<after>\d*)$")
-_TOKEN: Final = re.compile(
+_ATOM_BY_ATOM: Final = lazy_pattern(r"(?:[A-Z][a-z]?\d*\s+)+[A-Z][a-z]?\d*")
+_BOND: Final = lazy_pattern(r"(?<=[A-Za-z0-9)\]])[-=\u2261](?=[A-Z(\[])")
+_NUCLIDE: Final = lazy_pattern(r"([A-Z][a-z]?)-(\d{1,3})")
+_STATE: Final = lazy_pattern(r"\s*\((?:aq|s|l|g|cr)\)$")
+_WORDS_BEHIND: Final = lazy_pattern(r"\s+\(([^()]*[a-z]{3,}[^()]*)\)$")
+_DOTS: Final = lazy_pattern(rf"\s*(?:{_DOT}|\*|(?<![.\u00b7\s]\d)\.(?=\s?[\d.]*\s?(?:\(H2O\)|\[H2O\]|H2O))|\s\.\s)\s*")
+_MARKED_CHARGE: Final = lazy_pattern(r"(?:\^|\s|(?P<open>\())\s?(?P<size>\d*)(?P<sign>[+-]+)(?P<after>\d*)(?(open)\))$")
+_CHARGE: Final = lazy_pattern(r"(?P<digits>\d*)(?P<sign>\++|-+)(?P<after>\d*)$")
+_TOKEN: Final = lazy_pattern(
     r"(?:\^(?P<mass>\d+)(?:;(?P<number>\d*);)?\s?)?(?P<symbol>[A-Z][a-z]?)|(?P<bracket>[()\[\]{}])"
 )
-_OXIDATION_STATE: Final = re.compile(r"\((?:I{1,3}|IV|VI{0,3}|0)\)")
-_COUNT: Final = re.compile(r"\d+(?:\.\d+)?")
-_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+|/[1-9]\d*)?)?\s?(?=[A-Z\[({^])")
+_OXIDATION_STATE: Final = lazy_pattern(r"\((?:I{1,3}|IV|VI{0,3}|0)\)")
+_COUNT: Final = lazy_pattern(r"\d+(?:\.\d+)?")
+_AMOUNT: Final = lazy_pattern(r"(\d+(?:\.\d+|/[1-9]\d*)?)?\s?(?=[A-Z\[({^])")
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 
 

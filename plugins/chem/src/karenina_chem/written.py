@@ -7,28 +7,30 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
 _SIGNS: Final = {ord(sign): "-" for sign in "\u2010\u2011\u2012\u2013\u2014\u2212\u207b\ufe63\uff0d"}
 _INVISIBLE: Final = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 _PAIRS: Final = (("**", "**"), ("__", "__"), ("```", "```"), ("`", "`"), ("$$", "$$"), ("$", "$"), ('"', '"'),
                  ("'", "'"), ("\\(", "\\)"), ("\u201c", "\u201d"), ("<", ">"), ("<code>", "</code>"))  # fmt: skip
-_COMMAND: Final = re.compile(r"\\(?:ce|mathrm|mathsf|text[a-z]*|boxed|rm|mathbf|operatorname)\s*\{(.*)\}", re.DOTALL)
+_COMMAND: Final = lazy_pattern(r"\\(?:ce|mathrm|mathsf|text[a-z]*|boxed|rm|mathbf|operatorname)\s*\{(.*)\}", re.DOTALL)
 _KIND: Final = r"(?:(?:canonical|isomeric|the|molecular|chemical)\s+)*(?:SMILES|InChI\s?Key|InChI|structure|formula)"
-_LABEL: Final = re.compile(rf"{_KIND}(?:\s+(?:string|code|notation))?\s*(?::|\bis\b|=(?!\s?1S?/))\s*", re.IGNORECASE)
-_LABEL_BEHIND: Final = re.compile(rf"\s*[(\[]\s*{_KIND}\s*[)\]]$", re.IGNORECASE)
-_BESIDE: Final = re.compile(r"(.+?)\s+\((.+)\)", re.DOTALL)
-_NAMED: Final = re.compile(r"(?=[^:=]*[A-Za-z]{3})([^:=]*):\s*(\S+)", re.DOTALL)
-_NAMED_BEHIND: Final = re.compile(r"((?=(?:[^A-Z\s]*[A-Z]){2})[^\s,;]{3,})\s+([a-z][a-z0-9,()-]{3,})")
+_LABEL: Final = lazy_pattern(rf"{_KIND}(?:\s+(?:string|code|notation))?\s*(?::|\bis\b|=(?!\s?1S?/))\s*", re.IGNORECASE)
+_LABEL_BEHIND: Final = lazy_pattern(rf"\s*[(\[]\s*{_KIND}\s*[)\]]$", re.IGNORECASE)
+_BESIDE: Final = lazy_pattern(r"(.+?)\s+\((.+)\)", re.DOTALL)
+_NAMED: Final = lazy_pattern(r"(?=[^:=]*[A-Za-z]{3})([^:=]*):\s*(\S+)", re.DOTALL)
+_NAMED_BEHIND: Final = lazy_pattern(r"((?=(?:[^A-Z\s]*[A-Z]){2})[^\s,;]{3,})\s+([a-z][a-z0-9,()-]{3,})")
 """A line of a file of SMILES: a structure and its name."""
-_JOINED: Final = re.compile(r"\s*(?:[,;]|\bor\b|\band\b|\s/\s)\s*")
+_JOINED: Final = lazy_pattern(r"\s*(?:[,;]|\bor\b|\band\b|\s/\s)\s*")
 _DEEPEST: Final = 6
-_NEUTRAL: Final = re.compile(
+_NEUTRAL: Final = lazy_pattern(
     "an?|the|of|for|is|answer|final|result|structure|molecule|compound|smiles|inchi|string|code|formula|name"
     "|water|ammonia|gas|solid|liquid|aqueous",
     re.IGNORECASE,
 )
 """Words that say nothing about a structure."""
 _CONFIGURATION: Final = "cis|trans|meso|rac|ent|epi|syn|anti|exo|endo"
-_NAME: Final = re.compile(
+_NAME: Final = lazy_pattern(
     rf"(?:(?:[\d,']+|[nomp]|(?!(?:{_CONFIGURATION})-)[a-z]{{3,}})-)*(?!enol\b|racemic)[a-z]*"
     "(?P<kind>ane|ene|yne|ol|one|ose|ine|in|ic-acid|(?P<ionic>(?<!hydr)(?<!racem)ate|ide|ite|ium|gen|(?<!i)on))"
 )

@@ -201,7 +201,7 @@ def _read_user(value: object) -> object:
     return value
 
 
-class QuestionFields(BaseModel):
+class QuestionFields(BaseModel, defer_build=True):
     """Fields of questions."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -257,7 +257,7 @@ def _read_turn(value: object) -> object:
 TurnName = Annotated[int | str | OnlyTurn, PlainValidator(_read_turn, json_schema_input_type=Number | str | OnlyTurn)]
 
 
-class TurnFields(BaseModel):
+class TurnFields(BaseModel, defer_build=True):
     """Options of template fields, and fields of traits that read the answer's text."""
 
     trait_kinds: ClassVar[tuple[str, ...]] = ("llm", "regex", "callable", "metric")

@@ -10,7 +10,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.settings_models import AllowedInFiles
 
 
-class ConversationSettings(BaseModel):
+class ConversationSettings(BaseModel, defer_build=True):
     """Settings of conversations."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -60,7 +60,7 @@ def _wrap_function(chosen: object) -> object:
 SearchChoice = Annotated[str | SearchFunction, BeforeValidator(_wrap_function), WithJsonSchema({"type": "string"})]
 
 
-class TraitSettings(StrictSettings, defer_build=True):
+class TraitSettings(StrictSettings):
     """The settings for a single trait in `deep_judgment_rubric_config`.
 
     If a value is None, the general setting applies.
@@ -104,7 +104,7 @@ class TraitFields(BaseModel, defer_build=True):
     )
 
 
-class RubricTraitSettings(StrictSettings, defer_build=True):
+class RubricTraitSettings(StrictSettings):
     """The value of `deep_judgment_rubric_config`: the settings for traits, keyed by name.
 
     Settings in `question_specific` replace those in `global`. Traits that are in neither are scored without deep
@@ -125,7 +125,7 @@ class RubricTraitSettings(StrictSettings, defer_build=True):
         return self.question_specific.get(question_id, {}).get(trait) or self.everywhere.get(trait)
 
 
-class DeepJudgmentSettings(BaseModel):
+class DeepJudgmentSettings(BaseModel, defer_build=True):
     """The deep judgment settings for templates and rubric traits."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

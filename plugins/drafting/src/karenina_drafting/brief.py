@@ -16,12 +16,13 @@ from pydantic import BaseModel, ConfigDict
 
 from karenina_template.templates.normalize import normalize
 from karenina_template.templates.primitives.date_parser import read_date
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
 
 
-_NUMBER: Final = re.compile(
+_NUMBER: Final = lazy_pattern(
     r"(?<![\w.])[+\-\u2212]?(?:[0-9]{1,3}(?:[,\u202f\u00a0][0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
 )
 _YES: Final = frozenset(("yes", "true"))

@@ -170,7 +170,7 @@ async def _fill(context: VerificationContext, bound: BoundTemplate, text: str) -
     return reply.value
 
 
-class DraftingSettings(BaseModel):
+class DraftingSettings(BaseModel, defer_build=True):
     """Settings for drafting templates."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

@@ -11,7 +11,7 @@ from karenina_core.models.settings_models import AllowedInFiles
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
 
-class EmbeddingSettings(BaseModel):
+class EmbeddingSettings(BaseModel, defer_build=True):
     """The settings for comparing failed fields with the ground truth by meaning."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

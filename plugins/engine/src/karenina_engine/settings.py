@@ -237,7 +237,7 @@ def _no_change(default: object, description: str, **bounds: Any) -> Any:
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE, **bounds)
 
 
-class EngineSettings(BaseModel):
+class EngineSettings(BaseModel, defer_build=True):
     """The engine's settings: limits, retries, budget and prices, executor and journal."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -10,7 +10,7 @@ from karenina_core.models.settings_models import AllowedInFiles
 from karenina_toolkit.answers.few_shot import FewShotConfig
 
 
-class GenerationSettings(BaseModel):
+class GenerationSettings(BaseModel, defer_build=True):
     """The settings for answer generation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

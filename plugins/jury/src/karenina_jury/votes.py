@@ -30,7 +30,7 @@ OUTCOME: Final = "outcome"
 Vote = Literal["field", "verdict"]
 
 
-class Jury(StrictSettings, defer_build=True):
+class Jury(StrictSettings):
     """The configuration of a jury: how the judges of a run vote."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -49,7 +49,7 @@ class Jury(StrictSettings, defer_build=True):
     )
 
 
-class JurySettings(BaseModel):
+class JurySettings(BaseModel, defer_build=True):
     """The settings of juries."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

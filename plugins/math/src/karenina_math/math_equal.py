@@ -15,6 +15,7 @@ from karenina_math.tokens import NotReadable, TooLarge
 from karenina_math.trees import Tree
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable
 from karenina_template.templates.primitives.values import Number, exact, text_of
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_toolkit.limits import ChildError, LimitReached, call_limited
 
 _SECONDS: Final = 5.0
@@ -27,28 +28,28 @@ def _tangent(found: re.Match[str]) -> str:
 
 
 _OTHER_READINGS: Final = (
-    (re.compile(r"(?<![\w.])(\d{1,3})\s?C\s?(\d{1,3})(?![\w.])"), r"\\binom{\1}{\2}"),
-    (re.compile(r"(?<![\w.])(\d{1,3})\s?P\s?(\d{1,3})(?![\w.])"), r"(\\binom{\1}{\2} \\cdot \2!)"),
-    (re.compile(r"(?<![\w\\])C\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"\\binom{\1}{\2}"),
-    (re.compile(r"(?<![\w\\])P\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
-    (re.compile(r"(?<![\w\\])C_(?:\{(\w{1,3})\}|(\w))\^(?:\{(\w{1,3})\}|(\w))"), r"\\binom{\1\2}{\3\4}"),
-    (re.compile(r"\^(-?\d+[a-z])(?![\w^])"), r"^{\1}"),
-    (re.compile(r"(?<![\w\\])P[iI]\b"), r"\\pi "),
-    (re.compile(r"^[\s$]*[A-Za-z]\s?\([a-z]\)\s?=\s?(?=\$?\\?(?:mathcal\s?\{?\s?)?(?:O|Theta|Omega|Θ|Ω)\b)"), ""),
-    (re.compile(r"(?<![\d,])(\d+),(\d+)(?![\d,]|\s*\\?[)\]}])"), r"\1.\2"),
-    (re.compile(r"(?<=;)(\s*\d+),(\d+)(?![\d,])"), r"\1.\2"),
-    (re.compile(r"(?<=[\d)}%])\s+\((?=[\d\s./%^{}\\a-z-]*\d)(?:[\d\s./%^{}-]|\\frac|\\%)+\)[\s$.]*$"), ""),
-    (re.compile(r"^(?:[^A-Za-z\\=<>]|\\(?:frac|[dt]frac|sqrt|cdot|times|left|right)\b)+=(?=[^=<>]+$)"), ""),
-    (re.compile(rf"^((?:(?!{_CONDITION}).)+?)[,;]\s*\(?[A-Za-z]\s*(?:{_CONDITION})[^,;]*$"), r"\1"),
-    (re.compile(r"(?<=[\])}])\s*(?:U|,|\\text\{\s*or\s*\}|\bor\b)\s*(?=\\?[\[({])"), r" \\cup "),
-    (re.compile(r"^[\s$]*(?:[a-z]\s*(?:∈|\\in\b|in\b)\s*)?R\b(?!\s*\()"), r"\\mathbb{R}"),
-    (re.compile(r"\\operatorname\{(c?)tg\}|(?<![A-Za-z\\])(c?)tg\b"), _tangent),
+    (lazy_pattern(r"(?<![\w.])(\d{1,3})\s?C\s?(\d{1,3})(?![\w.])"), r"\\binom{\1}{\2}"),
+    (lazy_pattern(r"(?<![\w.])(\d{1,3})\s?P\s?(\d{1,3})(?![\w.])"), r"(\\binom{\1}{\2} \\cdot \2!)"),
+    (lazy_pattern(r"(?<![\w\\])C\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"\\binom{\1}{\2}"),
+    (lazy_pattern(r"(?<![\w\\])P\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
+    (lazy_pattern(r"(?<![\w\\])C_(?:\{(\w{1,3})\}|(\w))\^(?:\{(\w{1,3})\}|(\w))"), r"\\binom{\1\2}{\3\4}"),
+    (lazy_pattern(r"\^(-?\d+[a-z])(?![\w^])"), r"^{\1}"),
+    (lazy_pattern(r"(?<![\w\\])P[iI]\b"), r"\\pi "),
+    (lazy_pattern(r"^[\s$]*[A-Za-z]\s?\([a-z]\)\s?=\s?(?=\$?\\?(?:mathcal\s?\{?\s?)?(?:O|Theta|Omega|Θ|Ω)\b)"), ""),
+    (lazy_pattern(r"(?<![\d,])(\d+),(\d+)(?![\d,]|\s*\\?[)\]}])"), r"\1.\2"),
+    (lazy_pattern(r"(?<=;)(\s*\d+),(\d+)(?![\d,])"), r"\1.\2"),
+    (lazy_pattern(r"(?<=[\d)}%])\s+\((?=[\d\s./%^{}\\a-z-]*\d)(?:[\d\s./%^{}-]|\\frac|\\%)+\)[\s$.]*$"), ""),
+    (lazy_pattern(r"^(?:[^A-Za-z\\=<>]|\\(?:frac|[dt]frac|sqrt|cdot|times|left|right)\b)+=(?=[^=<>]+$)"), ""),
+    (lazy_pattern(rf"^((?:(?!{_CONDITION}).)+?)[,;]\s*\(?[A-Za-z]\s*(?:{_CONDITION})[^,;]*$"), r"\1"),
+    (lazy_pattern(r"(?<=[\])}])\s*(?:U|,|\\text\{\s*or\s*\}|\bor\b)\s*(?=\\?[\[({])"), r" \\cup "),
+    (lazy_pattern(r"^[\s$]*(?:[a-z]\s*(?:∈|\\in\b|in\b)\s*)?R\b(?!\s*\()"), r"\\mathbb{R}"),
+    (lazy_pattern(r"\\operatorname\{(c?)tg\}|(?<![A-Za-z\\])(c?)tg\b"), _tangent),
 )
 """Notations with another reading: *5C2* and *P(5, 2)* count, *e^-2x* has no braces, *T(n) = O(n)* is a bound, *1,5* may
 have a decimal comma, *0.5 (1/2)* repeats the number, *1/2 = 0.5* is a computation, *x^2, x > 0* has a condition,
 *(1, 2) U (3, 4)* is a union, *R* are the real numbers, and *tg* is the tangent.
 """
-_COMMA: Final = re.compile(r"[-\u2212]?[0-9]+,[0-9]+")
+_COMMA: Final = lazy_pattern(r"[-\u2212]?[0-9]+,[0-9]+")
 
 
 class MathEqual(ReadingPrimitive, defer_build=True):

@@ -9,6 +9,7 @@ from typing import Final
 
 from karenina_math.tokens import FUNCTIONS, GREEK, Cursor, NotReadable, Token, TooLarge
 from karenina_math.trees import Tree, contains, is_index, quotient, symbols_of
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _FRACTIONS: Final = frozenset({"\\frac", "\\dfrac", "\\tfrac", "\\cfrac"})
 _MATRICES: Final = frozenset({"matrix", "pmatrix", "bmatrix", "Bmatrix", "array"})
@@ -19,7 +20,7 @@ _OFTEN_APPLIED: Final = frozenset({"Gamma", "Delta", "Phi", "zeta", "delta", "E"
 _OF_TIME: Final = frozenset({*"xyuvsqT", "theta"})
 """Names that may be functions of *t* or *n*, as in *x(t - 2)* and *T(n/2)*."""
 _ATOM: Final = r"-?(?:[\d.]+|(?:[A-Za-z]|\\[a-zA-Z]{2,})'*(?:_\w|_\{\w+\})?)"
-_ATOMS: Final = re.compile(f"{_ATOM}(?:,{_ATOM})*")
+_ATOMS: Final = lazy_pattern(f"{_ATOM}(?:,{_ATOM})*")
 """Bracketed text that is more likely an argument than a factor: *2*, *x*, or *x, t*."""
 _BASES: Final = [str(base) for base in range(2, 37)]
 

@@ -7,6 +7,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final
 
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
 LONGEST: Final = 2_000
 DEEPEST: Final = 60
 FUNCTIONS: Final = frozenset(
@@ -95,22 +97,24 @@ _SAME: Final = {
 }  # fmt: skip
 _RAISED: Final = {letter: str(digit) for digit, letter in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")} | {"⁻": "-"}
 _LOWERED: Final = {letter: str(digit) for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
-_STYLE: Final = re.compile(
+_STYLE: Final = lazy_pattern(
     r"\\(?:left|right|bigl?|bigr|Bigl?|Bigr|displaystyle|limits|quad|qquad|rm|bf)(?![A-Za-z])\.?|(?<!\\)\\[;:! ]|~"
 )
-_WRAPPED: Final = re.compile(r"\\(?:mathbf|mathrm|mathit|boldsymbol|mathsf|operatorname|bm)\s*\{([^{}]*)\}")
-_BOLD: Final = re.compile(r"\\(?:mathbf|boldsymbol|bm)\s*(?:\{\s*([A-Z]{2,3}|[A-Za-z]|\\[A-Za-z]+)\s*\}|([A-Za-z])\b)")
-_NAME: Final = re.compile(
+_WRAPPED: Final = lazy_pattern(r"\\(?:mathbf|mathrm|mathit|boldsymbol|mathsf|operatorname|bm)\s*\{([^{}]*)\}")
+_BOLD: Final = lazy_pattern(
+    r"\\(?:mathbf|boldsymbol|bm)\s*(?:\{\s*([A-Z]{2,3}|[A-Za-z]|\\[A-Za-z]+)\s*\}|([A-Za-z])\b)"
+)
+_NAME: Final = lazy_pattern(
     r"(?:\\(?:text|textrm|mathrm|mathsf|operatorname)\s*\{\s*([A-Za-z]{2,8})\s*\}|(?<![\w\\{])([A-Z][a-z]{2,7}))"
     r"(?=\s*(?:\\left|\\[Bb]igg?l?)?\s*[(\[])"
 )
 """A name of several letters before a bracket: *\\text{Var}(X)*."""
-_TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
-_PERCENT: Final = re.compile(r"(?<=[\d})])\s*\bper ?cent\b")
-_ROWS: Final = re.compile(r"\[((?:[^][(){};,]+,)+[^][(){};,]+(?:;(?:[^][(){};,]+,)+[^][(){};,]+)+)\]")
-_PLAIN_BASE: Final = re.compile(r"(?<![A-Za-z\\])log(2|10)(?=\(|\s+[A-Za-z\d(\\])(?!\s\d{3}\b)")
-_NO_SOLUTION: Final = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
-_TOKEN: Final = re.compile(
+_TEXT: Final = lazy_pattern(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
+_PERCENT: Final = lazy_pattern(r"(?<=[\d})])\s*\bper ?cent\b")
+_ROWS: Final = lazy_pattern(r"\[((?:[^][(){};,]+,)+[^][(){};,]+(?:;(?:[^][(){};,]+,)+[^][(){};,]+)+)\]")
+_PLAIN_BASE: Final = lazy_pattern(r"(?<![A-Za-z\\])log(2|10)(?=\(|\s+[A-Za-z\d(\\])(?!\s\d{3}\b)")
+_NO_SOLUTION: Final = lazy_pattern(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
+_TOKEN: Final = lazy_pattern(
     r"(?P<repeating>\d+\.\d*\\overline\s*\{\d+\})"
     r"|(?P<based>(?:0x[\dA-Fa-f]+|0o[0-7]+|0b[01]+|\d(?!\d*E\d+(?![\dA-F]))[\dA-F]*[A-F][\dA-F]*\d(?!_)"
     r"|(?=\d*[A-F])[\dA-F]{2,}(?=_(?:16|\{16\})))(?![\dA-Za-z]))"
@@ -122,8 +126,8 @@ _TOKEN: Final = re.compile(
     r"|(?P<sign>[-+*/^_=<>()\[\]{}|,;:!%&'])"
     r"|(?P<space>\s+|\\,)"
 )
-_THOUSANDS: Final = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-_MARKS: Final = re.compile(r"\{,\}|,|\\,|\\!|\s")
+_THOUSANDS: Final = lazy_pattern(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
+_MARKS: Final = lazy_pattern(r"\{,\}|,|\\,|\\!|\s")
 _VOWELS: Final = frozenset("aeiouy")
 _PROSE: Final = frozenset(
     [

@@ -16,7 +16,7 @@ def _switch(default: bool, description: str) -> Any:
     return Field(default=default, description=description, json_schema_extra=_NO_CHANGE)
 
 
-class OtelSettings(BaseModel):
+class OtelSettings(BaseModel, defer_build=True):
     """The settings for tracing. The `OTEL_*` environment variables configure the destination."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_engine.run.session import RunSession
 
 
-class RaySettings(BaseModel):
+class RaySettings(BaseModel, defer_build=True):
     """The settings of the `ray` executor."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from karenina_core.models.prompts import PromptTask
 
 
-class RubricSettings(BaseModel):
+class RubricSettings(BaseModel, defer_build=True):
     """The settings for rubric evaluation."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -109,7 +109,7 @@ def _check_names(checks: Mapping[str, Check]) -> Mapping[str, Check]:
     return checks
 
 
-class CheckFields(BaseModel):
+class CheckFields(BaseModel, defer_build=True):
     """Fields of questions with checks."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

@@ -25,7 +25,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {"PYTEST_ADDOPTS": "-p no:karenina"}
 """Variables of commands. pytest leaves out our own plugin, whose source need not be readable in a sandbox."""
 
 
-class SandboxSettings(BaseModel):
+class SandboxSettings(BaseModel, defer_build=True):
     """The settings of sandboxes and checks."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "never"

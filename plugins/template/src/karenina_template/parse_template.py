@@ -168,7 +168,7 @@ JSON: {"rejected": ["1877"], "year": 1881}""",
 """Instructions for a judge that lists rejected values first. See `benchmarks/built_answers.py`."""
 
 
-class TemplateSettings(BaseModel):
+class TemplateSettings(BaseModel, defer_build=True):
     """Settings for template parsing."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _PLAIN: Final = {
     **{code: unicodedata.name(chr(code)).rpartition(" ")[2].lower() for code in range(0x3B1, 0x3CA)},
@@ -18,19 +19,21 @@ _PLAIN: Final = {
 _PAIRS: Final = (("***", "***"), ("**", "**"), ("*", "*"), ("__", "__"), ("_", "_"), ("`", "`"), ("$", "$"), ('"', '"'),
                  ("'", "'"), ("(", ")"), ("[", "]"), ("\u201c", "\u201d"), ("\u2018", "\u2019"), ("<", ">"),
                  ("\\textit{", "}"), ("\\text{", "}"), ("\\mathrm{", "}"), ("\\emph{", "}"))  # fmt: skip
-_IDENTIFIER: Final = re.compile(
+_IDENTIFIER: Final = lazy_pattern(
     r"(?P<source>[a-z][a-z0-9.]*)(?:\s*[:_]\s*|\s+)(?P<local>[a-z]*[0-9][\w.-]*)", re.IGNORECASE
 )
-_URL: Final = re.compile(r"https?://\S*?(?P<last>[^/#?=\s]+)/?", re.IGNORECASE)
-_BESIDE: Final = re.compile(r"(?P<before>.+?)\s*[(\[](?P<inner>[^()\[\]]+)[)\]]", re.DOTALL)
-_PRIME: Final = re.compile(r"(?<=[0-9])['\u2032\u2019]")
-_APART: Final = re.compile(r"(?<=[0-9])[\W_]+(?=[0-9])")
+_URL: Final = lazy_pattern(r"https?://\S*?(?P<last>[^/#?=\s]+)/?", re.IGNORECASE)
+_BESIDE: Final = lazy_pattern(r"(?P<before>.+?)\s*[(\[](?P<inner>[^()\[\]]+)[)\]]", re.DOTALL)
+_PRIME: Final = lazy_pattern(r"(?<=[0-9])['\u2032\u2019]")
+_APART: Final = lazy_pattern(r"(?<=[0-9])[\W_]+(?=[0-9])")
 _ALSO: Final = r"(?:(?:also|formerly|previously)\s+(?:known\s+as|called|named)|a\.?k\.?a\.?|i\.e\.,?)\s+"
-_BETWEEN: Final = re.compile(rf"\s*/\s*|,?\s+(?={_ALSO})", re.IGNORECASE)
-_BEFORE: Final = re.compile(rf"(?:or\s+)?(?:{_ALSO})?", re.IGNORECASE)
-_LISTED: Final = re.compile(r"\s*(?:,\s|;|=|\bor\b)\s*", re.IGNORECASE)
-_AROUND: Final = re.compile(r"(?:the\s+)?(?:wild[ -]?type\s+)?(?:genes?\s+)?(?P<name>.+?)(?:\s+genes?)?", re.IGNORECASE)
-_POSSESSIVE: Final = re.compile(r"(?<=[a-z])['\u2019]s\b")
+_BETWEEN: Final = lazy_pattern(rf"\s*/\s*|,?\s+(?={_ALSO})", re.IGNORECASE)
+_BEFORE: Final = lazy_pattern(rf"(?:or\s+)?(?:{_ALSO})?", re.IGNORECASE)
+_LISTED: Final = lazy_pattern(r"\s*(?:,\s|;|=|\bor\b)\s*", re.IGNORECASE)
+_AROUND: Final = lazy_pattern(
+    r"(?:the\s+)?(?:wild[ -]?type\s+)?(?:genes?\s+)?(?P<name>.+?)(?:\s+genes?)?", re.IGNORECASE
+)
+_POSSESSIVE: Final = lazy_pattern(r"(?<=[a-z])['\u2019]s\b")
 _DEEPEST: Final = 6
 
 

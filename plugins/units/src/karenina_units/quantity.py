@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -33,6 +32,7 @@ from karenina_template.templates.primitives.quantity_parser import (
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
 from karenina_template.templates.primitives.values import Number, text_of
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_units.comparison import NUMBER, SAME, Allowance, Truth, Verdict
 from karenina_units.conversion import Converted, UnknownMolarMass, convert, has_offset, is_number
 from karenina_units.unit_text import Unit, is_unit, read_unit
@@ -54,10 +54,10 @@ from karenina_units.written import (
 _LONGEST: Final = 2_000
 _ROUNDED: Final = Fraction(1, 20)
 """The greatest relative difference that rounding may cause in a quantity that is repeated in brackets."""
-_BRACKETS: Final = re.compile(
+_BRACKETS: Final = lazy_pattern(
     r"[(\[]\s*(?:i\.\s?e\.,?|that is,?|or|equals|equal to|equivalent to|=)?\s*([^()\[\]]+)[)\]]"
 )
-_JOINED: Final = re.compile("[=≈≃≅]")
+_JOINED: Final = lazy_pattern("[=≈≃≅]")
 _MOST_PARTS: Final = 8
 
 

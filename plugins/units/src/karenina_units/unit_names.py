@@ -7,9 +7,10 @@ and of UCUM; the rest is common use in laboratories and hospitals. Names that en
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
+
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _PREFIXES: Final = {
     "f": "femto", "p": "pico", "n": "nano", "u": "micro", "mc": "micro", "m": "milli", "c": "centi", "d": "deci",
@@ -196,7 +197,7 @@ decibel_                   ; dB                 ; decibel
 """A unit on each line: its name in pint (with `or` between names for one symbol), symbols, and words."""
 
 _PLURALS: Final = frozenset(("mgs", "mls", "mLs", "kms", "cms", "mms", "gs"))
-_APART: Final = re.compile(rf"\A({'|'.join(_PREFIXES.values())})[ -](?=[a-z])")
+_APART: Final = lazy_pattern(rf"\A({'|'.join(_PREFIXES.values())})[ -](?=[a-z])")
 """A prefix that is written as a word of its own, as in *kilo meter* and `\\kilo\\metre`."""
 _ENGLISH: Final = frozenset(("a", "as", "at", "in", "am", "pm", "no", "per"))
 

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Final
 
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_units.unit_names import find_names, find_symbol, is_english
 
 Unit = tuple[tuple[str, int], ...]
@@ -34,18 +35,22 @@ _ASCII: Final = str.maketrans(
         "℉": "°F",
     }
 )
-_FACTOR: Final = re.compile(r"(?P<name>.*?[^\W\d_]|.*?[°%‰Å\"'])\s?(?:\^|\*\*)?\s?\(?(?P<exponent>[-+]?[0-9]{1,2})?\)?")
+_FACTOR: Final = lazy_pattern(
+    r"(?P<name>.*?[^\W\d_]|.*?[°%‰Å\"'])\s?(?:\^|\*\*)?\s?\(?(?P<exponent>[-+]?[0-9]{1,2})?\)?"
+)
 _WORD_POWERS: Final = {"square": 2, "squared": 2, "sq": 2, "sq.": 2, "cubic": 3, "cubed": 3, "cu": 3}
-_CALENDAR_WORDS: Final = re.compile(r"\b(?:a|an|each|every)\b(?= (?:second|minute|hour|day|week|month|year)s?\b)")
+_CALENDAR_WORDS: Final = lazy_pattern(r"\b(?:a|an|each|every)\b(?= (?:second|minute|hour|day|week|month|year)s?\b)")
 
-_NESTED: Final = re.compile(r"\)\s?(?:\^|\*\*|[-0-9])|\([^)]*(?:[(/]|\bper\b)")
-_APART: Final = re.compile("(?<=[\u2070\u00b9\u00b2\u00b3\u2074-\u2079])(?=[^\\W\\d])")
+_NESTED: Final = lazy_pattern(r"\)\s?(?:\^|\*\*|[-0-9])|\([^)]*(?:[(/]|\bper\b)")
+_APART: Final = lazy_pattern("(?<=[\u2070\u00b9\u00b2\u00b3\u2074-\u2079])(?=[^\\W\\d])")
 """The place between a raised exponent and the next unit, as in *kg m\u00b2s\u207b\u00b2*."""
-_WITHOUT_SPACE: Final = re.compile(r"(?<![^\W\d])(N|g|m(?=s))(m|s)(?=(?:\^|\*\*)?\(?-[1-9]|(?<=m)(?:\^|\*\*)?\(?[2-9])")
+_WITHOUT_SPACE: Final = lazy_pattern(
+    r"(?<![^\W\d])(N|g|m(?=s))(m|s)(?=(?:\^|\*\*)?\(?-[1-9]|(?<=m)(?:\^|\*\*)?\(?[2-9])"
+)
 """Two units before an exponent that look like another one: *Nm^2*, *gm^-3* and *ms^-1*, which may also be 1/ms."""
-_PER_KELVIN: Final = re.compile(r"(?<=/)\s?(kg|g|mol|m|cm)K(?![^\W\d])")
+_PER_KELVIN: Final = lazy_pattern(r"(?<=/)\s?(kg|g|mol|m|cm)K(?![^\W\d])")
 """Two units below a slash: *J/gK*, and *W/mK*, which may also be per millikelvin."""
-_BODY_SURFACE: Final = re.compile(r"1[.,]73\s?m\s?\^?2")
+_BODY_SURFACE: Final = lazy_pattern(r"1[.,]73\s?m\s?\^?2")
 """The area to which kidney function is normalized, as in *mL/min/1.73 m²*."""
 
 

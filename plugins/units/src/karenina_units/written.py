@@ -14,33 +14,36 @@ from karenina_template.templates.primitives.quantity_parser import (
     other_readings,
     read_quantity,
 )
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_units.unit_text import is_unit
 
-_UNCERTAIN: Final = re.compile(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
-_IN_BRACKETS: Final = re.compile(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
-_LAST_DIGITS: Final = re.compile(
+_UNCERTAIN: Final = lazy_pattern(r"\s*(?:±|\+\s?/\s?[-\u2212]|\+[-\u2212](?=\s?[0-9]))\s*")
+_IN_BRACKETS: Final = lazy_pattern(r"\(([^()]*(?:±|\+\s?/\s?[-\u2212])[^()]*)\)")
+_LAST_DIGITS: Final = lazy_pattern(
     r"(?<![0-9])([0-9][0-9\s.,']*)(?<=[0-9])\(([0-9]{1,3})\)(?=\s?(?:[eE\u00d7x*\u00b7]|[^\W\d]|$))"
 )
 """The uncertainty of the last digits, as in *1.60(2)e-19 C*."""
-_UNSIGNED: Final = re.compile(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
-_NEXT_PART: Final = re.compile(r"(?<=[^\W\d_])\.?,?\s(?:(?:and|&)\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE)
-_TIME_IN_WORDS: Final = re.compile(
+_UNSIGNED: Final = lazy_pattern(r"[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?")
+_NEXT_PART: Final = lazy_pattern(
+    r"(?<=[^\W\d_])\.?,?\s(?:(?:and|&)\s)?(?=[0-9])|(?<=['\"°])\s?(?=[0-9])", re.IGNORECASE
+)
+_TIME_IN_WORDS: Final = lazy_pattern(
     r"\b(?:hours?|minutes?|days?|weeks?|months?|years?)\b.{1,30}\b(?:hours?|minutes?|seconds?|days?|weeks?|months?)\b"
     r"|\A[^\W\d_]+\s(?:in|out of)(?: every)?\s[^\W\d_]+\W*\Z",
     re.IGNORECASE,
 )
-_HOURS: Final = re.compile(r"\b([0-9]{1,3})\s?h\s?([0-5]?[0-9])(?:\s?m(?:ins?)?)?(?![\w/^.,])")
+_HOURS: Final = lazy_pattern(r"\b([0-9]{1,3})\s?h\s?([0-5]?[0-9])(?:\s?m(?:ins?)?)?(?![\w/^.,])")
 """*2h30m*, which is 2 h 30 min."""
-_SYMBOL: Final = re.compile(r"\A\s*[^\W\d][\w/{}()^]{0,12}\s*[=\u2248\u2243]\s*(?=[-+\u2212.0-9])")
+_SYMBOL: Final = lazy_pattern(r"\A\s*[^\W\d][\w/{}()^]{0,12}\s*[=\u2248\u2243]\s*(?=[-+\u2212.0-9])")
 """A symbol before a quantity, as in *t = 5 s*."""
-_BY_VOLUME: Final = re.compile(r"(?<=[0-9])\s?%\s?\(?[wm]/v\)?")
-_PER: Final = re.compile(
+_BY_VOLUME: Final = lazy_pattern(r"(?<=[0-9])\s?%\s?\(?[wm]/v\)?")
+_PER: Final = lazy_pattern(
     r"\s*/\s*|\s+(?:per|(?P<loose>in|for every))\s+"
     r"|\s+(?:an?|each|every)\s+(?=(?:second|minute|hour|day|week|month|year)\b)"
 )
-_POWER: Final = re.compile(r"(?<=[0-9]) (?=10\^)")
+_POWER: Final = lazy_pattern(r"(?<=[0-9]) (?=10\^)")
 _PERIODS: Final = {"daily": "d", "hourly": "h", "weekly": "wk", "monthly": "mo", "yearly": "yr", "annually": "yr"}
-_ADVERB: Final = re.compile(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
+_ADVERB: Final = lazy_pattern(rf"(?<=[^\W\d])\s(?:once\s)?({'|'.join(_PERIODS)})\b(?!\s+[^\W\d])", re.IGNORECASE)
 _CODES: Final[dict[str, tuple[int | Fraction, str]]] = {
     "qd": (1, "d"), "od": (1, "d"), "qam": (1, "d"), "qpm": (1, "d"), "mane": (1, "d"), "nocte": (1, "d"),
     "bid": (2, "d"), "bd": (2, "d"), "tid": (3, "d"), "tds": (3, "d"), "qid": (4, "d"), "qds": (4, "d"),
@@ -55,7 +58,7 @@ _COUNTS: Final = {
     "third": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "twelve": 12,
 }  # fmt: skip
 _NUMBER: Final = f"[1-9][0-9]?|{'|'.join(_COUNTS)}"
-_FREQUENCY: Final = re.compile(
+_FREQUENCY: Final = lazy_pattern(
     r",?\s(?:(?:PO|IV|IM|SC|orally|by mouth)\s)?(?:(?:on\s)?"
     rf"(?P<code>{'|'.join('[.]?'.join(code) for code in _CODES)}|{'|'.join(_WITH_TWO_MEANINGS)})\b\.?"
     rf"|(?P<times>once|twice|thrice|(?:{_NUMBER})\stimes?|[1-9]\s?[x\u00d7])\s"
@@ -69,49 +72,51 @@ _FREQUENCY: Final = re.compile(
 Frequency = tuple[Fraction, str]
 """How often a dose is given, and in which unit of time: two in *wk*."""
 _THOUSANDS: Final = {"k": "thousand", "m": "million", "g": "billion"}
-_PER_VOLUME: Final = re.compile(r"(?<=[0-9])\s?(?:([kKMG])(?=\s?/\s?(?:[uµμm]|mc)[lL]\b)|(G)(?=\s?/\s?[lL]\b))")
+_PER_VOLUME: Final = lazy_pattern(r"(?<=[0-9])\s?(?:([kKMG])(?=\s?/\s?(?:[uµμm]|mc)[lL]\b)|(G)(?=\s?/\s?[lL]\b))")
 """A thousand, million or billion per volume, as laboratories write counts of blood cells: *7.5 K/µL*."""
-_ARCS: Final = re.compile(
+_ARCS: Final = lazy_pattern(
     r"(?P<degrees>[0-9][0-9.]*)\s?(?:°|deg(?:rees?)?\b\.?)\s?(?P<minutes>[0-9][0-9.]*)\s?(?:min(?:utes?)?\b|['\u2032\u2019])"
     r"(?!['\u2032\u2019])(?:\s?(?P<seconds>[0-9][0-9.]*)\s?(?:[\"\u2033\u201d]|['\u2032\u2019]{2}))?"
 )
-_SHARE: Final = re.compile(
+_SHARE: Final = lazy_pattern(
     r"(?P<part>[0-9][0-9,.]*)"
     r"(?:(?:\s(?P<noun>[^\W\d_]{3,}))?\s(?:in(?: every)?|out of(?: every)?|per|for every)\s|\s?(?P<colon>:)\s?)"
     r"(?P<whole>[1-9][0-9]{0,2}(?: [0-9]{3})+|[1-9][0-9,]*|hundred|thousand|million)(?P<after>(?:\s[^\W\d_]+){0,2})"
 )
-_TON: Final = re.compile(r"(?<!metric )\btons?\b", re.IGNORECASE)
+_TON: Final = lazy_pattern(r"(?<!metric )\btons?\b", re.IGNORECASE)
 _COUNTED: Final = (
-    re.compile(r"\bbeats?\b|\bbpm\b", re.IGNORECASE),
-    re.compile(r"\bbreaths?\b", re.IGNORECASE),
-    re.compile(r"\b(?:revolutions?|rotations?|turns?|rev|rpm)\b", re.IGNORECASE),
+    lazy_pattern(r"\bbeats?\b|\bbpm\b", re.IGNORECASE),
+    lazy_pattern(r"\bbreaths?\b", re.IGNORECASE),
+    lazy_pattern(r"\b(?:revolutions?|rotations?|turns?|rev|rpm)\b", re.IGNORECASE),
 )
 """Words for events of different kinds, all of which are turns to the conversion."""
 _OTHER_SYMBOLS: Final = (
-    (re.compile(r"(?<=[0-9])\s?A\b"), " \u00c5"),
-    (re.compile(r"\bcalories?\b"), "kcal"),
-    (re.compile(r"(?<=[0-9])\s?kt\b"), " knots"),
-    (re.compile(r"\b(?:BTU|british thermal unit)s?\b", re.IGNORECASE), "international british thermal units"),
-    (re.compile(r"(?<=[0-9])\s?(k?cal)\b"), r" \1_IT"),
-    (re.compile(r"(?<!metric )\b(horsepower|hp)\b"), r"metric \1"),
+    (lazy_pattern(r"(?<=[0-9])\s?A\b"), " \u00c5"),
+    (lazy_pattern(r"\bcalories?\b"), "kcal"),
+    (lazy_pattern(r"(?<=[0-9])\s?kt\b"), " knots"),
+    (lazy_pattern(r"\b(?:BTU|british thermal unit)s?\b", re.IGNORECASE), "international british thermal units"),
+    (lazy_pattern(r"(?<=[0-9])\s?(k?cal)\b"), r" \1_IT"),
+    (lazy_pattern(r"(?<!metric )\b(horsepower|hp)\b"), r"metric \1"),
     (
         re.compile(r"(?<!imperial )(?<!us )\b(gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?))\b", re.I),
         r"imperial \1",
     ),
 )
 """Symbols and words that are often written for other units, with those."""
-_DIRECTION: Final = re.compile(
+_DIRECTION: Final = lazy_pattern(
     r"(?<=[^\W\d]|[°'\"\u2032\u2033])\s((?:due\s)?(?:[NESW]{1,3}|up|(?i:(?:north|south|east|west)+)))"
     r"(?=[\s.,;)]*\Z|,?\s[a-z]{2})"
 )
 """A direction after a unit: *N* is also newton, *NW* any nanowatt, and *up* any micropoise."""
-_PREFIX: Final = re.compile(r"\\(femto|pico|nano|micro|milli|centi|deci|hecto|kilo|mega|giga|tera|peta)\s*\\(?=[a-z])")
+_PREFIX: Final = lazy_pattern(
+    r"\\(femto|pico|nano|micro|milli|centi|deci|hecto|kilo|mega|giga|tera|peta)\s*\\(?=[a-z])"
+)
 """A prefix before a unit in siunitx, as in `\\kilo\\gram`."""
-_RANGE: Final = re.compile(
+_RANGE: Final = lazy_pattern(
     r"\bbetween\b|(?<=[\w°%])\s?(?:\b(?:to|until|till|through|thru)\b|\.{2,3}|…)\s?(?=[-+\u2212]?\.?[0-9])",
     re.IGNORECASE,
 )
-_DASH: Final = re.compile(r"(?<=[\w°%])(?<![0-9][eE])\s?[-\u2010-\u2015\u2212]\s?(?=\.?[0-9])")
+_DASH: Final = lazy_pattern(r"(?<=[\w°%])(?<![0-9][eE])\s?[-\u2010-\u2015\u2212]\s?(?=\.?[0-9])")
 _MARKUP: Final = "*_` \t\n"
 
 

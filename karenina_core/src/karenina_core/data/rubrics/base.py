@@ -24,7 +24,7 @@ from karenina_core.namespaces import check_name, flatten, is_owned, namespace_of
 Kind = Literal["boolean", "score", "literal", "template"]
 
 
-class RubricTrait(BaseModel):
+class RubricTrait(BaseModel, defer_build=True):
     """A quality of answers, as immutable data. Stages do the scoring.
 
     Each subclass is a *kind* of trait: its `type` field has a literal value of its own, and the class is registered
@@ -86,7 +86,7 @@ class RubricTrait(BaseModel):
         return self
 
 
-class UnknownTrait(RubricTrait, defer_build=True):
+class UnknownTrait(RubricTrait):
     """A trait that cannot be scored. All of its fields are preserved.
 
     Either the plugin for its kind is not installed, or its fields are invalid. In the second case, `unscorable`

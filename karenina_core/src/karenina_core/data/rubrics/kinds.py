@@ -24,7 +24,7 @@ _NEEDS_TRUE_NEGATIVES = ("specificity", "accuracy")
 
 
 @register_trait_kind
-class AgenticRubricTrait(ScaledTrait, defer_build=True):
+class AgenticRubricTrait(ScaledTrait):
     """A quality that an agent scores after examining the workspace, the trace, or both.
 
     `model_override` contains fields of a `ModelConfig`, which are checked before a run. It must not contain an API key,
@@ -68,7 +68,7 @@ class AgenticRubricTrait(ScaledTrait, defer_build=True):
 
 
 @register_trait_kind
-class CallableRubricTrait(ScaledTrait, defer_build=True):
+class CallableRubricTrait(ScaledTrait):
     """A quality that a function computes from the text of the answer.
 
     `f(text)` returns a bool, a number (for the kind `score`) or the name of a class (for the kind `literal`). The
@@ -180,7 +180,7 @@ def _globals(code: CodeType) -> set[str]:
 
 
 @register_trait_kind
-class LLMRubricTrait(ScaledTrait, defer_build=True):
+class LLMRubricTrait(ScaledTrait):
     """A quality that a judge model scores based on the text of the answer."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -188,7 +188,7 @@ class LLMRubricTrait(ScaledTrait, defer_build=True):
 
 
 @register_trait_kind
-class MetricRubricTrait(RubricTrait, defer_build=True):
+class MetricRubricTrait(RubricTrait):
     """A trait that counts expected statements in an answer and computes metrics from 0 to 1.
 
     - `tp_only`: `tp_instructions` list the contents of a correct answer. Every other statement is a false positive.
@@ -231,7 +231,7 @@ class MetricRubricTrait(RubricTrait, defer_build=True):
 
 
 @register_trait_kind
-class RegexRubricTrait(RubricTrait, defer_build=True):
+class RegexRubricTrait(RubricTrait):
     """A trait that is true if `pattern` is found in the answer. Set `invert_result` to reverse this.
 
     Patterns use the syntax of the `regex` library. They are checked when a file is loaded and before a run.

@@ -14,6 +14,7 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 from karenina_toolkit.files import is_unnamed
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 QUESTION: Final = "question"
 TRUTH: Final = "answer"
@@ -77,20 +78,20 @@ _TRUTHS: Final = (
 )
 """Names for the correct answer, from specific to general."""
 _LABELS: Final = ("label", "labels")
-_NOT_TRUTH: Final = re.compile(
+_NOT_TRUTH: Final = lazy_pattern(
     r"(score|reason|reasoning|explanation|rationale|comment|notes?|type|source|url|urls|link|context|contexts|count|"
     r"docs?|files?|filenames?|chunks?|ids|skills?|citations?|sources|"
     r"documents?|passages?|evidence|behaviou?r|format|tools?|model|by|correctness|correction|difficulty|level|"
     r"confidence|latency|tokens|grade|rating|accuracy|points|pages?)$|^(reference|gold|expected)id$"
 )
-_GRADE_NAMES: Final = re.compile(r"correct|labels?")
+_GRADE_NAMES: Final = lazy_pattern(r"correct|labels?")
 """Columns in which yes, no, 1 and 0 are verdicts if there is also a column with a model's answer."""
 _MODEL_ANSWERS: Final = ("answer", "answers")
-_SAYS_TRUTH: Final = re.compile(r"groundtruths?|reference|expectedanswer|goldanswer|correctanswer|referenceanswer")
-_OPTION: Final = re.compile(r"(option|opt|op|choice|ending|alternative|alt|answer|ans)?([a-z]|[0-9]{1,2})")
+_SAYS_TRUTH: Final = lazy_pattern(r"groundtruths?|reference|expectedanswer|goldanswer|correctanswer|referenceanswer")
+_OPTION: Final = lazy_pattern(r"(option|opt|op|choice|ending|alternative|alt|answer|ans)?([a-z]|[0-9]{1,2})")
 _ANSWERS: Final = ("answer", "ans")
 """Prefixes of options that require a column for the correct one, because `answer1` alone may be a correct answer."""
-_RIGHT_ONE: Final = re.compile(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
+_RIGHT_ONE: Final = lazy_pattern(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
 _FEWEST_OPTIONS: Final = 2
 _WORDS_OF_GRADES: Final = (
     "correct incorrect wrong right pass passed fail failed refusal refused abstain abstained partial partiallycorrect "
@@ -100,14 +101,14 @@ _WORDS_OF_GRADES: Final = (
 _GRADES: Final = frozenset(_WORDS_OF_GRADES.split())
 _VERDICTS: Final = _GRADES | {"0", "1", "true", "false", "yes", "no", "00", "10"}
 _MOST_GRADES: Final = 6
-_LINK: Final = re.compile(r"https?://|www\.|doi:|10\.[0-9]{4,}/", re.IGNORECASE)
-FIELD_COLUMN: Final = re.compile(r"(answer|gold|description|from)\.([^\W\d]\w*)", re.IGNORECASE)
+_LINK: Final = lazy_pattern(r"https?://|www\.|doi:|10\.[0-9]{4,}/", re.IGNORECASE)
+FIELD_COLUMN: Final = lazy_pattern(r"(answer|gold|description|from)\.([^\W\d]\w*)", re.IGNORECASE)
 """The names of columns about one of several answers: the answer, its description, the known value that fills it."""
 _ANSWER_COLUMNS: Final = ("answer", "gold")
 _INDICES: Final = frozenset(
     ("", "index", "level0", "indexlevel0", "no", "nr", "num", "number", "row", "rownumber", "sno")
 )
-_KEY: Final = re.compile(r"[\W_]+")
+_KEY: Final = lazy_pattern(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -97,6 +96,8 @@ def check(
             if content is not None and not report.errors:
                 messages = _inspect(content, configure, "all" if trust_all else None)
                 if run_checks:
+                    import asyncio
+
                     rehearsed = partial(progress.update, "rehearsed")
                     messages += asyncio.run(
                         _rehearse(content, configure(content), "all" if trust_all else None, rehearsed)

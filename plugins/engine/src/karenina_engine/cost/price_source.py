@@ -135,7 +135,7 @@ FREE: Final = Tariff(Rates(0, 0, 0, 0, 0))
 _Dollars = Annotated[Decimal, Field(ge=0, le=1_000_000, decimal_places=6)]
 
 
-class OwnPrice(StrictSettings, defer_build=True):
+class OwnPrice(StrictSettings):
     """A price set by the user for a model, in US dollars per million tokens.
 
     `cached` and `cache_write` default to `input`, and `reasoning` defaults to `output`.

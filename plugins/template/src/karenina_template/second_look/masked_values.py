@@ -15,6 +15,7 @@ from typing import Final
 
 from karenina_core.models.prompts import PromptTask
 from karenina_toolkit.folding import FoldedText, fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 NEAR: Final = 2
 """Number of sentences to show before and after each sentence with a letter."""
@@ -22,8 +23,8 @@ NEAR: Final = 2
 _QUOTES: Final = "\"'«»“”„\u2018\u2019"
 _EDGES: Final = f" \t\n.,;:!?()[]{_QUOTES}"
 _MARK: Final = "\0"
-_SENTENCE: Final = re.compile(rf"\S.*?(?:[.!?][)\]{_QUOTES}]*(?=\s)|[。\uff01\uff1f]|(?=\n)|\Z)", re.DOTALL)
-_WORD: Final = re.compile(r"\w")
+_SENTENCE: Final = lazy_pattern(rf"\S.*?(?:[.!?][)\]{_QUOTES}]*(?=\s)|[。\uff01\uff1f]|(?=\n)|\Z)", re.DOTALL)
+_WORD: Final = lazy_pattern(r"\w")
 _UNSPACED: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _LETTER: Final = rf"[^\W{_UNSPACED}]"
 """A letter or digit in a script with spaces between words. Values next to one are not matched."""

@@ -32,7 +32,7 @@ Choice = Annotated[int, Field(ge=0)] | str
 """A reference to one of a question's examples: its index, its question, or the MD5 digest of its question."""
 
 
-class QuestionFewShot(StrictSettings, defer_build=True):
+class QuestionFewShot(StrictSettings):
     """The few-shot settings that apply to a single question and override the general ones."""
 
     mode: Mode | Literal["inherit"] = Field(
@@ -46,7 +46,7 @@ class QuestionFewShot(StrictSettings, defer_build=True):
     external_examples: tuple[FewShotExample, ...] = Field(default=(), description="Further examples, always used.")
 
 
-class FewShotConfig(StrictSettings, defer_build=True):
+class FewShotConfig(StrictSettings):
     """The value of `few_shot_config`: the examples shown to a model before a question.
 
     Both the old and the new names of the reference implementation are accepted (`pool_mode` is an alias of

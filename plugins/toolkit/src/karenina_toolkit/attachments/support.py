@@ -12,6 +12,7 @@ from pydantic import Field, field_validator
 from karenina_core.models.attachments import Attachment, MediaLimit
 from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 from karenina_toolkit.attachments.media_types import IMAGES, MAX_FILE, MEDIA_TYPES
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from karenina_core.models.adapters import AdapterSpec
@@ -45,7 +46,7 @@ def _family(
     """Return what is known about the models whose names match the regular expression `names`, in any case: the kinds of
     attachments that they understand or lack, and the most tokens that an image and a page cost.
     """
-    return _Known(re.compile(names, re.IGNORECASE), understands, lacks, tokens, page_tokens)
+    return _Known(lazy_pattern(names, re.IGNORECASE), understands, lacks, tokens, page_tokens)
 
 
 # The first family that matches counts. From the providers' model pages and guides on images, as of November 2026:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import IO, Final
 
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_toolkit.printable import shorten
 
 UTF8: Final = "utf-8"
@@ -27,7 +27,7 @@ AUTO: Final = "auto"
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
-_UTF8_SEQUENCE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_UTF8_SEQUENCE: Final = lazy_pattern(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _UPPER: Final = "\u00c0-\u00d6\u00d8-\u00de\u0152\u0160\u017d\u0178"
 _LOWER: Final = "\u00df-\u00f6\u00f8-\u00ff\u0153\u0161\u017e"
 _OUTSIDE: Final = (
@@ -36,7 +36,7 @@ _OUTSIDE: Final = (
 )
 """Characters that never occur between two letters."""
 _INSIDE: Final = "\u2018\u2019\u2013\u2014\u00b7\u00d7"
-_UNLIKELY: Final = re.compile(
+_UNLIKELY: Final = lazy_pattern(
     rf"[^\x00-\x7f{_UPPER}{_LOWER}{_OUTSIDE}{_INSIDE}]|[a-z{_LOWER}][{_UPPER}]"
     rf"|(?<=[^\W\d_])[{_OUTSIDE}](?=[^\W\d_])|\u00a3(?=[^\W\d_])|[{_UPPER}{_LOWER}]{{3}}"
 )
@@ -44,7 +44,7 @@ _UNLIKELY: Final = re.compile(
 _MOST_ACCENTS: Final = 0.25
 """The maximum share of non-English letters in a cp1252 file."""
 _FEW_ACCENTS: Final = 3
-_SHOWN: Final = re.compile(r"\S*[^\x00-\x7f]\S*")
+_SHOWN: Final = lazy_pattern(r"\S*[^\x00-\x7f]\S*")
 
 
 def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:

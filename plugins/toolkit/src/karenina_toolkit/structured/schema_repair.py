@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from karenina_core.errors import KareninaError
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_toolkit.structured.lenient_json import number_text
 from karenina_toolkit.structured.schema_forms import describe_type
 
@@ -48,10 +49,10 @@ class _Root(dict[str, Any]):
             )
 
 
-_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
-_BULLET = re.compile(r"^\s*[-*\u2022]\s+")
+_NUMBER = lazy_pattern(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+_BULLET = lazy_pattern(r"^\s*[-*\u2022]\s+")
 # A string that may mean several entries, or none, is not wrapped in a list.
-_MAY_BE_A_LIST = re.compile(r"[,;\n|]|\s(and|or)\s")
+_MAY_BE_A_LIST = lazy_pattern(r"[,;\n|]|\s(and|or)\s")
 _MAY_BE_NOTHING = {"", "-", "none", "null", "nil", "n/a", "na", "nothing", "empty", "unknown"}
 _BOOLEANS: Final = {**dict.fromkeys(("true", "yes", "y", "1"), True), **dict.fromkeys(("false", "no", "n", "0"), False)}
 _LONGEST_SHOWN: Final = 60

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from karenina_toolkit.lazy_patterns import lazy_pattern
+
 _SYMBOLS: Final = {
     "times": "\u00d7", "cdot": "·", "pm": "±", "mu": "µ", "upmu": "µ", "Omega": "Ω", "ohm": "Ω", "degree": "°",
     "circ": "°", "celsius": "°C", "degreeCelsius": "°C", "approx": "≈", "simeq": "≈", "sim": "~", "leq": "≤",
@@ -14,15 +16,15 @@ _SYMBOLS: Final = {
     "left": "", "right": "", "displaystyle": "", "quad": " ", "qquad": " ", "per": "/", "percent": "%",
 }  # fmt: skip
 _DEEPEST: Final = 8
-_MATH: Final = re.compile(r"(?<![\w\\$])\$\$?((?:[^$\\]|\\.)+)\$\$?(?!\.?\w)")
+_MATH: Final = lazy_pattern(r"(?<![\w\\$])\$\$?((?:[^$\\]|\\.)+)\$\$?(?!\.?\w)")
 """Mathematics between dollars, but not the text between two amounts of money."""
-_WRAPPED: Final = re.compile(
+_WRAPPED: Final = lazy_pattern(
     r"\\(?:boxed|fbox|mbox|text[a-z]*|math[a-z]*|operatorname|unit|si|rm|bf|mathop|textnormal)\s*\{([^{}]*)\}"
 )
-_QUANTITY: Final = re.compile(r"\\(?:SI|qty|num)\s*\{([^{}]*)\}(?:\s*\{([^{}]*)\})?")
-_FRACTION: Final = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|([0-9])\s*([0-9]))")
-_RAISED: Final = re.compile(r"\^\s*\{\s*([^{}]*?)\s*\}")
-_COMMAND: Final = re.compile(r"\\([A-Za-z]+)\s?")
+_QUANTITY: Final = lazy_pattern(r"\\(?:SI|qty|num)\s*\{([^{}]*)\}(?:\s*\{([^{}]*)\})?")
+_FRACTION: Final = lazy_pattern(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}\s*\{([^{}]*)\}|([0-9])\s*([0-9]))")
+_RAISED: Final = lazy_pattern(r"\^\s*\{\s*([^{}]*?)\s*\}")
+_COMMAND: Final = lazy_pattern(r"\\([A-Za-z]+)\s?")
 
 
 def plain_text(text: str) -> str:

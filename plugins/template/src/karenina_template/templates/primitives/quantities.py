@@ -42,22 +42,23 @@ from karenina_template.templates.primitives.units import (
 )
 from karenina_template.templates.primitives.values import above_by, text_of
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _HUNDRED: Final = Decimal(100)
 _TWO_WAYS: Final = "a number can be read in two ways because its mark may be a decimal mark or a thousands separator"
-_EXPONENT: Final = re.compile(r"[-^\u207b][0-9\u00b9\u00b2\u00b3]")
-_NOUN: Final = re.compile(r"(?![A-Z]{2,3}\Z)[^\W\d_][^\W\d_'-]{2,}[^\s]*")
+_EXPONENT: Final = lazy_pattern(r"[-^\u207b][0-9\u00b9\u00b2\u00b3]")
+_NOUN: Final = lazy_pattern(r"(?![A-Z]{2,3}\Z)[^\W\d_][^\W\d_'-]{2,}[^\s]*")
 """A word that may be what is counted, not a symbol such as *x*, *i* or *AM*."""
 _COINS: Final = frozenset({"bucks", "grand", "pence", "pennies", "penny", "pound", "pounds", "quid"})
 _ERAS: Final = frozenset({"AD", "CE"})
 _LONGEST: Final = 2_000
 """The maximum length of a value that is read."""
-_JOINED: Final = re.compile(r"[0-9](?![eE])[^\W\d_]{1,3}[0-9]{2}(?![0-9])|\A[^'\"]*[0-9]['\"](?!\w)")
+_JOINED: Final = lazy_pattern(r"[0-9](?![eE])[^\W\d_]{1,3}[0-9]{2}(?![0-9])|\A[^'\"]*[0-9]['\"](?!\w)")
 """*6h30* and *6'*, in which marks or digits belong to the number before them."""
-_REMARK: Final = re.compile(r"\(([^()0-9]+)\)")
-_ROMAN: Final = re.compile(r"[IVXLCDM]{2,}")
+_REMARK: Final = lazy_pattern(r"\(([^()0-9]+)\)")
+_ROMAN: Final = lazy_pattern(r"[IVXLCDM]{2,}")
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
-_BRACKETS: Final = re.compile(r"(?<=\s)[(\[]\s*([^()\[\]]*[0-9][^()\[\]]*)[)\]]")
+_BRACKETS: Final = lazy_pattern(r"(?<=\s)[(\[]\s*([^()\[\]]*[0-9][^()\[\]]*)[)\]]")
 _TEMPERATURES: Final = ("°C", "°F")
 
 

@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from karenina_toolkit.folding import fold
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 _KINDS: Final[dict[str, dict[str, str]]] = {
     "ratio": {"%": "percent|per cent|pct", "‰": "permille|per mille", "ppm": "", "ppb": ""},
@@ -115,7 +116,7 @@ MULTIPLES: Final = frozenset(
 )
 """Words after a number, without a plural s, that change what is counted: 3 pairs are not 3."""
 
-_BESIDE_MONEY: Final = re.compile(
+_BESIDE_MONEY: Final = lazy_pattern(
     r"(?:in|of|for|and|or|but|on|upon|was|is|are|were|be|by|from|at|as|to|with|without|because|since|if|when|after|before"
     r"|during|through|that|this|which|who|so|then|while|until|today|yesterday|now|only|about|total|overall|altogether"
     r"|combined|cash|worth|revenues?|sales?|profits?|price|costs?|fees?|salary|income|budget|prize|fine|debt|tax|value"
@@ -127,7 +128,7 @@ _PERIODS: Final = {
     "hourly": "h", "daily": "d", "nightly": "night", "weekly": "wk", "monthly": "month", "quarterly": "quarter",
     "yearly": "yr", "annually": "yr",
 }  # fmt: skip
-_RATE: Final = re.compile(
+_RATE: Final = lazy_pattern(
     rf"(?:/\s?|(?:per|an?|each|every)\s)(?P<unit>\w+)|(?P<adverb>{'|'.join(_PERIODS)})\b", re.IGNORECASE
 )
 """Words after a currency that make an amount a rate."""
@@ -161,8 +162,8 @@ _SIZES: Final[dict[str, Decimal]] = {
 """The sizes of common units, relative to another unit of their kind."""
 _SAME: Final = Decimal("0.1")
 """The greatest relative difference of two numbers that may be rounded."""
-_EXPONENT: Final = re.compile(r"([^0-9]*[^-0-9])(-?[2-9])")
-_POWER: Final = re.compile(r"(?:square|sq\.?|cubic|cu\.?)\s(?=[^\W\d]+\Z)", re.IGNORECASE)
+_EXPONENT: Final = lazy_pattern(r"([^0-9]*[^-0-9])(-?[2-9])")
+_POWER: Final = lazy_pattern(r"(?:square|sq\.?|cubic|cu\.?)\s(?=[^\W\d]+\Z)", re.IGNORECASE)
 _LONGEST: Final = 80
 _KIND_OF: Final = {unit: kind for kind, units in _KINDS.items() for unit in units}
 _ANY_CASE: Final[dict[str, dict[str, str]]] = {}

@@ -13,11 +13,12 @@ from typing import Final
 
 from karenina_template.templates.field import CLASS_BUILD_LOCK
 from karenina_toolkit.files.json_values import find_problem
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 # The pattern starts with a set of characters, so that other characters are skipped quickly. A string that is not
 # terminated is matched up to where it would have to end, so that matching takes linear time. Groups are not possessive
 # (`)*+`), because that is broken in Python 3.11 before 3.11.5, which Debian 12 has: it matches for ever.
-_PIECE: Final = re.compile(
+_PIECE: Final = lazy_pattern(
     r"""( [\#"'.0-9] (?:
       (?<=\#) [^\n]*+
     | (?<=") (?:
@@ -32,10 +33,10 @@ _PIECE: Final = re.compile(
     ))""",
     re.VERBOSE | re.DOTALL,
 )
-_AFTER_A_WORD: Final = re.compile(r"\0(?<=\w\0)")
+_AFTER_A_WORD: Final = lazy_pattern(r"\0(?<=\w\0)")
 _KINDS: Final = {"#": ";", **dict.fromkeys("'\"", "$"), **dict.fromkeys(".0123456789", "%")}
-_WHOLE: Final = re.compile(r"0|[1-9][0-9]*")
-_FRACTION: Final = re.compile(r"[0-9]+\.[0-9]+")
+_WHOLE: Final = lazy_pattern(r"0|[1-9][0-9]*")
+_FRACTION: Final = lazy_pattern(r"[0-9]+\.[0-9]+")
 _LONGEST: Final = 50_000
 
 
