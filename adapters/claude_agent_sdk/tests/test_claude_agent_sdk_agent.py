@@ -216,6 +216,7 @@ def test_earlier_turns_are_sent_as_history(workspace: Path) -> None:
         told = SERVER.read(server.requests[0])
         assert len(server.requests) == 1
     assert reply.trace == (Message.assistant("Yes."),)
+    assert (reply.limit_reached, reply.finish_reason) == (False, "stop")
     assert [(said.role, said.content) for said in told] == [(said.role, said.content) for said in asked]
 
 
