@@ -25,6 +25,7 @@ OWN_HTTP: Final = "the CLI speaks HTTP, and our code reads what it prints"
 CLI: Final = Left("the contract of the adapter holds it with a scripted server; the others show the shared one")
 ONE_CLIENT: Final = r"(.*-)?openai(-.*)?"
 CLAUDE_CLI: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestLLM"
+CLAUDE_PARSER: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestParser"
 CLAUDE_AGENT: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestAgent"
 OVERLOAD: Final = "plugins/engine/tests/test_overload_detection.py"
 LEFT: Final[dict[str, Left]] = {
@@ -156,6 +157,13 @@ LEFT: Final[dict[str, Left]] = {
     ),
     f"{CLAUDE_AGENT}::test_an_answer_without_tools_is_a_trace_of_one_message": Left(
         "test_earlier_turns_are_sent_as_history has such an answer, with the same facts"
+    ),
+    f"{CLAUDE_AGENT}::test_a_tool_failure_is_in_the_trace_and_ends_nothing": Left(
+        "test_the_tools_of_a_run_keep_their_names has calls that fail beside one that does not, and "
+        "test_a_call_of_an_unknown_tool_is_in_the_trace a failure that the CLI reports"
+    ),
+    f"{CLAUDE_PARSER}::test_the_reply_is_the_json_that_the_model_wrote": Left(
+        "test_a_schema_reaches_the_server_as_it_is has the JSON and the mode"
     ),
     "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_parser.py::test_a_schema_reaches_the_server_as_it_is": Left(
         "the CLI gets the same placeholder in place of each", "too long.*"

@@ -275,6 +275,7 @@ def test_the_tools_of_a_run_keep_their_names() -> None:
     assert "gene" in said["misfit"][1]
     assert tool.calls == [{"gene": "BRCA1"}, {"gene": "none"}]
     assert told == {id: text for id, (_, text) in said.items()}
+    assert reply.trace[-1].content == "On 17q21."
 
 
 def test_two_tools_of_one_name_are_refused(workspace: Path) -> None:
