@@ -216,6 +216,7 @@ def test_earlier_turns_are_sent_as_history(workspace: Path) -> None:
         told = SERVER.read(server.requests[0])
         assert len(server.requests) == 1
     assert reply.trace == (Message.assistant("Yes."),)
+    assert (reply.limit_reached, reply.finish_reason) == (False, "stop")
     assert [(said.role, said.content) for said in told] == [(said.role, said.content) for said in asked]
 
 
@@ -274,6 +275,7 @@ def test_the_tools_of_a_run_keep_their_names() -> None:
     assert "gene" in said["misfit"][1]
     assert tool.calls == [{"gene": "BRCA1"}, {"gene": "none"}]
     assert told == {id: text for id, (_, text) in said.items()}
+    assert reply.trace[-1].content == "On 17q21."
 
 
 def test_two_tools_of_one_name_are_refused(workspace: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from claude_cli_wire import Claude
 
 from karenina_claude_agent_sdk.ports import ClaudeAgentParser
-from karenina_core.models.ports import Message, ParserReply
+from karenina_core.models.ports import Message, ParserReply, StructuredMode
 
 SERVER = Claude()
 TUPLE = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "minItems": 2}
@@ -34,6 +34,7 @@ def test_a_schema_reaches_the_server_as_it_is(schema: dict[str, Any]) -> None:
         sent = server.requests[0].body
 
     assert reply.text == '{"band": "17q21"}'
+    assert reply.mode in get_args(StructuredMode)
     assert [tool["input_schema"] for tool in sent["tools"]] == [schema]
     assert sent["tool_choice"] == {"type": "tool", "name": "StructuredOutput"}
     assert "thinking" not in sent

@@ -129,22 +129,23 @@ FULL_WIDTH = ["\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}", "\N{FULLWI
 BLANKS = [" =", "\u3000=", "\u00a0@", "\u200b=", "\ufeff=", " \N{FULLWIDTH EQUALS SIGN}", "\N{MINUS SIGN}"]
 
 
-@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r", "\n", *FULL_WIDTH, *BLANKS])
-def test_the_reason_of_an_undecided_item_is_no_formula(first: str) -> None:
+def test_the_reason_of_an_undecided_item_is_no_formula() -> None:
     from openpyxl import load_workbook
 
-    undecided = result("q1", Outcome.UNDECIDED)
-    why = f"{first}cmd()"
-    undecided.template.field_verification_error = why
-    file = save(Path("run.results.jsonl"), [undecided])
+    reasons = [f"{first}cmd()" for first in ["=", "+", "-", "@", "\t", "\r", "\n", *FULL_WIDTH, *BLANKS]]
+    results = [result(f"q{number}", Outcome.UNDECIDED) for number in range(len(reasons))]
+    for undecided, why in zip(results, reasons, strict=True):
+        undecided.template.field_verification_error = why
+    file = save(Path("run.results.jsonl"), results)
     assert export(file, "-o", "out.csv", "--table", "results").code == export(file, "-o", "out.xlsx").code == 0
     with Path("out.csv").open(encoding="utf-8", newline="") as table:
-        (row,) = csv.DictReader(table)
-    sheet = load_workbook("out.xlsx")["results"]
-    cell = sheet[2][[cell.value for cell in sheet[1]].index("reason")]
+        rows = list(csv.DictReader(table))
+    names, *cells = load_workbook("out.xlsx")["results"].iter_rows()
+    column = [cell.value for cell in names].index("reason")
 
-    assert row["reason"] == f"'{why}"
-    assert (cell.data_type, cell.quotePrefix) == ("s", True)
+    assert [row["reason"] for row in rows] == [f"'{why}" for why in reasons]
+    for why, row in zip(reasons, cells, strict=True):
+        assert (row[column].data_type, row[column].quotePrefix) == ("s", True), repr(why)
 
 
 def test_what_a_cell_cannot_hold_is_reported(results: Path) -> None:

@@ -109,9 +109,11 @@ def test_a_truth_passes_for_itself_or_is_refused(number: str, unit: str) -> None
     assert rule.check(truth, truth) is True
 
 
-@pytest.mark.parametrize("name", sorted(all_names()))
-def test_pint_or_the_pack_defines_each_unit(name: str) -> None:
-    assert convert(Fraction(2), ((name, 1),), ((name, 1),), None) is not None
+def test_pint_or_the_pack_defines_each_unit() -> None:
+    names = sorted(all_names())
+
+    assert names
+    assert [name for name in names if convert(Fraction(2), ((name, 1),), ((name, 1),), None) is None] == []
 
 
 @pytest.mark.parametrize(
