@@ -52,8 +52,9 @@ class VerificationResult(Section):
     metadata: VerificationResultMetadata
     outcome: Outcome
     # pydantic copies this default. A factory would be called for every result that is written without its defaults.
+    # The published schema does not contain it.
     template: VerificationResultTemplate = Field(
-        default=VerificationResultTemplate.model_construct(), json_schema_extra=lambda schema: schema.pop("default")
+        default=VerificationResultTemplate.model_construct(), json_schema_extra=lambda own: own.__delitem__("default")
     )
     rubric: VerificationResultRubric | None = None
     deep_judgment: VerificationResultDeepJudgment | None = None
