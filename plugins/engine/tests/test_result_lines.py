@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from any_results import RESULTS
 from hypothesis import given
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from result_metadata import metadata
 
 from karenina_core import Outcome, VerificationResult
@@ -170,6 +170,25 @@ def test_stages_that_do_not_match_their_row_are_an_error(tmp_path: Path) -> None
         ResultFileError, match=r"r\.jsonl, line 3 and its row in the table have different numbers of stages"
     ):
         list(read_results(path))
+
+
+@pytest.mark.parametrize("entry", ["[1]", "1e999", '{"seconds":"long"}'])
+def test_a_stage_with_damaged_seconds_is_an_error(tmp_path: Path, entry: str) -> None:
+    path = tmp_path / "r.jsonl"
+    *rows, line = write(path, item("1"), item("2"))
+    path.write_text("\n".join([*rows, line.replace('"stages":[0.25,', f'"stages":[{entry},')]) + "\n", "utf-8")
+    with pytest.raises(ResultFileError, match=r"r\.jsonl, line 4 is not (a result .*'stages\.0\.seconds'|valid JSON)"):
+        list(read_results(path))
+
+
+def test_models_and_stages_that_results_share_cannot_be_changed(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    write(path, item("1"), item("2"))
+    first, second = read_results(path)
+    for shared in (first.stages[0], first.stages[1], first.metadata.answering):
+        with pytest.raises(ValidationError, match="frozen"):
+            shared.seconds = 7.0  # type: ignore[union-attr]
+    assert first.stages == second.stages == item().stages
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,10 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False, defer_build=True)
 
 
-class ModelIdentity(Section, frozen=True):
+class ModelIdentity(Section):
     """A model in a result: its interface, the provider's name for it, and its MCP servers (`tools`)."""
 
+    model_config = ConfigDict(frozen=True)
     interface: str
     model_name: str
     tools: list[str] = Field(default_factory=list)
@@ -257,9 +258,10 @@ class RevisionRecord(Section):
     reason: str
 
 
-class StageRecord(Section, frozen=True):
+class StageRecord(Section):
     """The record of one stage in the plan."""
 
+    model_config = ConfigDict(frozen=True)
     name: str
     slot: str | None = None
     status: Literal["ran", "skipped", "failed"]

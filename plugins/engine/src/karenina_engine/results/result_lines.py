@@ -47,10 +47,6 @@ _ID_LENGTH: Final = 12
 UNKNOWN: Final = "unknown"
 """The name used for models, stages and reasons if their row is missing."""
 
-_RAN: Final = ("status", "ran")
-_Fields = tuple[tuple[str, Any], ...]
-"""Names and values of fields."""
-
 _CUT_OFF: Final = re.compile(r"EOF while parsing .* column (\d+)")
 _REWRITE: Final = (
     "remove that line, or repeat the run command to write the file again (finished calls come from its journal)"
@@ -205,58 +201,71 @@ class LineReader:
             values["stages"] = list(map(self._record, row.stages, stages))
         return values
 
-    def _record(self, shared: _Fields, entry: Any) -> StageRecord | dict[str, Any]:
+    def _record(self, stage: tuple[str, dict[str, Any]], entry: Any) -> StageRecord | dict[str, Any]:
         """Return a stage's record: its entry in a line combined with the stage's fields in the row. It is a dict if the
         entry is an object, or if the record is not valid.
         """
+        text, shared = stage
         if isinstance(entry, dict):
-            return {**dict(shared), **entry}
-        own: _Fields = (("seconds", entry),)
-        if entry is None:
-            own = (("status", "skipped"),)
-        elif isinstance(entry, str):
+            return {**shared, **entry}
+        if isinstance(entry, str):
             reason = self._rows.get(entry)
             if not isinstance(reason, str):
                 self.nameless, reason = True, UNKNOWN
-            own = (("status", "skipped"), ("reason", reason))
+            entry = reason
         try:
-            return _read_record(shared + own)
+            return _read_record(text, entry)
         except (TypeError, ValidationError):  # the validation of the result reports it
-            return dict(shared + own)
+            return {**shared, **_own_fields(entry)}
 
 
 @lru_cache(maxsize=_MOST_RECORDS)
-def _read_record(fields: _Fields) -> StageRecord:
-    """Return the record of a stage with the given fields. Most records recur in many results, because times are in
-    whole microseconds. Raises `TypeError` or `ValidationError` if the fields are not valid.
+def _read_record(shared: str, entry: float | str | None) -> StageRecord:
+    """Return the record of a stage, from the JSON text of its fields in the row and its entry in a line, with the text
+    of a reason in place of its id. Most records recur in many results, because times are in whole microseconds. Raises
+    `TypeError` or `ValidationError` if the record is not valid.
     """
-    return StageRecord.model_validate(dict(fields))
+    return StageRecord.model_validate({**from_json(shared), **_own_fields(entry)})
+
+
+def _own_fields(entry: float | str | None) -> dict[str, Any]:
+    """Return the fields for which an entry stands: the reason for skipping a stage (None if there is none), or the
+    seconds that it ran.
+    """
+    if entry is None:
+        return {"status": "skipped"}
+    return {"status": "skipped", "reason": entry} if isinstance(entry, str) else {"seconds": entry}
 
 
 @dataclass(frozen=True, slots=True)
 class _SharedFields:
     """A table row with values that many results have in common.
 
-    It contains fields by section, and fields of each stage's record. Each record also has the status of a stage that
-    ran.
+    It contains fields by section, and fields of each stage's record, both as JSON text and as a dict. Each record also
+    has the status of a stage that ran.
     """
 
     sections: dict[str, dict[str, Any]]
-    stages: list[_Fields]
+    stages: list[tuple[str, dict[str, Any]]]
 
     @classmethod
     def read(cls, row: Any) -> Self | None:
         """Read a row from a JSON value. Returns None if the value is not a row."""
         try:
             shared = {section: _chosen(row[section], names) for section, names in _SHARED.items()}
-            stages = [(_RAN, *_chosen(stage, _SHARED_BY_STAGES).items()) for stage in row["stages"]]
+            stages = [{"status": "ran", **_chosen(stage, _SHARED_BY_STAGES)} for stage in row["stages"]]
         except (LookupError, TypeError):
             return None
         meta = shared["metadata"]
         for model in meta.keys() & {"answering", "parsing"}:
             with suppress(ValidationError):  # the validation of each result reports it
                 meta[model] = ModelIdentity.model_validate(meta[model])
-        return cls({section: fields for section, fields in shared.items() if fields}, stages)
+        return cls({section: fields for section, fields in shared.items() if fields}, list(map(_with_text, stages)))
+
+
+def _with_text(stage: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a stage's fields as JSON text, which can be the key of a cache, and as a dict."""
+    return to_json(stage).decode(), stage
 
 
 def _chosen(fields: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -270,7 +279,7 @@ _UNKNOWN_MODELS: Final = {
         "parsing": {"interface": UNKNOWN, "model_name": UNKNOWN},
     }
 }
-_UNKNOWN_STAGE: Final = (_RAN, ("name", UNKNOWN), ("distribution", UNKNOWN), ("version", UNKNOWN))
+_UNKNOWN_STAGE: Final = _with_text({"status": "ran", "name": UNKNOWN, "distribution": UNKNOWN, "version": UNKNOWN})
 
 
 def parse_result(text: bytes | str, place: str) -> VerificationResult:

@@ -152,8 +152,10 @@ class ResumeState:
         times: dict[str, list[float]] = {}  # lists, since the judges of a panel have stages with the same names
         for record in reversed(then.stages):
             times.setdefault(record.name, []).append(record.seconds)
-        for record in result.stages:
-            record.seconds = times[record.name].pop() if times.get(record.name) else record.seconds
+        result.stages = [
+            record.model_copy(update={"seconds": times[record.name].pop()}) if times.get(record.name) else record
+            for record in result.stages
+        ]
         return result
 
     def _parse(self, stored: StoredResult, question_id: str) -> VerificationResult | None:
