@@ -478,6 +478,15 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, name: str) -> None:
     assert peak(30_000) < 2 * peak(3000)
 
 
+def test_float32_of_parquet_is_read_as_the_number_that_was_written(tmp_path: Path) -> None:
+    numbers = [1.1, None, 123456.79, -0.1, 1e-40]
+    columns = {"q": ["a", "b", "c", "d", "e"], "single": pyarrow.array(numbers, pyarrow.float32()), "double": numbers}
+    path = tmp_path / "t.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    assert [record.values["single"] for record in read_records(path)] == numbers
+    assert [record.values for record in read_records(path, only=["double"])] == [{"double": one} for one in numbers]
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -278,7 +278,8 @@ def _refuse_entity(*declaration: Any) -> None:
 
 
 class ParquetRows:
-    """The rows of a Parquet file, with its `columns` and `metadata`.
+    """The rows of a Parquet file, with its `columns` and `metadata`. A float32 becomes the shortest number that stands
+    for it: 1.1, not 1.100000023841858.
 
     Set `only` to read some of the columns. `columns` still lists all of them. `any_size` disables the limit on the
     unpacked size. `package` is the distribution whose extra installs the library, for use in messages. Raises
@@ -313,7 +314,13 @@ class ParquetRows:
         count = 0
         try:
             for batch in self._file.iter_batches(batch_size=_BATCH, columns=self._only):
-                for values in batch.to_pylist():
+                rows = batch.to_pylist()
+                for at, column in enumerate(batch.schema):
+                    if str(column.type) == "float":
+                        numbers = batch.column(at).cast("string").cast("double").to_pylist()
+                        for values, number in zip(rows, numbers, strict=True):
+                            values[column.name] = number
+                for values in rows:
                     count += 1
                     yield values
         except self._errors as error:
