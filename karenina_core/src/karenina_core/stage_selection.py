@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from karenina_core.artifacts.artifact import ANY, AnyKey, EvaluationMode, Slot
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
@@ -26,8 +26,7 @@ _TEMPLATE: Final[frozenset[EvaluationMode]] = frozenset({"template_only", "templ
 _RUBRIC: Final[frozenset[EvaluationMode]] = frozenset({"template_and_rubric", "rubric_only"})
 
 
-@dataclass(frozen=True, slots=True)
-class SlotRule:
+class SlotRule(NamedTuple):
     """The rules for a slot.
 
     - `modes`: the evaluation modes in which the slot exists.
@@ -61,8 +60,7 @@ SLOT_RULES: Final[dict[Slot, SlotRule]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedStage:
+class SelectedStage(NamedTuple):
     """An instance of a stage, with its distribution."""
 
     stage: Stage

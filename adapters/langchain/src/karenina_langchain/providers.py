@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(NamedTuple):
     """A provider whose chat models this adapter creates itself, with its environment variables for URL and key."""
 
     name: str

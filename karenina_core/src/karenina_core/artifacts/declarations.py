@@ -181,7 +181,7 @@ def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the first name in `known` that is exactly one edit away from `name`, or None."""
-    return next((candidate for candidate in known if is_one_edit_away(name, candidate)), None)
+    return next((one for one in known if abs(len(one) - len(name)) < 2 and is_one_edit_away(name, one)), None)
 
 
 def _items(value: object) -> Iterable[object]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karenina_agentic.prepare_workspace import make_cleanup, run_to_completion
 from karenina_agentic.settings import AgenticSettings
@@ -120,8 +119,7 @@ def _describe_trait(trait: AgenticRubricTrait) -> str:
     return f'Quality "{trait.name}": {about}\nScore: {describe_scale(trait, show_template=True)}'
 
 
-@dataclass(frozen=True, slots=True)
-class Investigation:
+class Investigation(NamedTuple):
     """An agent's conversation as a string, and its final report."""
 
     trace: str

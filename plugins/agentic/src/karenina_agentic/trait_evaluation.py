@@ -7,9 +7,8 @@ import secrets
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -41,8 +40,7 @@ from karenina_toolkit.stage_support import JudgeInput, gather_all, make_judge_in
 from karenina_toolkit.structured import ask, object_schema
 
 
-@dataclass(frozen=True, slots=True)
-class TraitWorkspace:
+class TraitWorkspace(NamedTuple):
     """The place in which an agent works. `folder` is None if the agent has no folder.
 
     If the agent gets the trace as a file, `file` is the file's name in the folder, and `kept_file` is the path of a
@@ -120,8 +118,7 @@ def _write(file: Path, text: str) -> None:
         raise WorkspaceError(f"the trace could not be written to {file}: {error.strerror}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The judge's decision on a trait. If a dynamic trait does not apply, `score` is None."""
 
     score: Score | None
@@ -201,8 +198,7 @@ def _check_programs(model: ModelConfig, trait: str) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _TraitOutcome:
+class _TraitOutcome(NamedTuple):
     """The outcome for a trait: a verdict or an error, and the trace of the investigation."""
 
     name: str

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import RLock
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from karenina_benchmark.template_declarations import (
     MAX_EXACT_FLOAT,
@@ -114,8 +113,7 @@ def _take(value: object, rest: list[object], values: list[Value]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(NamedTuple):
     """The source of a template without some of its values: the parts between them, and the other literals."""
 
     parts: Sequence[str]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 from unicodedata import normalize
 
 from karenina_chem.written import is_name
@@ -75,8 +74,7 @@ class WordsBesideFormula(NotReadable):
     """Raised if words behind a formula may change it. The message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(NamedTuple):
     """The atoms of a formula with their numbers, and its charge. Isotopes are elements of their own, such as *13C*."""
 
     atoms: Mapping[str, Fraction]

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_conversation.user_side import End, NextTurn, NoNextTurn
 from karenina_core.errors import StructuredError
@@ -76,8 +76,7 @@ class SimulatedUserFailed(NoNextTurn):
         self.fault = fault
 
 
-@dataclass(frozen=True, slots=True)
-class UserReply:
+class UserReply(NamedTuple):
     """A usable reply of a user: the next message, or None if the conversation is over."""
 
     say: str | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from karenina_core.errors import describe_error
 from karenina_template.templates.primitives import Undecided
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from karenina_toolkit.conversations import EndReason
 
 
-@dataclass(frozen=True, slots=True)
-class NextTurn:
+class NextTurn(NamedTuple):
     """What the user says next, with its attachments, and the number and id of the turn."""
 
     said: str
@@ -27,8 +26,7 @@ class NextTurn:
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """Why the user says nothing more."""
 
     why: EndReason

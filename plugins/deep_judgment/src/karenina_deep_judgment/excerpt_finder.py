@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from karenina_toolkit.folding import FoldedText, fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
@@ -74,8 +73,7 @@ _SAME_WORDS: Final = 0.75
 """The minimum share of common words for a passage to count as the source of an excerpt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """The position of an excerpt: `text[start:end]`.
 
     `kind` is "exact", "spacing" if the only differences are in whitespace, case or similar-looking characters, or
@@ -88,8 +86,7 @@ class Match:
     kind: MatchKind
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
+class Miss(NamedTuple):
     """The reason why an excerpt was not found.
 
     `kind` is "empty" if the excerpt has no words, "altered" if its numbers or negations differ from the text,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self
 
 from pydantic import (
     BaseModel,
@@ -239,8 +238,7 @@ class DeepJudgmentSettings(BaseModel, defer_build=True):
         return wishes
 
 
-@dataclass(frozen=True, slots=True)
-class ExcerptLimits:
+class ExcerptLimits(NamedTuple):
     """Limits on excerpts: the maximum number per item (`most`), the minimum similarity (`threshold`), and the retries.
 
     With `exact_facts`, numbers and negations must be the same as in the text.
@@ -257,8 +255,7 @@ def settings_of(config: VerificationConfig) -> DeepJudgmentSettings:
     return config.section(DeepJudgmentSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedTraitSettings:
+class ResolvedTraitSettings(NamedTuple):
     """The settings that apply to a trait: whether it needs excerpts, their limits, and whether to search."""
 
     excerpts: bool

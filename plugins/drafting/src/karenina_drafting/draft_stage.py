@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -183,8 +183,7 @@ class DraftingSettings(BaseModel, defer_build=True):
 RESULT_FIELD: Final = "draft"
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(NamedTuple):
     """The last draft for a question as sent by the model, with its number and its checks."""
 
     number: int

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
@@ -189,8 +188,7 @@ class EmbeddingCheck(Stage):
         return verdict.equivalent
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     equivalent: bool
     reasoning: str
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 from hashlib import file_digest
 from importlib.metadata import PackageNotFoundError, distribution
@@ -30,8 +29,7 @@ class ModelPackage(NamedTuple):
     inside: str
 
 
-@dataclass(frozen=True, slots=True)
-class PackagedModel:
+class PackagedModel(NamedTuple):
     """A model that is available from several packages.
 
     The model is only loaded if its weights have this SHA-256 digest.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
@@ -163,8 +162,7 @@ class TooLarge(ValueError):
     """Raised for an expression beyond a limit, or with two readings, which no rule counts as wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A token: its kind (number, repeating, based, command, word or sign), text, and whether a space is before it."""
 
     kind: str

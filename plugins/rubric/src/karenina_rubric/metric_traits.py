@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from karenina_core.data.rubrics import MetricRubricTrait
 from karenina_rubric.evaluators import KindEvaluator, TraitScore
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from karenina_core import VerificationContext
 
 
-@dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(NamedTuple):
     """The statements that a trait's metrics are based on: true and false positives and negatives.
 
     In the mode `tp_only`, there are no true negatives, and `tn` is empty.

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karenina_core.data.rubrics.base import ScaledTrait
 from karenina_toolkit.structured import InvalidReply
@@ -23,16 +22,14 @@ _BY_NAME: Final = ("properties", "patternProperties")
 _LITERALLY: Final = ("enum", "const", "required")
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """The score of a trait: a bool, an integer, an object, or the position of a class with its `label`."""
 
     value: bool | int | Json
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreSchema:
+class ScoreSchema(NamedTuple):
     """The JSON Schema of a score, and the definitions that it refers to.
 
     The references point to `$defs` at the root, so call `complete` with the whole schema when it is finished.

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
@@ -95,8 +94,7 @@ def workspace_problem(config: VerificationConfig, question: Question) -> str | N
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenFiles:
+class ChosenFiles(NamedTuple):
     """The files for a judge, and what the request states about them."""
 
     attachments: tuple[Attachment, ...]

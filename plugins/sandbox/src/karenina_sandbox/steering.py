@@ -10,9 +10,8 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from karenina_sandbox.patch import Patch, PatchEntry
@@ -115,8 +114,7 @@ def _matches(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name.casefold(), pattern) for pattern in patterns)
 
 
-@dataclass(frozen=True, slots=True)
-class NewModule:
+class NewModule(NamedTuple):
     """A module that a patch adds: the `path` of its file or link, its `folder`, and its `name`."""
 
     path: str

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Seque
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import to_thread
 
@@ -56,8 +56,7 @@ def find_root(config: VerificationConfig) -> Path:
     return resolve_root(config.setting("workspace_root") if config.has("workspace_root") else None)
 
 
-@dataclass(frozen=True, slots=True)
-class UsedChanges:
+class UsedChanges(NamedTuple):
     """The part of an agent's changes that a check uses, and the paths of those that it does not.
 
     `restored` are paths of the source that come back in folders that the agent deleted or replaced. `may_steer` are

@@ -214,7 +214,7 @@ def _console(*, stderr: bool) -> Console:
     """Return a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
     `COLUMNS` is not set, its size is `_PIPE_WIDTH` by `_PIPE_HEIGHT`.
     """
-    console = _console_class()(stderr=stderr, highlight=False)
+    console = _console_class()(stderr=stderr, highlight=False, emoji=False)  # `:bug:` is printed as written
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.size = (_PIPE_WIDTH, _PIPE_HEIGHT)  # without a height, rich looks for a terminal at each `print`
     return console

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from karenina_toolkit.printable import cell_width, shorten
 
@@ -26,24 +25,21 @@ _MOST_OF_A_FACT: Final = 2000
 _MOST_OF_A_CELL: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
+class Title(NamedTuple):
     """A line above other blocks, indented by `indent` spaces."""
 
     text: str
     indent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """Names and their texts. A text with an empty name continues the previous text."""
 
     rows: Sequence[tuple[str, str]]
     indent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """A table. Its first row and its first column contain headings.
 
     `texts` contains the indices of text columns. They are left-aligned, and wrapped if there is not enough room. All

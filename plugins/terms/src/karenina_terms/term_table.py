@@ -12,10 +12,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 
 from karenina_core.text import did_you_mean
 from karenina_terms.names import identifier_keys, key_of, loose_key_of
@@ -68,8 +67,7 @@ SELECT written FROM names WHERE rank <= ? AND key NOT IN (SELECT key FROM names 
 Entry = tuple[str, str, int, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """The columns of a text table with names and identifiers, and what separates several names in a cell."""
 
     names: tuple[str, ...] = ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.data.sections import SECONDS_DIGITS, KnownValue
@@ -45,8 +44,7 @@ _UNCOUNTED: Final = "uncounted_calls"
 _NOT_IN_RESULTS: Final = "the stored result does not contain it"
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFacts:
+class AnswerFacts(NamedTuple):
     """Facts about an answer.
 
     `text` is None if the conversation does not end in an answer. `trace` is empty if the answer is not a conversation.

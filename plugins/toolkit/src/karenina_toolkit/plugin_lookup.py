@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from karenina_core.catalog import install_command, official_first, read_catalog
 from karenina_core.config.setting_owners import not_loaded
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredAdapter:
+class RegisteredAdapter(NamedTuple):
     """An adapter and the distribution that offers it."""
 
     spec: AdapterSpec

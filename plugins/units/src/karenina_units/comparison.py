@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, NamedTuple
 
 from karenina_template.templates.primitives import Undecided, Unreadable
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
@@ -21,8 +21,7 @@ NUMBER: Final[tuple[Unit, ...]] = ((),)
 Verdict = bool | Undecided
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(NamedTuple):
     """A ground truth: its number, its unit with the possible meanings, and its own uncertainty in that unit."""
 
     number: Fraction

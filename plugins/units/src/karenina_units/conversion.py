@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from karenina_units.unit_text import Unit
 
@@ -79,8 +78,7 @@ _MEAN_MONTH: Final = Fraction("30.4375") * 86_400
 _DAY: Final = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Converted:
+class Converted(NamedTuple):
     """A number in another unit. It is from `low` to `high` if a year or month, whose length varies, was converted."""
 
     number: Fraction
@@ -92,8 +90,7 @@ class UnknownMolarMass(ValueError):
     """Raised if a mass must be converted to an amount of substance without a molar mass."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
+class _Scale(NamedTuple):
     """A unit in terms of root units: their `factor`, the zero in root units, and the dimensions with exponents."""
 
     factor: Fraction

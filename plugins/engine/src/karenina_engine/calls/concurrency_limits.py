@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import inf
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.calls.overload_detection import OverloadDetector, RefusalCause
@@ -53,8 +53,7 @@ def is_refusal(error: PortError) -> bool:
     return error.category is ErrorCategory.RATE_LIMIT or error.status in _REFUSALS
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """The initial (`start`) and maximum (`ceiling`) number of permits for a server.
 
     If `fixed` is set, the number never changes.

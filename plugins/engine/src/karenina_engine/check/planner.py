@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from karenina_core.errors import ConfigError
 from karenina_core.pipeline import Pipeline
@@ -22,7 +21,6 @@ from karenina_engine.check.plugin_checks import blocked_stages, requested_but_bl
 from karenina_engine.check.turns import turn_problems
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
 from karenina_engine.settings import EngineSettings
-from karenina_terminal.notebook_html import Cell, make_heading, make_table, make_text, render_html
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -41,8 +39,7 @@ _MAX_SELECTION_KEYS = 1024
 PLAN_HEAD: Final = ("#", "Stage", "Slot", "From", "Waits for")
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(NamedTuple):
     """Facts about a run's questions, collected before the run starts.
 
     `stages` maps the names of the stages that check questions to the stage and the indexes of its questions.
@@ -284,6 +281,8 @@ def show_plans_in_notebooks() -> None:
 
 def plan_html(plan: Plan) -> str:
     """Return a plan as HTML for display in a notebook."""
+    from karenina_terminal.notebook_html import Cell, make_heading, make_table, make_text, render_html
+
     rows: list[list[Cell]] = [[*row, make_text(waits)] for *row, waits in plan_rows(plan)]
     left = [make_heading("Left out"), make_text("\n".join(left_out_lines(plan)))] if plan.left_out else []
     return render_html(make_heading(f"Plan of {quantity(len(rows), 'stage')}"), make_table(PLAN_HEAD, rows), *left)

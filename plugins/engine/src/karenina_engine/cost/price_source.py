@@ -6,9 +6,8 @@ Amounts are whole picodollars (10^-12 US dollars), so that sums are exact. A pri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
-from typing import TYPE_CHECKING, Annotated, Final, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, Protocol, Self
 
 from pydantic import Field
 
@@ -55,8 +54,7 @@ def format_rounded_up(picodollars: int) -> str:
     return f"${amount.quantize(Decimal(1).scaleb(max(amount.adjusted() - 1, -6)), ROUND_UP):f}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """The prices of a single token, in picodollars.
 
     `cached` and `cache_write` are for input tokens that the provider reads from or writes to its cache, and `reasoning`
@@ -96,8 +94,7 @@ class Rates:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Tariff:
+class Tariff(NamedTuple):
     """A model's tariff.
 
     `steps` contains pairs of a number of input tokens and rates, in ascending order. Requests with more input tokens

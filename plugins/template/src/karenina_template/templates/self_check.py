@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -66,8 +65,7 @@ _MIN_LETTERS: Final = 3
 _MIN_DIGITS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(NamedTuple):
     """Something found in a template: an error, a warning, or something that cannot be checked.
 
     `what` describes the problem, and `cure` says how to fix it. `field` is None if the flaw concerns the whole

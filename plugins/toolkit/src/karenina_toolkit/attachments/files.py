@@ -6,11 +6,11 @@ import atexit
 import hashlib
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import ErrorCategory, PortError
@@ -31,8 +31,7 @@ _PIECE: Final = 1 << 20
 _KINDS: Final = "a PNG, JPEG, GIF or WebP image, a PDF, or a WAV or MP3 recording"
 
 
-@dataclass(frozen=True, slots=True)
-class _Examined:
+class _Examined(NamedTuple):
     """A file's media type, digest and size, and the reason why the file cannot be sent, if there is one."""
 
     media_type: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -25,8 +24,7 @@ _MESSAGES_API: Final = 5 * 2**20 * 3 // 4
 _NAMES: Final[dict[Kind, str]] = {"image": "images", "pdf": "PDFs", "audio": "sound"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """What the models of a family understand, and what they do not. `tokens` are the most that an image costs."""
 
     names: re.Pattern[str]
@@ -122,8 +120,7 @@ class MediaExtra(StrictSettings):
         return tuple(types)
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(NamedTuple):
     """Whether a model understands attachments of a media type: yes, no or (None) unknown. `source` says why."""
 
     understands: bool | None

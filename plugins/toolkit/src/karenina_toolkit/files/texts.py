@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ AUTO: Final = "auto"
 _PIECE: Final = 1 << 16
 _SAMPLE: Final = 4096
 _CP1252: Final = "cp1252"
-_UTF8_SEQUENCE: Final = lazy_pattern(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_UTF8_SEQUENCE: Final = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
 _UPPER: Final = "\u00c0-\u00d6\u00d8-\u00de\u0152\u0160\u017d\u0178"
 _LOWER: Final = "\u00df-\u00f6\u00f8-\u00ff\u0153\u0161\u017e"
 _OUTSIDE: Final = (

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT
 from karenina_core.models.ports import ErrorCategory, PortError, ToolCall, Usage
@@ -50,8 +50,7 @@ class BrokenReply(PortError):
         super().__init__(message, category=ErrorCategory.SERVER)
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyBounds:
+class ReplyBounds(NamedTuple):
     """The limits on a model's replies: bytes after decompression, and seconds for a streamed reply."""
 
     max_bytes: int = MAX_REPLY_BYTES

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from text_to_num import alpha2digit, find_numbers
 
@@ -31,8 +30,7 @@ _UNREAD: Final = lazy_pattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Numbers:
+class Numbers(NamedTuple):
     """The numbers in a string.
 
     `of_several_words` contains the numbers written in several words, such as *two hundred* and *3 million*, in order
@@ -43,8 +41,7 @@ class Numbers:
     of_several_words: Sequence[int | float]
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(NamedTuple):
     """A word or sign with the space before it, as a token for the number-word library."""
 
     written: str
@@ -67,8 +64,7 @@ class _Word:
         return self.written.lower() in _LETTER_O
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A number in a string, or part of a number, with its value, position and number of words."""
 
     value: int | float

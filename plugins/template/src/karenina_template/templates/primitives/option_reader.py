@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from html import unescape
-from typing import Final
+from typing import Final, NamedTuple
 from unicodedata import category, normalize
 
 from karenina_template.templates.primitives.base import Undecided
@@ -84,8 +83,7 @@ _ENGLISH: Final = frozenset(("a", "i", "o"))
 """Letters that are also words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mentioned:
+class Mentioned(NamedTuple):
     """The labels of options whose texts occur in a value among words that may change their meaning."""
 
     labels: frozenset[str]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from itertools import product
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from pydantic import Field
 
@@ -230,8 +230,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         return same_unit if same_number is True else same_number
 
 
-@dataclass(frozen=True, slots=True)
-class _OtherUnit:
+class _OtherUnit(NamedTuple):
     """The reason why values in two different units cannot be compared."""
 
     why: str

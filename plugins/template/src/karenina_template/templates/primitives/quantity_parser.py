@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 from unicodedata import normalize
 
 from karenina_template.templates.primitives.units import CURRENCIES, find_unit, is_money, unit_of_amount
@@ -126,8 +126,7 @@ class Quantity:
     is_code: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     """A number in a text with its possible readings, its currency and its position."""
 
     numbers: tuple[Decimal, ...]

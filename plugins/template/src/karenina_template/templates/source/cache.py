@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karenina_template.templates.base import AnswerKey
 from karenina_template.templates.bound_template import Template, template_id
@@ -198,8 +198,7 @@ def _make_reader(node: ast.expr, scope: Scope, constants: Mapping[int, tuple[int
     return read_other
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedPattern:
+class ParsedPattern(NamedTuple):
     """The data shared by templates whose sources differ only in some literals.
 
     `free` contains the indexes of these literals, each with its prefix (`r`, `u` or an empty string).
