@@ -74,6 +74,12 @@ def test_an_option_that_is_missing_between_others_is_a_problem() -> None:
     assert "line 2: choices: the option B is empty, but a later option is not" in done.err
 
 
+def test_answers_that_match_no_option_are_named_by_their_lines() -> None:
+    content = "question,A,B,answer\nWhich one?,zinc,iron,B\nWhich other?,zinc,iron,gold\n"
+    _, _, said = imported("t.csv", content, "--partial")
+    assert "the correct answer matches none of the options and is compared as text in line 2, line 3" in said
+
+
 def test_places_of_options_are_counted_alike_in_all_rows() -> None:
     rows = [{"question": f"Which {n}?", "options": ["x", "y", "z"], "answer": n} for n in (1, 3)]
     _, answers, _ = imported("a.json", rows, "--map", "answer=choice")

@@ -150,9 +150,8 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
     roles = choose_roles(columns, values, chosen, taken=names_in(" ".join(mapped.values())))
     if QUESTION not in roles.columns:
         return mapping, []
-    table = make_question_rows(
-        [Row(number, value) for number, value in enumerate(values)], roles, choice_by=mapping.choice_by, option="--map"
-    )
+    read = [Row(number, row.values, row.place) for number, row in enumerate(rows, 1) if not row.problem]
+    table = make_question_rows(read, roles, choice_by=mapping.choice_by, option="--map")
     if table.problem:
         raise ConfigError([f"{table.problem}; {table.cure}"])
     default_paths = _paths(table, values)
