@@ -67,6 +67,32 @@ def test_options_in_columns_are_imported_with_their_letters() -> None:
     assert "choices: Option A|Option B|Option C" in Path("out.mapping.yaml").read_text("utf-8")
 
 
+@pytest.mark.parametrize("answer", ["auto", "choice"])
+def test_the_label_of_an_option_is_the_right_answer(answer: str) -> None:
+    lettered = [
+        {"question": f"{n}?", "choices": {"text": ["a", "b"], "label": ["A", "B"]}, "key": "B"} for n in range(20)
+    ]
+    choices: list[dict[str, Any]] = [
+        {"text": ["a", "b", "c"], "label": ["1", "2", "3"]},
+        {"text": ["3", "2", "1"], "label": [1, 2, 3]},
+        {"text": ["a", "b", "c"], "label": ["C", "B", "A"]},
+    ]
+    labelled = [{"question": f"No. {n}?", "choices": one, "key": "3A"[n == 2]} for n, one in enumerate(choices)]
+    objects = [{"text": text, "label": label} for text, label in zip("abc", "123", strict=True)]
+    rows = [*lettered, *labelled, {"question": "As objects?", "choices": objects, "key": "2"}]
+    paths = ("--map", "raw_answer=key", "--map", f"answer={answer}")
+    questions, answers, _ = imported("rows.json", rows, *paths)
+    assert answers[19:] == ["B. b", "C. c", "C. 1", "C. c", "B. b"]
+    assert questions[20].endswith("A. a\nB. b\nC. c")
+
+
+def test_an_index_in_samples_of_lm_eval_is_no_label(tmp_path: Path) -> None:
+    doc = {"question": "Which?", "choices": {"text": ["a", "b", "c"], "label": ["1", "2", "3"]}, "answerKey": "3"}
+    sample = {"doc_id": 7, "doc": doc, "target": "2", "arguments": [["Which?", "a"]], "resps": [[["-3.2", "False"]]]}
+    _, answers, _ = imported("samples_arc.jsonl", json.dumps(sample), "--map", "answer=choice")
+    assert answers == ["C. c"]
+
+
 def test_an_option_that_is_missing_between_others_is_a_problem() -> None:
     Path("a.csv").write_text("question,A,B,C,answer\nWhich?,x,,z,C\nWhat?,x,y,z,A\n", "utf-8")
     done = import_file(Path("a.csv"))

@@ -75,12 +75,12 @@ def read_options(cell: Any) -> Options:
     26, and none may be empty.
 
     A cell is a list, an object with letters as keys or with `text` and `label`, or text. The text can be a list written
-    as text, options with their own letters, or options separated by line breaks, `|`, `;` or commas.
+    as text, options with their own letters, or options separated by line breaks, `|`, `;` or commas. Options with other
+    labels than letters get letters (see `letter_of_label`).
     """
-    labels: Sequence[Any] = ()
     if isinstance(cell, Mapping):
         if isinstance(cell.get("text"), list):
-            cell, labels = cell["text"], cell.get("label") or ()
+            cell = cell["text"]
         else:
             keys = [str(key).strip() for key in cell]
             if [key.upper() for key in keys] != list(ascii_uppercase[: len(keys)]):
@@ -93,10 +93,31 @@ def read_options(cell: Any) -> Options:
     texts = [_text(option) for option in cell]
     if not 2 <= len(texts) <= len(ascii_uppercase) or not all(texts):
         return {}
-    letters = [str(label).upper() for label in labels]
-    if len(letters) != len(texts) or letters != list(ascii_uppercase[: len(texts)]):
-        letters = list(ascii_uppercase[: len(texts)])
-    return dict(zip(letters, strip_marks(texts), strict=True))
+    return dict(zip(ascii_uppercase, strip_marks(texts), strict=False))
+
+
+def letter_of_label(truth: Any, cell: Any) -> Any:
+    """Return the letter of the option that a correct answer names by its label, for options with labels such as 1 to 4,
+    or a list of letters for a list of labels. Any other answer is returned unchanged.
+
+    A `cell` with labels is an object with lists called `text` and `label`, or a list of objects with a `label`.
+    """
+    labels = cell.get("label") if isinstance(cell, Mapping) else None
+    if isinstance(cell, list):
+        labels = [option.get("label") if isinstance(option, Mapping) else None for option in cell]
+    if not isinstance(labels, list) or len(labels) != len(read_options(cell)):
+        return truth
+    letters = {_name(label): letter for label, letter in zip(labels, ascii_uppercase, strict=False)}
+    if len(letters) < len(labels):
+        return truth
+    if isinstance(truth, list):
+        return [letters.get(_name(item), item) for item in truth]
+    return letters.get(_name(truth), truth)
+
+
+def _name(label: Any) -> str:
+    """Return a label in the form in which labels are compared."""
+    return str(label).strip().upper()
 
 
 def _text(item: Any) -> str:

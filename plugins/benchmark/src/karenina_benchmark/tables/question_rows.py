@@ -30,6 +30,7 @@ from karenina_benchmark.tables.lettered_options import (
     Options,
     find_right_options,
     join_options,
+    letter_of_label,
     options_in,
     parse_list,
     read_options,
@@ -181,6 +182,8 @@ def make_question_rows(
             )
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
+        if choice_by is None:
+            cell = letter_of_label(cell, row.values.get(roles.get(CHOICES) or ""))
         options = _options_of(row, roles) or options_in(text, cell) or _NO_OPTIONS
         questions.append(QuestionRow(row, text, text, cell, options))
         contexts.append("" if template or context is None else context_text(row.values.get(context)))
