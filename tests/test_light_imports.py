@@ -167,8 +167,9 @@ def test_short_commands_import_only_what_they_use(line: str, seen: Callable[[str
 def test_short_commands_build_only_the_models_that_they_use(line: str, seen: Callable[[str], Seen]) -> None:
     built = seen(line).built
 
-    assert {"CoreSettings", "VerificationConfig"} <= built
-    assert ("Question" in built) != line.startswith("show")  # which prints the rules that the run stored
+    assert "VerificationConfig" in built
+    for name in ("CoreSettings", "Question"):
+        assert (name in built) != line.startswith("show")  # which prints the rules that the run stored
     assert not built & {"VerificationResultTemplate", "LLMRubricTrait", "NumericTolerance", "DateMatch", "OpenAIExtra"}
     assert ("VerificationResult" in built) == line.startswith("show")
     assert len(built) <= 40
