@@ -206,6 +206,26 @@ def test_records_of_openai_evals(tmp_path: Path) -> None:
     assert second.raw_answer == "Lima or Ciudad de Lima"
 
 
+def test_runs_of_openai_evals_in_one_file_have_their_own_models(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for model, reply in (("gpt-x", "It is Paris."), ("gpt-y", "It is Rome.")):
+        event = {"run_id": f"run of {model}", "event_id": 0, "sample_id": "c.test.0", "created_at": "now"}
+        asked = {"prompt": "The capital of France?", "sampled": [reply]}
+        graded = {"correct": "Paris" in reply, "expected": "Paris", "picked": None}
+        rows.append({"spec": {"completion_fns": [model], "eval_name": "capitals.test.v0"}})
+        rows += [{**event, "type": "sampling", "data": asked}, {**event, "type": "match", "data": graded}]
+        rows.append({"final_report": {"accuracy": float("Paris" in reply)}})
+
+    done = import_file(write_lines(tmp_path / "records.jsonl", rows), *RECORD)
+
+    assert done.code == 0, done.err
+    recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
+    assert [(answer["id"], answer["model"], answer["response"]) for answer in recorded] == [
+        ("c.test.0", "gpt-x", "It is Paris."),
+        ("c.test.0", "gpt-y", "It is Rome."),
+    ]
+
+
 def test_samples_of_openai_evals(tmp_path: Path) -> None:
     chat = [{"role": "user", "content": "1 + 1?"}]
     rows = [{"input": chat, "ideal": ["2", "two"]}, {"input": "2 + 2?", "ideal": "4"}]
