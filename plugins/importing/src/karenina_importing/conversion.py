@@ -15,7 +15,7 @@ from karenina_benchmark.errors import explain_error
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
-from karenina_benchmark.tables.lettered_options import Options, read_options
+from karenina_benchmark.tables.lettered_options import Options, letter_of_label, read_options
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts, is_conversation
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
 from karenina_core.data.question import Question
@@ -180,15 +180,25 @@ class _Converter:
         with _naming(name):
             return as_texts(value) if value is not None else []
 
+    def _raw_answer(self, row: SourceRow) -> Any:
+        """Return the correct answer in a row, or None. The label of an option becomes the option's letter, unless the
+        mapping says how the answer is written.
+        """
+        value = self._value(row, "raw_answer")
+        if value is None or self.mapping.choice_by is not None or self.mapping.answer_pattern is not None:
+            return value
+        return letter_of_label(value, self._value(row, "choices"))
+
     def _truths(self, row: SourceRow) -> list[str]:
         """Return the correct answers in a row, or an empty list. Alternatives in an inner list become one, joined with
         " or ".
         """
-        value = self._value(row, "raw_answer")
+        value = self._raw_answer(row)
         if isinstance(value, list) and value and all(isinstance(item, list) and item for item in value):
             with _naming("raw_answer"):
                 return [" or ".join(as_texts(alternatives)) for alternatives in value]
-        return self._texts(row, "raw_answer")
+        with _naming("raw_answer"):
+            return as_texts(value) if value is not None else []
 
     def _choices(self, row: SourceRow) -> list[str]:
         """Return the options in a row, if it has any. Adds a note if a value contains no options. Raises `_RowError` if
@@ -291,7 +301,7 @@ class _Converter:
         """Return the correct answer to `question` in a row, or the part of it that the mapping's pattern matches, as a
         cell whose value is None if the row has none. Raises `NoAnswer` if the pattern is not found.
         """
-        value = self._value(row, "raw_answer")
+        value = self._raw_answer(row)
         if value is not None and self.mapping.answer_pattern is not None:
             texts = extract(self.mapping, as_texts(value))
             value = texts if isinstance(value, list) else texts[0]

@@ -99,6 +99,18 @@ def read_options(cell: Any) -> Options:
     return dict(zip(letters, strip_marks(texts), strict=True))
 
 
+def letter_of_label(truth: Any, cell: Any) -> Any:
+    """Return the letter of the option that has the label `truth`, if the options in `cell` have labels other than A, B
+    and so on, such as 1, 2, 3. Otherwise, `truth` is returned unchanged.
+    """
+    labels = cell.get("label") if isinstance(cell, Mapping) else None
+    if not isinstance(labels, list) or len(labels) != len(read_options(cell)):
+        return truth
+    names = [str(label).strip().upper() for label in labels]
+    name = str(truth).strip().upper()
+    return ascii_uppercase[names.index(name)] if name in names and len({*names}) == len(names) else truth
+
+
 def _text(item: Any) -> str:
     """Return an option as a string. Null, lists, and objects without text become an empty string."""
     if isinstance(item, Mapping):
