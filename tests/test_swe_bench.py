@@ -78,6 +78,16 @@ def import_rows(folder: Path, *rows: dict[str, Any]) -> str:
     return done.err
 
 
+def test_the_files_of_all_tests_that_must_pass_are_run(folder: Path) -> None:
+    kept = json.dumps(["tests/test_calc.py::test_zero", "tests/test_other.py::test_it"])
+
+    import_rows(folder, {**ROW, "PASS_TO_PASS": kept})
+
+    text = Path("swe.yaml").read_text()
+    assert "- tests/test_calc.py\n" in text.partition("report:")[0]
+    assert "- tests/test_other.py\n" in text.partition("report:")[0]
+
+
 def test_a_missing_workspace_root_is_one_error(folder: Path) -> None:
     (folder / "rows.jsonl").write_text("".join(json.dumps({**ROW, "instance_id": f"a-{n}"}) + "\n" for n in range(3)))
     karenina("import", "rows.jsonl", "-o", "swe.yaml")

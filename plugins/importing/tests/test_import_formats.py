@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -49,6 +50,60 @@ def test_samples_of_lm_eval(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "2 questions from 2 rows of lm-evaluation-harness samples" in done.out
     assert run_imported(tmp_path) == {"doc-0": True, "doc-1": False}
+
+
+def choice_sample(
+    id: int, doc: dict[str, Any], target: str, context: str, continuations: Sequence[str]
+) -> dict[str, Any]:
+    """Return a sample of a multiple-choice task of lm-evaluation-harness, which has a request for each option."""
+    requests = {f"gen_args_{at}": {"arg_0": context, "arg_1": f" {text}"} for at, text in enumerate(continuations)}
+    replies = [[["-3.2", "False"]] for _ in continuations]
+    return {"doc_id": id, "doc": doc, "target": target, "arguments": requests, "resps": replies, "acc": 1.0}
+
+
+def truths() -> list[tuple[str | None, str | None]]:
+    """Return the correct answer and the last line of the text of each question in `out.yaml`."""
+    return [(question.raw_answer, question.question.splitlines()[-1]) for question in Benchmark.load("out.yaml")]
+
+
+def test_targets_of_multiple_choice_samples_are_options_of_the_requests(tmp_path: Path) -> None:
+    sciq = {"question": "What makes cheese?", "distractor1": "sun", "distractor2": "salt", "correct_answer": "bacteria"}
+    rte = {"sentence1": "It rains.", "sentence2": "It is wet.", "label": 0}
+    numbers = {"question": "What is 3 - 1?", "choices": ["3", "2", "1", "0"], "answer": 1}
+    rows = [
+        choice_sample(0, sciq, "2", "Question: What makes cheese?\nAnswer:", ["sun", "salt", "bacteria"]),
+        choice_sample(1, rte, "0", "It rains.\nQuestion: It is wet. True or False?\nAnswer:", ["True", "False"]),
+        choice_sample(2, numbers, "1", "What is 3 - 1?\nA. 3\nB. 2\nC. 1\nD. 0\nAnswer:", ["A", "B", "C", "D"]),
+    ]
+
+    done = import_file(write_lines(tmp_path / "samples_sciq.jsonl", rows))
+
+    assert done.code == 0, done.err
+    assert "answer: 3 questions with options" in done.err
+    assert truths() == [("C. bacteria", "C. bacteria"), ("A. True", "B. False"), ("B. 2", "D. 0")]
+
+
+def test_multiple_choice_samples_whose_options_are_only_in_the_request_ask_it(tmp_path: Path) -> None:
+    doc = {"question": "Which is a gene?", "A": "BCL2", "B": "water", "answer": "A"}
+    context = "Which is a gene?\nA. BCL2\nB. water\nAnswer:"
+    source = write_lines(tmp_path / "samples_ceval.jsonl", [choice_sample(0, doc, "0", context, ["A", "B"])])
+
+    done = import_file(source)
+
+    assert done.code == 0, done.err
+    assert [question.question for question in Benchmark.load("out.yaml")] == [context]
+    assert truths() == [("A", "Answer:")]
+
+
+def test_placeholder_targets_of_lm_eval_are_not_correct_answers(tmp_path: Path) -> None:
+    doc = {"key": 1000, "prompt": "Write a summary without commas.", "instruction_id_list": ["punctuation:no_comma"]}
+    row = {"doc_id": 0, "doc": doc, "target": "0", "resps": [["So it is."]], "filtered_resps": ["So it is."]}
+
+    done = import_file(write_lines(tmp_path / "samples_ifeval.jsonl", [row]))
+
+    assert done.code == 0, done.err
+    assert "Not carried over: 1 instruction check" in done.err
+    assert truths() == [(None, "Write a summary without commas.")]
 
 
 def test_multiple_choice_samples_of_lm_eval_have_no_texts(tmp_path: Path) -> None:
@@ -149,6 +204,26 @@ def test_records_of_openai_evals(tmp_path: Path) -> None:
     first, second = Benchmark.load("out.yaml")
     assert first.question == "System: Be brief.\n\nUser: The capital of France?"
     assert second.raw_answer == "Lima or Ciudad de Lima"
+
+
+def test_runs_of_openai_evals_in_one_file_have_their_own_models(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = []
+    for model, reply in (("gpt-x", "It is Paris."), ("gpt-y", "It is Rome.")):
+        event = {"run_id": f"run of {model}", "event_id": 0, "sample_id": "c.test.0", "created_at": "now"}
+        asked = {"prompt": "The capital of France?", "sampled": [reply]}
+        graded = {"correct": "Paris" in reply, "expected": "Paris", "picked": None}
+        rows.append({"spec": {"completion_fns": [model], "eval_name": "capitals.test.v0"}})
+        rows += [{**event, "type": "sampling", "data": asked}, {**event, "type": "match", "data": graded}]
+        rows.append({"final_report": {"accuracy": float("Paris" in reply)}})
+
+    done = import_file(write_lines(tmp_path / "records.jsonl", rows), *RECORD)
+
+    assert done.code == 0, done.err
+    recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
+    assert [(answer["id"], answer["model"], answer["response"]) for answer in recorded] == [
+        ("c.test.0", "gpt-x", "It is Paris."),
+        ("c.test.0", "gpt-y", "It is Rome."),
+    ]
 
 
 def test_samples_of_openai_evals(tmp_path: Path) -> None:

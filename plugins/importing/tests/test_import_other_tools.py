@@ -334,6 +334,21 @@ def test_a_run_of_helm(tmp_path: Path) -> None:
     ]
 
 
+def test_options_of_helm_that_are_numbers_are_found_by_their_text(tmp_path: Path) -> None:
+    mapping = {"A": "3", "B": "2", "C": "1", "D": "0"}
+    references = [{"output": {"text": text}, "tags": ["correct"] * (text == "2")} for text in mapping.values()]
+    instance = {"input": {"text": "What is 3 - 1?"}, "references": references, "id": "x"}
+    result = {"success": True, "completions": [{"text": "The answer is B"}]}
+    state = {"instance": instance, "request": {"model": "m"}, "result": result, "output_mapping": mapping}
+    run = {"adapter_spec": {"model": "m"}, "request_states": [state]}
+
+    done = import_file(write_json(tmp_path / "scenario_state.json", run), *RECORD)
+
+    assert done.code == 0, done.err
+    assert [question.raw_answer for question in questions()] == ["B. 2"]
+    assert run_imported(tmp_path) == {"x": True}
+
+
 def test_instances_of_helm(tmp_path: Path) -> None:
     instances = [
         {"id": "i", "input": {"text": "Who?"}, "references": [{"output": {"text": "Curie"}, "tags": ["correct"]}]},
@@ -374,6 +389,18 @@ def test_a_task_of_lm_eval_on_a_local_file(tmp_path: Path) -> None:
     (question,) = questions()
     assert (question.question, question.raw_answer) == ("Metals. Which is liquid?\nAnswer:", "mercury")
     assert question.keywords == ("chem",)
+
+
+def test_the_index_of_an_option_is_not_taken_for_the_text_of_another(tmp_path: Path) -> None:
+    write_lines(tmp_path / "m.jsonl", [{"question": "What is 3 - 1?", "opts": ["3", "2", "1", "0"], "answer": 1}])
+    rules = "dataset_path: m.jsonl\ntask: m\ndoc_to_text: question\ndoc_to_choice: opts\ndoc_to_target: answer\n"
+    Path("m.yaml").write_text(rules, "utf-8")
+
+    done = import_file("m.yaml")
+
+    assert done.code == 0, done.err
+    assert [question.raw_answer for question in questions()] == ["B. 2"]
+    assert "answer: 1 question with options" in done.err
 
 
 def test_a_task_of_lm_eval_with_options_and_a_base(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imports import import_file, run_imported, write_json
+from imports import import_file, karenina, run_imported, write_json
 
 from karenina_benchmark import Benchmark
 
@@ -264,3 +264,21 @@ def test_the_error_of_a_formula_is_no_question(tmp_path: Path) -> None:
     assert "line 4" in refused.err
     assert "question: the cell contains the formula error #REF!" in refused.err
     assert "2 questions from 3 rows" in partial.out
+
+
+def test_answers_by_the_labels_of_options_are_these_options(tmp_path: Path) -> None:
+    texts = ["sun", "moon", "mars", "ice"]
+    rows = [
+        {"id": "a", "question": "Which is near?", "choices": {"text": texts, "label": [*"ABCD"]}, "answerKey": "B"},
+        {"id": "b", "question": "Which is red?", "choices": {"text": texts, "label": [*"1234"]}, "answerKey": "3"},
+        {"id": "c", "question": "Which is warm?", "choices": {"text": texts, "label": [*"FGHJ"]}, "answerKey": "F"},
+    ]
+
+    done = import_file(write_json(tmp_path / "arc.json", rows))
+
+    assert done.code == 0, done.err
+    assert "answer: 3 questions with options" in done.err
+    assert [question.raw_answer for question in Benchmark.load("out.yaml")] == ["B. moon", "C. mars", "A. sun"]
+    checked = karenina("check", "arc.json")
+    assert checked.code == 0, checked.out
+    assert "'answerKey': 3 questions with options (Choice)" in checked.out + checked.err

@@ -55,6 +55,18 @@ def test_a_log_without_samples_is_refused_with_the_way_on() -> None:
         assert "inspect eval-retry" in done.err
 
 
+def test_answers_of_samples_that_were_declared_invalid_are_listed_and_not_recorded() -> None:
+    invalidation = {"timestamp": "2026-01-01T00:00:00Z", "author": "ada", "reason": "the sandbox was broken"}
+    log(sample(), sample(epoch=2, invalidation=invalidation), sample(epoch=3, invalidation={"author": "ada"}))
+
+    done = import_file("log.json", *RECORD)
+
+    assert done.code == 0, done.err
+    assert "1 recorded answer" in done.out
+    assert "epoch 2): the row has an error instead of an answer: the sample was declared invalid: the sand" in done.err
+    assert "epoch 3): the row has an error instead of an answer: the sample was declared invalid" in done.err
+
+
 def test_a_log_that_ended_early_says_so() -> None:
     about = {"task": "t", "dataset": {"samples": 100}}
     results = {"total_samples": 4, "completed_samples": 2}

@@ -108,7 +108,8 @@ def declare_by_kind(
     lettered = sum(map(bool, right.letters))
     notes = [f"answer: {quantity(lettered, 'question')} with options"] if lettered else []
     if right.problem:
-        notes.append(f"answer: questions with options have no template because {right.problem}")
+        cure = "add --map choice_by=number (counted from 1), index (from 0), letter or text"
+        notes.append(f"answer: questions with options have no template because {right.problem}; {cure}")
     places = [at for at, letters in enumerate(right.letters) if not letters and not (right.problem and options[at])]
     path = mapping.of("raw_answer")
     # A question for several items must not turn the alternatives of other questions into items that are all needed.

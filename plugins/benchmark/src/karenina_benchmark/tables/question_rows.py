@@ -159,7 +159,7 @@ def make_question_rows(
     done = QuestionRows(roles)
     question = roles.columns[QUESTION]
     template = question if _PLACEHOLDER.search(question) else None
-    truth, context = roles.get(TRUTH), roles.get(CONTEXT)
+    truth, context, choices = roles.get(TRUTH), roles.get(CONTEXT), roles.get(CHOICES)
     of_roles = (question, *map(roles.get, (CONTEXT, CHOICES, ID, KEYWORDS)), *roles.options.values())
     used = [name for name in of_roles if name is not None]
     questions: list[QuestionRow] = []
@@ -182,8 +182,8 @@ def make_question_rows(
             )
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
-        if choice_by is None:
-            cell = letter_of_label(cell, row.values.get(roles.get(CHOICES) or ""))
+        if choices is not None and choice_by is None:
+            cell = letter_of_label(cell, row.values.get(choices))
         options = _options_of(row, roles) or options_in(text, cell) or _NO_OPTIONS
         questions.append(QuestionRow(row, text, text, cell, options))
         contexts.append("" if template or context is None else context_text(row.values.get(context)))

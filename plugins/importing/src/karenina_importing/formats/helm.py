@@ -155,6 +155,7 @@ HELM: Final = make_import_format(
             "choices": ("choices",),
             "error": ("failure",),
         },
+        choice_by="text",
     ),
 )
 """HELM scenario states and instances."""

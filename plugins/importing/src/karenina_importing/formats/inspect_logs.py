@@ -263,7 +263,7 @@ INSPECT: Final = make_import_format(
             "response": ("recorded", "output.completion", "output.choices.0.message.content"),
             "model": ("eval.model", "output.model"),
             "replicate": ("epoch",),
-            "error": ("error.message", "output.error"),
+            "error": ("error.message", "output.error", "invalid"),
         }
     ),
     suffixes=(".eval",),

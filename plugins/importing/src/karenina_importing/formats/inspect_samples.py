@@ -36,7 +36,7 @@ _CHOICES: Final = (
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
     """Make the row for a sample. `about` is the log's `eval`, or None in a dataset. Metadata that is too long is
-    omitted. The row's notes start with `notes`.
+    omitted. The row's notes start with `notes`. If someone has declared the sample invalid, the key `invalid` says so.
     """
     files: dict[str, bytes] = {}
     sample = {**sample, "input": take_media(sample.get("input"), files)}
@@ -46,6 +46,10 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     recorded = _recorded(messages, _completion(sample))
     if recorded is not None:
         values["recorded"] = recorded
+    invalidation = sample.get("invalidation")
+    if isinstance(invalidation, Mapping):
+        reason = invalidation.get("reason")
+        values["invalid"] = f"the sample was declared invalid{f': {reason}' if reason else ''}"
     answer, traits, left_out = _convert_scorers(sample, about)
     metadata = {key: value for key, value in as_mapping(sample.get("metadata")).items() if is_short(value)}
     left_out += [f"{name} of a sample" for name in _UNUSED if sample.get(name)]

@@ -3,6 +3,9 @@
 Each line is a document of the task with its requests and the model's replies, repeated for each filter. The tool writes
 the target as text, so a list of correct answers (`['Paris', 'paris']`) is converted back to a list. Each row gets an
 additional key `request`, which contains the text of the first request, or its messages if a chat template was applied.
+In a multiple-choice task, the target is the index of an option, and the options are the continuations of the requests.
+The target is converted to the option's letter, and the row gets an additional key `options`. If the continuations are
+just letters, the document or the request contains the options. A target that is only a placeholder is left out.
 If all targets in a file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as
 a list, and an empty target as an empty list.
 """
@@ -14,10 +17,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, Final
 
-from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.formats.structured_values import as_messages
+from karenina_benchmark.tables.lettered_options import read_options
+from karenina_importing.field_mapping import FieldMapping, find_first
+from karenina_importing.formats.structured_values import as_list, as_mapping, as_messages
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, read_lines
 
@@ -36,6 +41,13 @@ _LISTS: Final = (
 )
 _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
 """The paths to the first request in files written by new and old versions."""
+_OPTIONS: Final = ("doc.choices.text", "doc.choices", "doc.options", "doc.endings")
+_PROGRAMS: Final = {
+    "instruction_id_list": "instruction check",
+    "entry_point": "unit tests",
+    "test_list": "unit tests",
+}
+"""The keys of documents whose replies a program checks, so that the target is a placeholder or the program."""
 
 
 def _detect(head: FileHead) -> Fit:
@@ -57,6 +69,12 @@ def _rows(path: Path) -> Iterator[SourceRow]:
         elif name is None or filters.setdefault(id, name) == name:
             added = {"target": _target(row.values), "request": _request(row.values.get("arguments"))}
             values = {**row.values, **{key: value for key, value in added.items() if value}}
+            values |= _multiple_choice(values)
+            program = next((what for key, what in _PROGRAMS.items() if key in as_mapping(values.get("doc"))), None)
+            if program is not None:
+                values.pop("target", None)
+                yield SourceRow(row.place, values, left_out=[program])
+                continue
             target = row.values.get("target")
             items = _items(target) if are_lists and isinstance(target, str) else None
             if items is None:
@@ -100,6 +118,42 @@ def _target(values: Mapping[str, Any]) -> Any:
         return target
 
 
+def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the letter of the right option as `target`, and the `options` if the document does not contain them, for
+    a sample of a multiple-choice task. If only the request contains them, `asked` is the request. Returns an empty dict
+    for any other sample.
+    """
+    texts = _continuations(values.get("arguments"))
+    target, document = str(values.get("target")).strip(), as_mapping(values.get("doc"))
+    is_place = target.isascii() and target.isdecimal() and int(target) < len(texts)
+    if target in texts and not (is_place and target not in document.values()):
+        place = texts.index(target)
+    elif is_place:
+        place = int(target)
+    else:
+        return {}
+    letters = [*ascii_uppercase[: len(texts)]]
+    right = {"target": letters[place]}
+    if [text.strip("().") for text in texts] != letters:
+        return {**right, "options": texts}
+    if len(read_options(find_first(values, _OPTIONS))) == len(texts):
+        return right
+    return {**right, "options": letters, "asked": values.get("request")}
+
+
+def _continuations(arguments: Any) -> list[str]:
+    """Return the distinct continuations of the first request's text in all requests with this text, or an empty list if
+    there are fewer than two, or more than letters.
+    """
+    requests = [*arguments.values()] if isinstance(arguments, Mapping) else as_list(arguments)
+    pairs = [[*request.values()] if isinstance(request, Mapping) else as_list(request) for request in requests]
+    if not all(len(pair) > 1 and isinstance(pair[1], str) for pair in pairs):
+        return []
+    texts = [pair[1].strip() for pair in pairs if pair[0] == pairs[0][0]]
+    distinct = all(texts) and len(set(texts)) == len(texts)
+    return texts if distinct and 1 < len(texts) <= len(ascii_uppercase) else []
+
+
 def _request(arguments: Any) -> Any:
     """Return the text or messages of a sample's first request, or None if it has an unknown form."""
     for first, second in _REQUESTS:
@@ -121,6 +175,7 @@ LM_EVAL: Final = make_import_format(
     FieldMapping(
         paths={
             "question": (
+                "asked",
                 "doc.question",
                 "doc.query",
                 "doc.problem",
@@ -131,7 +186,7 @@ LM_EVAL: Final = make_import_format(
             ),
             "raw_answer": ("target",),
             "id": ("doc-{doc_id}",),
-            "choices": ("doc.choices.text", "doc.choices", "doc.options", "doc.endings"),
+            "choices": ("options", *_OPTIONS),
             "keywords": ("doc.subject", "doc.category"),
             "response": ("resps.0",),
         },

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError, read_text
@@ -190,7 +191,8 @@ def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes
                 {},
                 f"the target is option index {target} (counted from 0), but the number of options is {len(choices)}",
             )
-        values["task.target"] = str(choices[at])
+        # Not by its text, which may be the position of another option.
+        values["task.target"] = ascii_uppercase[at] if len(choices) <= len(ascii_uppercase) else str(choices[at])
     return SourceRow(place, values, left_out=left_out, notes=notes)
 
 

@@ -1,8 +1,9 @@
 """OpenAI Evals: records of `oaieval` runs, sample files, output items of runs on the platform, and registry files.
 
 In a record, all events of a sample form one row. `samplings` and `matches` contain the data of these events in order,
-`metrics` and `raw_sample` contain the data of the last such event, and `spec` describes the run. In a sample file, each
-line is a row with `input` and `ideal`. Output items are an API page, a list or JSON lines, and each item is a row.
+`metrics` and `raw_sample` contain the data of the last such event, and `spec` describes the run. A file may contain
+several runs. In a sample file, each line is a row with `input` and `ideal`. Output items are an API page, a list or
+JSON lines, and each item is a row.
 
 A registry file (`evals/registry/evals/NAME.yaml`) refers to sample files. These are searched for in the same folder and
 in the `data` folder of the registry. `Includes` checks the response itself. For `Match`, `FuzzyMatch` and `JsonMatch`,
@@ -49,14 +50,14 @@ def _items(document: Any) -> list[Any]:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each output item or sample. All events of a sample form one row."""
+    """Yield a row for each output item, or for each sample in a run. All events of a sample in a run form one row."""
     items = _items(FileHead(path).document)
     if items:
         yield from (SourceRow(f"item {number}", item) for number, item in enumerate(items, 1))
         return
     spec: Any = None
-    samples: dict[str, dict[str, Any]] = {}
-    places: dict[str, str] = {}
+    samples: dict[tuple[str, str], dict[str, Any]] = {}
+    places: dict[tuple[str, str], str] = {}
     for row in read_lines(path):
         values = row.values
         if row.problem:
@@ -65,12 +66,13 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             spec = values["spec"]
         elif values.keys() >= _EVENT:
             id = str(values.get("sample_id"))
-            places.setdefault(id, row.place)
-            _add_event(samples.setdefault(id, {"sample_id": id}), values)
+            key = str(values["run_id"]), id
+            places.setdefault(key, row.place)
+            _add_event(samples.setdefault(key, {"sample_id": id, "spec": spec}), values)
         elif "final_report" not in values:
             yield row
-    for id, sample in samples.items():
-        yield SourceRow(places[id], {**sample, "spec": spec})
+    for key, sample in samples.items():
+        yield SourceRow(places[key], sample)
 
 
 def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
