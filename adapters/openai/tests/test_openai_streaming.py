@@ -155,6 +155,11 @@ async def test_data_after_a_complete_reply_is_ignored(
     assert (reply.text, reply.finish_reason, reply.usage) == ("Paris.", "stop", usage)
 
 
+LLAMA_CPP_ERROR = 'error: {"code":400,"message":"too long","type":"invalid_request_error"}\n\n'
+"""An error of llama.cpp before September 2025."""
+FASTCHAT_ERROR = event({"text": "NETWORK ERROR DUE TO HIGH TRAFFIC", "error_code": 50001})
+
+
 @pytest.mark.parametrize(
     ("said", "category", "told"),
     [
@@ -163,6 +168,9 @@ async def test_data_after_a_complete_reply_is_ignored(
         (event("{not json"), ErrorCategory.SERVER, "not a JSON object"),
         (event("[1]"), ErrorCategory.SERVER, "not a JSON object"),
         (chunk(content="Par") + event({"error": {"message": "boom"}}), ErrorCategory.SERVER, "boom"),
+        (chunk(content="Par") + LLAMA_CPP_ERROR + event("[DONE]"), ErrorCategory.PERMANENT, "HTTP 400: too long"),
+        (LLAMA_CPP_ERROR, ErrorCategory.PERMANENT, "HTTP 400: too long"),
+        (chunk(content="Par") + FASTCHAT_ERROR + event("[DONE]"), ErrorCategory.SERVER, "HIGH TRAFFIC"),
         (chunk(content="Par") + event("{not json"), ErrorCategory.SERVER, "not a JSON object"),
         (event("[DONE]"), ErrorCategory.SERVER, "no choices"),
     ],

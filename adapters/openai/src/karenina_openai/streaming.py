@@ -90,6 +90,8 @@ async def assemble_stream(
             raise ValueError("a chunk of the stream is not a JSON object")  # noqa: TRY004 - data from outside
         if chunk.get("error"):
             return {"error": chunk["error"]}
+        if chunk.get("error_code") and not chunk.get("choices"):  # FastChat
+            return {"error": {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}}
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
@@ -110,7 +112,8 @@ def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Yield each event's data. An event that was cut off is dropped, except for `[DONE]`.
 
-    Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored.
+    Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored. An `error:` line, with which llama.cpp
+    reported errors until September 2025, is an event with an `error`.
     """
     rest = bytearray()
     data: list[bytes] = []
@@ -132,6 +135,8 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
                 begun, line = True, line.removeprefix(_BYTE_ORDER_MARK)
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
+            elif line.startswith(b"error:"):
+                data.append(b'{"error":%b}' % line[6:])
             elif not line and data:
                 yield b"\n".join(data)
                 data = []
