@@ -326,8 +326,8 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered or a choice in the reply `data` contains an error, with or
-        without text. `messages` are masked in the error.
+        """Raise `PortError` if the prompt was filtered, if the reply `data` has no choices, or if its first choice
+        contains an error, with or without text. `messages` are masked in the error.
         """
         refused = find_prompt_filter(data)
         if refused is not None:
@@ -335,6 +335,16 @@ class Client:
                 f"the provider's content filter refused the prompt ({refused})", self._secrets, messages
             )
             raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
+        if not data.get("choices"):
+            usage = usage_of(data) if data.get("usage") else NO_USAGE
+            if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
+                raise self._error_in_200(data, usage, messages)
+            shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
+            raise PortError(
+                f"{self.where} sent no usable reply: the completion has no choices: {shown}",
+                category=ErrorCategory.SERVER,
+                usage=usage,
+            )
         error = error_of_choice(data)
         if error is not None:
             raise self._error_in_200(error, usage_of(data), messages)
