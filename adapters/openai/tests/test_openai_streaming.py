@@ -62,6 +62,13 @@ async def test_a_reply_may_take_longer_than_any_silence(server: Scripted, open_p
     assert (await open_port(OpenAILLM(streaming(server, 3))).invoke(ASK)).text == "It is in Paris, in France."
 
 
+async def test_a_server_that_always_streams_is_told_apart(server: Scripted, open_port: Keep) -> None:
+    piece = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "Paris."}}]}
+    server.answer = lambda _: in_pieces([(0, ": ping\n\n" + event(piece) + event("[DONE]"))])
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.category, "set extra.stream to true" in str(error)) == (ErrorCategory.PERMANENT, True)
+
+
 async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces(repeat((0.12, "{")))
     error = await fails(open_port(OpenAILLM(model(server.url, request_timeout=0.4))))

@@ -121,6 +121,7 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
 }
 _BEYOND_64_BITS = re.compile(rb"\d{19}")
 """Matches integers of 19 or more digits, which orjson reads as floats. Servers may send tool arguments as an object."""
+_UNASKED_STREAM = re.compile(rb"(?:\s|:[^\n]*\n)*data:\s*\{[^\n]*\"chat\.completion\.chunk\"")
 _GRACE = 1.0  # seconds added to the library's limits for streams, so that the limits enforced here apply first
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
@@ -315,6 +316,9 @@ class Client:
         try:
             data = _loads(body)
         except json.JSONDecodeError:
+            if _UNASKED_STREAM.match(body):
+                problem = f"{self.where} streams its replies although it was not asked to; set extra.stream to true"
+                raise PortError(problem, category=ErrorCategory.PERMANENT) from None
             raise not_json_error(self.where, body, self._secrets, messages, self._path_cure) from None
         except ValueError as error:
             raise self.unusable_reply(str(error)) from None
