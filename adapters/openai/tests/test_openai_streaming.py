@@ -69,6 +69,18 @@ async def test_a_server_that_always_streams_is_told_apart(server: Scripted, open
     assert (error.category, "set extra.stream to true" in str(error)) == (ErrorCategory.PERMANENT, True)
 
 
+@pytest.mark.parametrize("index", [None, 1])
+async def test_the_number_of_the_only_choice_does_not_matter(
+    index: int | None, server: Scripted, open_port: Keep
+) -> None:
+    pieces = [
+        event({"choices": [{"index": index, "delta": {"content": text}, "finish_reason": finish}]})
+        for text, finish in (("Par", None), ("is.", "stop"))
+    ]
+    server.answer = lambda _: in_pieces([(0, "".join(pieces) + event("[DONE]"))])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
+
+
 async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces(repeat((0.12, "{")))
     error = await fails(open_port(OpenAILLM(model(server.url, request_timeout=0.4))))

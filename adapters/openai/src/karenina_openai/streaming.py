@@ -150,6 +150,7 @@ class _Reply:
     def __init__(self, where: str) -> None:
         self.finish_reason: Any = None
         self._where = where
+        self._index: Any = None
         self._texts: dict[str, list[str]] = {}
         self._messages: dict[str, list[str]] = {}
         self._message_is_late = False
@@ -176,7 +177,10 @@ class _Reply:
         self._of_prompt.update({name: chunk[name] for name in _OF_PROMPT if chunk.get(name)})
         has_content = False
         for choice in _mappings(chunk.get("choices")):
-            if choice.get("index", 0) != 0:
+            index = choice.get("index") or 0
+            if self._index is None:
+                self._index = index  # some gateways count from 1
+            if index != self._index:
                 continue
             self._any = True
             self.finish_reason = more_serious(self.finish_reason, choice.get("finish_reason"))
