@@ -115,7 +115,9 @@ async def test_an_interrupted_handshake_is_retriable(said: bytes, category: Erro
     [
         ("Hello!", "not JSON"),
         ([], "not a JSON object"),
-        ({}, "not a list of blocks"),
+        ({}, "no content"),
+        ({"error": "the model is not loaded"}, "the model is not loaded"),
+        ({"detail": "the model is not loaded"}, "the model is not loaded"),
         ({"content": "text"}, "not a list of blocks"),
         ({"content": [{"text": "x"}]}, "not a list of blocks"),
         ({"content": [{"type": "text", "text": 5}]}, "text block has no text"),

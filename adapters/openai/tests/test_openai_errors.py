@@ -10,7 +10,7 @@ import pytest
 from openai_servers import Scripted, model
 from port_errors import KEY, PROMPT, assert_refused, fails
 
-from karenina_core.models.ports import ErrorCategory
+from karenina_core.models.ports import ErrorCategory, Usage
 from karenina_openai import plugin
 from karenina_openai.parser import OpenAILLM
 
@@ -63,6 +63,8 @@ async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], op
         ([], "not a JSON object"),
         ({}, "no choices"),
         ({"choices": []}, "no choices"),
+        ({"base_resp": {"status_code": 1004, "status_msg": "login fail"}, "choices": None}, "login fail"),
+        ({"detail": "the model is not loaded"}, "reply: the model is not loaded"),
         ({"choices": [{"delta": {}}]}, "no message"),
         ({"choices": [{"message": {"content": 5}}]}, "the content must be text or a list of parts, not int"),
         ({"choices": [{"message": {"tool_calls": [{"id": "x"}]}}]}, "no function"),
@@ -81,6 +83,19 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted
     server.says(200, {"error": {"message": "slow down", "code": 429}})
     error = await fails(open_port(OpenAILLM(model(server.url))))
     assert (error.category, error.status) == (C.RATE_LIMIT, 429)
+
+
+async def test_an_error_without_the_key_error_keeps_its_status(server: Scripted, open_port: Keep) -> None:
+    server.says(200, {"object": "error", "message": "slow down", "code": 429})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.category, error.status) == (C.RATE_LIMIT, 429)
+    assert "forwarded HTTP 429: slow down" in str(error)
+
+
+async def test_tokens_of_a_reply_without_choices_are_counted(server: Scripted, open_port: Keep) -> None:
+    server.says(200, {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert error.usage == Usage(7, 3, calls=1)
 
 
 SPEC = plugin.karenina_adapters()[0]

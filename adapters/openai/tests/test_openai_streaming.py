@@ -62,6 +62,25 @@ async def test_a_reply_may_take_longer_than_any_silence(server: Scripted, open_p
     assert (await open_port(OpenAILLM(streaming(server, 3))).invoke(ASK)).text == "It is in Paris, in France."
 
 
+async def test_a_server_that_always_streams_is_told_apart(server: Scripted, open_port: Keep) -> None:
+    piece = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "Paris."}}]}
+    server.answer = lambda _: in_pieces([(0, ": ping\n\n" + event(piece) + event("[DONE]"))])
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.category, "set extra.stream to true" in str(error)) == (ErrorCategory.PERMANENT, True)
+
+
+@pytest.mark.parametrize("index", [None, 1])
+async def test_the_number_of_the_only_choice_does_not_matter(
+    index: int | None, server: Scripted, open_port: Keep
+) -> None:
+    pieces = [
+        event({"choices": [{"index": index, "delta": {"content": text}, "finish_reason": finish}]})
+        for text, finish in (("Par", None), ("is.", "stop"))
+    ]
+    server.answer = lambda _: in_pieces([(0, "".join(pieces) + event("[DONE]"))])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
+
+
 async def test_without_streaming_the_time_is_for_the_whole_reply(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces(repeat((0.12, "{")))
     error = await fails(open_port(OpenAILLM(model(server.url, request_timeout=0.4))))
@@ -155,6 +174,11 @@ async def test_data_after_a_complete_reply_is_ignored(
     assert (reply.text, reply.finish_reason, reply.usage) == ("Paris.", "stop", usage)
 
 
+LLAMA_CPP_ERROR = 'error: {"code":400,"message":"too long","type":"invalid_request_error"}\n\n'
+"""An error of llama.cpp before September 2025."""
+FASTCHAT_ERROR = event({"text": "NETWORK ERROR DUE TO HIGH TRAFFIC", "error_code": 50001})
+
+
 @pytest.mark.parametrize(
     ("said", "category", "told"),
     [
@@ -163,6 +187,9 @@ async def test_data_after_a_complete_reply_is_ignored(
         (event("{not json"), ErrorCategory.SERVER, "not a JSON object"),
         (event("[1]"), ErrorCategory.SERVER, "not a JSON object"),
         (chunk(content="Par") + event({"error": {"message": "boom"}}), ErrorCategory.SERVER, "boom"),
+        (chunk(content="Par") + LLAMA_CPP_ERROR + event("[DONE]"), ErrorCategory.PERMANENT, "HTTP 400: too long"),
+        (LLAMA_CPP_ERROR, ErrorCategory.PERMANENT, "HTTP 400: too long"),
+        (chunk(content="Par") + FASTCHAT_ERROR + event("[DONE]"), ErrorCategory.SERVER, "HIGH TRAFFIC"),
         (chunk(content="Par") + event("{not json"), ErrorCategory.SERVER, "not a JSON object"),
         (event("[DONE]"), ErrorCategory.SERVER, "no choices"),
     ],

@@ -191,6 +191,9 @@ class Client:
         if isinstance(data.get("error"), dict) and not data.get("content"):
             kind, message = str(data["error"].get("type") or ""), str(data["error"].get("message") or "no message")
             raise messages_api_error(self.where, kind, message, self._secrets, messages)
+        if "content" not in data:
+            shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
+            raise self._unusable(f"the message has no content: {shown}")
         return data
 
     def _unusable(self, why: str) -> PortError:

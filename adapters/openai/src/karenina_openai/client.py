@@ -121,6 +121,7 @@ _OTHER_FIELD: dict[TokensField, TokensField] = {
 }
 _BEYOND_64_BITS = re.compile(rb"\d{19}")
 """Matches integers of 19 or more digits, which orjson reads as floats. Servers may send tool arguments as an object."""
+_UNASKED_STREAM = re.compile(rb"(?:\s|:[^\n]*\n)*data:\s*\{[^\n]*\"chat\.completion\.chunk\"")
 _GRACE = 1.0  # seconds added to the library's limits for streams, so that the limits enforced here apply first
 _DRAINING = 0.5  # seconds to read what follows the end of a stream, so that its connection can be reused
 _FAILURES = (StreamStalled, TimeoutError, ConnectionFailed, ConnectionBroken, IncompleteStream)
@@ -315,6 +316,9 @@ class Client:
         try:
             data = _loads(body)
         except json.JSONDecodeError:
+            if _UNASKED_STREAM.match(body):
+                problem = f"{self.where} streams its replies although it was not asked to; set extra.stream to true"
+                raise PortError(problem, category=ErrorCategory.PERMANENT) from None
             raise not_json_error(self.where, body, self._secrets, messages, self._path_cure) from None
         except ValueError as error:
             raise self.unusable_reply(str(error)) from None
@@ -326,8 +330,8 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered or a choice in the reply `data` contains an error, with or
-        without text. `messages` are masked in the error.
+        """Raise `PortError` if the prompt was filtered, if the reply `data` has no choices, or if its first choice
+        contains an error, with or without text. `messages` are masked in the error.
         """
         refused = find_prompt_filter(data)
         if refused is not None:
@@ -335,6 +339,16 @@ class Client:
                 f"the provider's content filter refused the prompt ({refused})", self._secrets, messages
             )
             raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
+        if not data.get("choices"):
+            usage = usage_of(data) if data.get("usage") else NO_USAGE
+            if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
+                raise self._error_in_200(data, usage, messages)
+            shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
+            raise PortError(
+                f"{self.where} sent no usable reply: the completion has no choices: {shown}",
+                category=ErrorCategory.SERVER,
+                usage=usage,
+            )
         error = error_of_choice(data)
         if error is not None:
             raise self._error_in_200(error, usage_of(data), messages)

@@ -90,6 +90,8 @@ async def assemble_stream(
             raise ValueError("a chunk of the stream is not a JSON object")  # noqa: TRY004 - data from outside
         if chunk.get("error"):
             return {"error": chunk["error"]}
+        if chunk.get("error_code") and not chunk.get("choices"):  # FastChat
+            return {"error": {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}}
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
@@ -110,7 +112,8 @@ def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     """Yield each event's data. An event that was cut off is dropped, except for `[DONE]`.
 
-    Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored.
+    Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored. An `error:` line, with which llama.cpp
+    reported errors until September 2025, is an event with an `error`.
     """
     rest = bytearray()
     data: list[bytes] = []
@@ -132,6 +135,8 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
                 begun, line = True, line.removeprefix(_BYTE_ORDER_MARK)
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
+            elif line.startswith(b"error:"):
+                data.append(b'{"error":%b}' % line[6:])
             elif not line and data:
                 yield b"\n".join(data)
                 data = []
@@ -145,6 +150,7 @@ class _Reply:
     def __init__(self, where: str) -> None:
         self.finish_reason: Any = None
         self._where = where
+        self._index: Any = None
         self._texts: dict[str, list[str]] = {}
         self._messages: dict[str, list[str]] = {}
         self._message_is_late = False
@@ -171,7 +177,10 @@ class _Reply:
         self._of_prompt.update({name: chunk[name] for name in _OF_PROMPT if chunk.get(name)})
         has_content = False
         for choice in _mappings(chunk.get("choices")):
-            if choice.get("index", 0) != 0:
+            index = choice.get("index") or 0
+            if self._index is None:
+                self._index = index  # some gateways count from 1
+            if index != self._index:
                 continue
             self._any = True
             self.finish_reason = more_serious(self.finish_reason, choice.get("finish_reason"))
