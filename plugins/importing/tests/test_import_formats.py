@@ -95,6 +95,22 @@ def test_multiple_choice_samples_whose_options_are_only_in_the_request_ask_it(tm
     assert truths() == [("A", "Answer:")]
 
 
+def test_passages_that_are_only_in_the_requests_of_lm_eval_are_named(tmp_path: Path) -> None:
+    passage = "The team played in Lima, where it won by three goals to two."
+    doc = {"passage": passage, "question": "Where did the team win?", "query_id": "q"}
+    request = f"Passage: {passage}\nQuestion: Where did the team win?\nAnswer:"
+    arguments = {"gen_args_0": {"arg_0": request, "arg_1": {"until": ["."]}}}
+    row = {"doc_id": 0, "doc": doc, "target": "Lima", "arguments": arguments, "resps": [["Lima"]]}
+    source = write_lines(tmp_path / "samples_drop.jsonl", [row])
+
+    done = import_file(source)
+    whole = import_file(source, "--map", "question=request")
+
+    assert done.code == whole.code == 0, done.err + whole.err
+    assert "the requests also contain doc.passage, which the documents' questions do not; --map question=r" in done.err
+    assert [question.question for question in Benchmark.load("out.yaml")] == [request]
+
+
 def test_placeholder_targets_of_lm_eval_are_not_correct_answers(tmp_path: Path) -> None:
     doc = {"key": 1000, "prompt": "Write a summary without commas.", "instruction_id_list": ["punctuation:no_comma"]}
     row = {"doc_id": 0, "doc": doc, "target": "0", "resps": [["So it is."]], "filtered_resps": ["So it is."]}

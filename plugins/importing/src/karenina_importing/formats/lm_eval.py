@@ -41,6 +41,17 @@ _LISTS: Final = (
 )
 _REQUESTS: Final = (("gen_args_0", "arg_0"), (0, 0))
 """The paths to the first request in files written by new and old versions."""
+_QUESTIONS: Final = (
+    "asked",
+    "doc.question",
+    "doc.query",
+    "doc.problem",
+    "doc.prompt",
+    "doc.instruction",
+    "doc.input",
+    "request",
+)
+_SHORTEST_PASSAGE: Final = 40
 _OPTIONS: Final = ("doc.choices.text", "doc.choices", "doc.options", "doc.endings")
 _PROGRAMS: Final = {
     "instruction_id_list": "instruction check",
@@ -70,17 +81,18 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             added = {"target": _target(row.values), "request": _request(row.values.get("arguments"))}
             values = {**row.values, **{key: value for key, value in added.items() if value}}
             values |= _multiple_choice(values)
+            notes = _lacking(values)
             program = next((what for key, what in _PROGRAMS.items() if key in as_mapping(values.get("doc"))), None)
             if program is not None:
                 values.pop("target", None)
-                yield SourceRow(row.place, values, left_out=[program])
+                yield SourceRow(row.place, values, left_out=[program], notes=notes)
                 continue
             target = row.values.get("target")
             items = _items(target) if are_lists and isinstance(target, str) else None
             if items is None:
-                yield SourceRow(row.place, values)
+                yield SourceRow(row.place, values, notes=notes)
             else:
-                yield SourceRow(row.place, values, question={"answer": _declare(items)}, notes=[_LISTS])
+                yield SourceRow(row.place, values, question={"answer": _declare(items)}, notes=[*notes, _LISTS])
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
@@ -141,6 +153,23 @@ def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**right, "options": letters, "asked": values.get("request")}
 
 
+def _lacking(values: Mapping[str, Any]) -> list[str]:
+    """Return a note if the request contains a longer text of the document, such as a passage, and the question does
+    not.
+    """
+    question, request = find_first(values, _QUESTIONS), values.get("request")
+    if not isinstance(question, str) or not isinstance(request, str):
+        return []
+    texts = {key: value.strip() for key, value in as_mapping(values.get("doc")).items() if isinstance(value, str)}
+    lacking = [
+        f"doc.{key}"
+        for key, text in texts.items()
+        if len(text) >= _SHORTEST_PASSAGE and text in request and text not in question
+    ]
+    what = f"the requests also contain {', '.join(lacking)}, which the documents' questions do not"
+    return [f"{what}; --map question=request asks with the whole requests"] if lacking else []
+
+
 def _continuations(arguments: Any) -> list[str]:
     """Return the distinct continuations of the first request's text in all requests with this text, or an empty list if
     there are fewer than two, or more than letters.
@@ -174,16 +203,7 @@ LM_EVAL: Final = make_import_format(
     _rows,
     FieldMapping(
         paths={
-            "question": (
-                "asked",
-                "doc.question",
-                "doc.query",
-                "doc.problem",
-                "doc.prompt",
-                "doc.instruction",
-                "doc.input",
-                "request",
-            ),
+            "question": _QUESTIONS,
             "raw_answer": ("target",),
             "id": ("doc-{doc_id}",),
             "choices": ("options", *_OPTIONS),

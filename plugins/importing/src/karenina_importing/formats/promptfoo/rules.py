@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from karenina_importing.formats.promptfoo.javascript_patterns import NotTranslated, translate
 from karenina_importing.formats.promptfoo.templates import show
 from karenina_toolkit.raising import raises
 
@@ -91,7 +92,7 @@ def _read_trace(base: str, value: Any, assertion: Mapping[str, Any]) -> dict[str
     if base == "ends-with":
         return {"type": "TraceRegex", "pattern": rf"{re.escape(texts[0])}\Z"}
     if base == "regex":
-        return {"type": "TraceRegex", "pattern": texts[0]} if _compiles(texts[0]) else None
+        return _regex(texts[0])
     if base == "levenshtein":
         most = int(number(assertion.get("threshold"), _DISTANCE) or _DISTANCE)
         return {"type": "TraceRegex", "pattern": rf"\A(?:{re.escape(texts[0])}){{e<={most}}}\Z"}
@@ -107,6 +108,16 @@ def _length(value: Any, unit: str) -> dict[str, Any] | None:
     if not limits or min(limits.values()) < 0 or limits.get("min", 0) > limits.get("max", math.inf):
         return None
     return {"type": "TraceLength", **limits, "unit": unit}
+
+
+def _regex(source: str) -> dict[str, Any] | None:
+    """Make the rule for a regular expression in JavaScript, with the same meaning if there is one, or else as it is
+    written. Returns None if it cannot be compiled.
+    """
+    try:
+        return {"type": "TraceRegex", "pattern": translate(source, ""), "flags": ["ASCII"]}
+    except NotTranslated:
+        return {"type": "TraceRegex", "pattern": source} if _compiles(source) else None
 
 
 def _compiles(pattern: str) -> bool:
