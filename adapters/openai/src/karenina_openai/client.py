@@ -343,9 +343,10 @@ class Client:
             usage = usage_of(data) if data.get("usage") else NO_USAGE
             if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
                 raise self._error_in_200(data, usage, messages)
-            shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
+            sent = {name: value for name, value in data.items() if value}
+            shown = f": {redact_text(json.dumps(sent, ensure_ascii=False), self._secrets, messages)}" if sent else ""
             raise PortError(
-                f"{self.where} sent no usable reply: the completion has no choices: {shown}",
+                f"{self.where} sent no usable reply: the completion has no choices{shown}",
                 category=ErrorCategory.SERVER,
                 usage=usage,
             )
