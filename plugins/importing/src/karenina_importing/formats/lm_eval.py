@@ -82,7 +82,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             added = {"target": _target(row.values), "request": _request(row.values.get("arguments"))}
             values = {**row.values, **{key: value for key, value in added.items() if value}}
             values |= _multiple_choice(values)
-            if _is_rolling(values.get("arguments")):
+            if _requests(values.get("arguments")) == [[row.values.get("target")]]:
                 values.pop("resps", None)  # the likelihood of a text, not an answer
             notes = _lacking(values)
             program = next((what for key, what in _PROGRAMS.items() if key in as_mapping(values.get("doc"))), None)
@@ -191,12 +191,6 @@ def _requests(arguments: Any) -> list[Sequence[Any]]:
     """Return the arguments of each request in a sample."""
     requests = [*arguments.values()] if isinstance(arguments, Mapping) else as_list(arguments)
     return [[*request.values()] if isinstance(request, Mapping) else as_list(request) for request in requests]
-
-
-def _is_rolling(arguments: Any) -> bool:
-    """Return whether a sample's requests contain only a text, whose likelihood was measured."""
-    requests = _requests(arguments)
-    return bool(requests) and all(len(request) == 1 for request in requests)
 
 
 def _request(arguments: Any) -> Any:
