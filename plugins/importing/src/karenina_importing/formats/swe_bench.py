@@ -59,7 +59,7 @@ def _row(place: str, values: Mapping[str, Any]) -> SourceRow:
             own = "a test of unittest, whose runners write no JUnit report" if _UNITTEST_ID.fullmatch(foreign) else ""
             why = f"{foreign!r:.80} is {own or 'no test of pytest'}"
         return SourceRow(place, {}, problem=f"{why}, so the tests of {id} cannot be run here")
-    files = sorted({*_CHANGED.findall(patch), *(name.partition("::")[0] for name in fixed)})
+    files = sorted({*_CHANGED.findall(patch), *(name.partition("::")[0] for name in (*fixed, *kept))})
     check = {
         "run": ["python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml={report}", *files],
         "report": "junit",
