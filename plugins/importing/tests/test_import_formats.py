@@ -95,6 +95,37 @@ def test_multiple_choice_samples_whose_options_are_only_in_the_request_ask_it(tm
     assert truths() == [("A", "Answer:")]
 
 
+def test_targets_that_are_not_the_index_of_one_option_are_left_out(tmp_path: Path) -> None:
+    rows = [choice_sample(at, {"q": "x"}, target, f"Q{at}", ["a", "b"]) for at, target in enumerate(("[0, 1]", "-100"))]
+
+    done = import_file(write_lines(tmp_path / "samples_mc2.jsonl", rows))
+
+    assert done.code == 0, done.err
+    assert "Not carried over: 2 target that is not the index of one option" in done.err
+    assert [truth for truth, _ in truths()] == [None, None]
+
+
+def test_targets_of_lm_eval_may_be_labels_of_options(tmp_path: Path) -> None:
+    doc = {"question": "Which is red?", "choices": {"text": ["sun", "moon", "mars"], "label": ["1", "2", "3"]}}
+    row = {"doc_id": 0, "doc": doc, "target": "3", "resps": [["It is 3."]], "filtered_resps": ["3"]}
+
+    done = import_file(write_lines(tmp_path / "samples_arc_chat.jsonl", [row]))
+
+    assert done.code == 0, done.err
+    assert truths() == [("C. mars", "C. mars")]
+
+
+def test_likelihoods_of_whole_texts_are_not_recorded_as_answers(tmp_path: Path) -> None:
+    arguments = {"gen_args_0": {"arg_0": "A long text."}}
+    row = {"doc_id": 0, "doc": {"page": "A long text."}, "target": "A long text.", "arguments": arguments}
+    source = write_lines(tmp_path / "samples_wikitext.jsonl", [{**row, "resps": [["-10.5"]]}])
+
+    refused = import_file(source, *RECORD)
+
+    assert refused.code == 2
+    assert "has no answers; remove --recordings" in refused.err
+
+
 def test_passages_that_are_only_in_the_requests_of_lm_eval_are_named(tmp_path: Path) -> None:
     passage = "The team played in Lima, where it won by three goals to two."
     doc = {"passage": passage, "question": "Where did the team win?", "query_id": "q"}

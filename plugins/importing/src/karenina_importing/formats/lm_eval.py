@@ -52,7 +52,8 @@ _QUESTIONS: Final = (
     "request",
 )
 _SHORTEST_PASSAGE: Final = 40
-_OPTIONS: Final = ("doc.choices.text", "doc.choices", "doc.options", "doc.endings")
+_PLACES: Final = re.compile(r"-?[0-9]+|\[[0-9, ]*\]")
+_OPTIONS: Final = ("doc.choices", "doc.options", "doc.endings")
 _PROGRAMS: Final = {
     "instruction_id_list": "instruction check",
     "entry_point": "unit tests",
@@ -81,6 +82,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             added = {"target": _target(row.values), "request": _request(row.values.get("arguments"))}
             values = {**row.values, **{key: value for key, value in added.items() if value}}
             values |= _multiple_choice(values)
+            if _requests(values.get("arguments")) == [[row.values.get("target")]]:
+                values.pop("resps", None)  # the likelihood of a text, not an answer
             notes = _lacking(values)
             program = next((what for key, what in _PROGRAMS.items() if key in as_mapping(values.get("doc"))), None)
             if program is not None:
@@ -90,7 +93,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             target = row.values.get("target")
             items = _items(target) if are_lists and isinstance(target, str) else None
             if items is None:
-                yield SourceRow(row.place, values, notes=notes)
+                is_lost = target is not None and values["target"] is None
+                lost = ["target that is not the index of one option"] if is_lost else []
+                yield SourceRow(row.place, values, left_out=lost, notes=notes)
             else:
                 yield SourceRow(row.place, values, question={"answer": _declare(items)}, notes=[*notes, _LISTS])
 
@@ -132,18 +137,18 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the letter of the right option as `target`, and the `options` if the document does not contain them, for
-    a sample of a multiple-choice task. If only the request contains them, `asked` is the request. Returns an empty dict
-    for any other sample.
+    a sample of a multiple-choice task. If only the request contains them, `asked` is the request. The target is None if
+    it is the index of no option, or of several, each of which is right. Returns an empty dict for any other sample.
     """
     texts = _continuations(values.get("arguments"))
     target, document = str(values.get("target")).strip(), as_mapping(values.get("doc"))
-    is_place = target.isascii() and target.isdecimal() and int(target) < len(texts)
+    is_place = target.isascii() and target.isdecimal() and len(target) < 3 and int(target) < len(texts)
     if target in texts and not (is_place and target not in document.values()):
         place = texts.index(target)
     elif is_place:
         place = int(target)
     else:
-        return {}
+        return {"target": None} if texts and _PLACES.fullmatch(target) else {}
     letters = [*ascii_uppercase[: len(texts)]]
     right = {"target": letters[place]}
     if [text.strip("().") for text in texts] != letters:
@@ -174,13 +179,18 @@ def _continuations(arguments: Any) -> list[str]:
     """Return the distinct continuations of the first request's text in all requests with this text, or an empty list if
     there are fewer than two, or more than letters.
     """
-    requests = [*arguments.values()] if isinstance(arguments, Mapping) else as_list(arguments)
-    pairs = [[*request.values()] if isinstance(request, Mapping) else as_list(request) for request in requests]
+    pairs = _requests(arguments)
     if not all(len(pair) > 1 and isinstance(pair[1], str) for pair in pairs):
         return []
     texts = [pair[1].strip() for pair in pairs if pair[0] == pairs[0][0]]
     distinct = all(texts) and len(set(texts)) == len(texts)
     return texts if distinct and 1 < len(texts) <= len(ascii_uppercase) else []
+
+
+def _requests(arguments: Any) -> list[Sequence[Any]]:
+    """Return the arguments of each request in a sample."""
+    requests = [*arguments.values()] if isinstance(arguments, Mapping) else as_list(arguments)
+    return [[*request.values()] if isinstance(request, Mapping) else as_list(request) for request in requests]
 
 
 def _request(arguments: Any) -> Any:
