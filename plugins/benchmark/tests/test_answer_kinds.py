@@ -180,6 +180,21 @@ def test_one_of_twenty_cells_may_have_another_kind() -> None:
     assert f"{warning} (line 21)" in done.warnings[0]
 
 
+@pytest.mark.parametrize("any_of", [False, True])
+def test_the_last_line_of_a_worked_solution_is_the_answer(any_of: bool) -> None:
+    solutions = [
+        "He runs 9*60=540 m\n#### 540",
+        "2+1=<<2+1=3>>3.\nSo 3 bolts.\n\n#### 3 \n",
+        "It costs 5*14,000\n#### 70,000",
+    ]
+
+    done = declare_answers([Cell(text) for text in solutions], any_of=any_of)
+
+    assert [field["ground_truth"] for field in done.fields if field] == ["540", "3", "70,000"]
+    assert {field["verify_with"] for field in done.fields if field} == {"NumberWithUnit"}
+    assert done.notes[-1] == "3 answers are the last line of a worked solution, after '####'"
+
+
 def test_a_list_with_commas_is_warned_of_if_the_question_asks_for_several_items() -> None:
     asked = [("red, green and blue", "Name the primary colours."), ("Smith, John", "Who wrote it?")]
     done = declare_answers([Cell(text, question, "line 2") for text, question in asked])

@@ -91,6 +91,8 @@ _IN_RESPONSE: Final = re.compile(
     r"(?:required|expected|must_have)_(?:terms|keywords|phrases|substrings)"
 )
 """Names of columns with texts that a response must or must not contain."""
+_AFTER_SOLUTION: Final = re.compile(r"\n\s*####\s+(?P<answer>\S.*?)\s*\Z")
+"""The last line of a worked solution, which contains the correct answer, as in GSM8K."""
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,
@@ -145,7 +147,7 @@ def holds_alternatives(column: str, questions: Iterable[str]) -> bool:
 
 
 def declare_answers(
-    cells: Sequence[Cell],
+    given: Sequence[Cell],
     *,
     types: Sequence[object] | None = None,
     any_of: bool = False,
@@ -168,8 +170,8 @@ def declare_answers(
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
         forbidden = bool(contained["no"] or contained["never"])
-        return _declare_contained(cells, forbidden=forbidden, any_of=bool(contained["any"] or contained["some"]))
-    cells = [_unwrapped(cell) for cell in cells] if any_of else cells
+        return _declare_contained(given, forbidden=forbidden, any_of=bool(contained["any"] or contained["some"]))
+    cells = [_without_solution(_unwrapped(cell) if any_of else cell) for cell in given]
     kinds = _one_of_several(find_kinds(cells)) if any_of else find_kinds(cells)
     if types is not None:
         marks = read_marks(cells)
@@ -192,6 +194,9 @@ def declare_answers(
             declared = {**declared, "description": own or _describe(answer.kind, kinds, subject, any_of=alternatives)}
         done.fields.append(declared)
     _report(done, cells, any_of=any_of)
+    solved = sum(_without_solution(cell) is not cell for cell in given)
+    if solved:
+        done.notes.append(f"{_are(solved, 'answer')} the last line of a worked solution, after '####'")
     return done
 
 
@@ -223,6 +228,12 @@ def _pattern_of(item: object) -> str:
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]
     return f"(?:{'|'.join(patterns)})" if len(patterns) > 1 else "".join(patterns)
+
+
+def _without_solution(cell: Cell) -> Cell:
+    """Return a cell with the correct answer at the end of a worked solution alone, or the cell itself."""
+    found = _AFTER_SOLUTION.search(cell.value) if isinstance(cell.value, str) else None
+    return cell if found is None else replace(cell, value=found["answer"])
 
 
 def _unwrapped(cell: Cell) -> Cell:
