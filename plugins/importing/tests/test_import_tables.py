@@ -88,7 +88,8 @@ def test_the_label_of_an_option_is_the_right_answer(answer: str) -> None:
 
 def test_an_index_in_samples_of_lm_eval_is_no_label(tmp_path: Path) -> None:
     doc = {"question": "Which?", "choices": {"text": ["a", "b", "c"], "label": ["1", "2", "3"]}, "answerKey": "3"}
-    sample = {"doc_id": 7, "doc": doc, "target": "2", "arguments": [["Which?", "a"]], "resps": [[["-3.2", "False"]]]}
+    sample = {"doc_id": 7, "doc": doc, "target": "2", "resps": [[["-3.2", "False"]]] * 3}
+    sample["arguments"] = [["Which?", text] for text in "abc"]
     _, answers, _ = imported("samples_arc.jsonl", json.dumps(sample), "--map", "answer=choice")
     assert answers == ["C. c"]
 

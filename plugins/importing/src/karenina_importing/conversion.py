@@ -192,12 +192,10 @@ class _Converter:
 
     def _raw_answer(self, row: SourceRow) -> Any:
         """Return the correct answer in a row, or None. The label of an option is replaced by the option's letter,
-        unless the mapping states how the correct option is specified or has a pattern, or the answer is elsewhere than
-        the options: then it may be an index.
+        unless the mapping states how the correct option is specified, or has a pattern.
         """
-        value, mapping = self._value(row, "raw_answer"), self.mapping
-        parents = {path.rpartition(".")[0] for path in (*mapping.of("raw_answer"), *mapping.of("choices"))}
-        if mapping.choice_by is not None or mapping.answer_pattern is not None or len(parents) > 1:
+        value = self._value(row, "raw_answer")
+        if self.mapping.choice_by is not None or self.mapping.answer_pattern is not None:
             return value
         return letter_of_label(value, self._value(row, "choices"))
 
