@@ -171,6 +171,7 @@ class Client:
         if extra.stream:  # the limits of a stream are enforced here, each with its own error
             longest, silence = self._bounds.stream_seconds + _GRACE, max(self._first, self.timeout) + _GRACE
         limits = Limits(self.where, longest, silence, self._bounds)
+        self._has_choices = path.endswith("completions")  # local models use other addresses of their servers, too
         self._server = Server(f"{base_url}{path}", {**headers, **own}, query, proxy, limits)
         self._closed = False
         self._dialect = _Dialect(extra.max_tokens_field or "max_tokens")
@@ -339,7 +340,7 @@ class Client:
                 f"the provider's content filter refused the prompt ({refused})", self._secrets, messages
             )
             raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
-        if not data.get("choices"):
+        if self._has_choices and not data.get("choices"):
             usage = usage_of(data) if data.get("usage") else NO_USAGE
             if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
                 raise self._error_in_200(data, usage, messages)
