@@ -91,8 +91,8 @@ _IN_RESPONSE: Final = re.compile(
     r"(?:required|expected|must_have)_(?:terms|keywords|phrases|substrings)"
 )
 """Names of columns with texts that a response must or must not contain."""
-_AFTER_SOLUTION: Final = re.compile(r"\n\s*####\s+(?P<answer>\S.*?)\s*\Z")
-"""The last line of a worked solution, which contains the correct answer, as in GSM8K."""
+_AFTER_SOLUTION: Final = "#### "
+"""What begins the last line of a worked solution, which contains the correct answer, as in GSM8K."""
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,
@@ -232,8 +232,11 @@ def _pattern_of(item: object) -> str:
 
 def _without_solution(cell: Cell) -> Cell:
     """Return a cell with the correct answer at the end of a worked solution alone, or the cell itself."""
-    found = _AFTER_SOLUTION.search(cell.value) if isinstance(cell.value, str) else None
-    return cell if found is None else replace(cell, value=found["answer"])
+    if not isinstance(cell.value, str):
+        return cell
+    solution, _, last = cell.value.rstrip().rpartition("\n")
+    is_answer = solution and last.lstrip().startswith(_AFTER_SOLUTION)
+    return replace(cell, value=last.lstrip().removeprefix(_AFTER_SOLUTION).strip()) if is_answer else cell
 
 
 def _unwrapped(cell: Cell) -> Cell:
