@@ -180,6 +180,18 @@ def test_one_of_twenty_cells_may_have_another_kind() -> None:
     assert f"{warning} (line 21)" in done.warnings[0]
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("gap", [" ", "\t", "\n", "\n#### ", ", ", " and ", "0"])
+@pytest.mark.parametrize("start", ["a", "1", "9 kg\n#### a"])
+def test_long_answers_are_read_in_time(start: str, gap: str) -> None:
+    """A pattern that takes quadratic time would need minutes."""
+    text = f"{start}{gap * 200_000}b"
+
+    done = declare_answers([Cell(text, "Which is it, a or b?")], exact=True)
+
+    assert len(done.fields) == 1
+
+
 @pytest.mark.parametrize("any_of", [False, True])
 def test_the_last_line_of_a_worked_solution_is_the_answer(any_of: bool) -> None:
     solutions = [

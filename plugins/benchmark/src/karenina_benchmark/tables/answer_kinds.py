@@ -80,7 +80,7 @@ _ENTITY: Final = re.compile(r"&#?\w{2,8};")
 _CODE: Final = re.compile(r"[{}]|\+\+|[=(].*;\s*\Z", re.DOTALL)
 """Signs that a string is code, in which semicolons do not separate items."""
 _LETTER: Final = re.compile(r"\(?([A-Za-z])[).:]?(?:\s.*)?", re.DOTALL)
-_PARTS: Final = re.compile(r"\s*(?:[,;/&\n]|\band\b)\s*")
+_BETWEEN_PARTS: Final = re.compile(r"[,;/&\n]|\band\b")
 _COMMA: Final = re.compile(r"[0-9],[0-9]{1,2}(?![0-9])|\.[0-9]{3},[0-9]")
 _POINT: Final = re.compile(r"[0-9]\.[0-9]{1,2}(?![0-9])|[0-9]\.[0-9]{4}|,[0-9]{3}\.[0-9]")
 _SHORT_WORDS: Final = re.compile(
@@ -195,7 +195,7 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
     if kind == "text":
         return Answer("text", cell_text(cell.value))
     if kind == "list" and isinstance(cell.value, str):
-        items = _items(cell.value) or [part for part in _PARTS.split(cell.value.strip()) if part]
+        items = _items(cell.value) or _parts(cell.value)
         return Answer("list", items)
     if kind == "yes or no" and not isinstance(cell.value, bool):
         words = {**_BOOLEANS, **_SHORT, **_DIGITS}
@@ -437,8 +437,13 @@ def _offered_parts(text: str, question: str) -> list[str]:
     """Return the labels, in capital letters, in a string that names several of the question's options, such as *1, 3*.
     The list is empty for any other text.
     """
-    parts = [part.strip("() .").upper() for part in _PARTS.split(text) if part]
+    parts = [part.strip("() .").upper() for part in _parts(text)]
     return parts if len(parts) > 1 and set(parts) <= set(offered_labels(question)) else []
+
+
+def _parts(text: str) -> list[str]:
+    """Split a string at commas, *and* and similar separators, and return the parts that are not blank."""
+    return [part for piece in _BETWEEN_PARTS.split(text) if (part := piece.strip())]
 
 
 def _items(text: str) -> list[str]:
