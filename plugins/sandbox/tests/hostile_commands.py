@@ -20,14 +20,14 @@ from karenina_sandbox.providers.bwrap_program import find_program
 from karenina_sandbox.sandbox import Limits, Policy
 
 MEGABYTE = 2**20
-LIMITS = Limits(seconds=20, memory=256 * MEGABYTE, processes=60, disk=16 * MEGABYTE)
+LIMITS = Limits(seconds=200, memory=256 * MEGABYTE, processes=60, disk=16 * MEGABYTE)
 CHILDREN = """
 import os, time
 for _ in range(40):
     if os.fork() == 0:
         held = bytearray(os.urandom(1000)) * 100_000
-        time.sleep(30)
-time.sleep(30)
+        time.sleep(200)
+time.sleep(200)
 """
 BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
 FILES = "import itertools\nfor n in itertools.count(): open(f'f{n}', 'w').close()"
@@ -103,7 +103,7 @@ async def attack(folder: Path, provider: BwrapProvider, *, in_place: bool) -> di
         ]
         for name, command in tables:
             async with provider.open(source, policy, in_place=in_place) as sandbox:
-                result = await sandbox.run(command, seconds=1 if name == "time" else 15)
+                result = await sandbox.run(command, seconds=1 if name == "time" else 150)
                 patch = await sandbox.patch()
                 results[name] = {
                     "exit": result.exit,
