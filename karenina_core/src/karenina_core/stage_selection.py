@@ -171,10 +171,10 @@ class StageSelection:
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
         """Return whether a stage should be in the plan, or a `Skip` with the reason why not. If its `included` raises
-        an exception, it is not in the plan, and a problem is added.
+        an error, the stage is not in the plan, and the error is added to `problems`.
 
-        A stage that does not define `included` is in the plan. The exception is a slot that takes only one stage,
-        because installing a plugin must not change results by itself.
+        A stage that does not define `included` is in the plan, unless its slot takes only one stage: installing a
+        plugin must not change results by itself.
         """
         if offer.slot is not None and SLOT_RULES[offer.slot].single and type(offer.stage).included is Stage.included:
             return Skip("not selected by the configuration")

@@ -286,8 +286,8 @@ def read_environment() -> Iterator[tuple[str, Any]]:
 
 def read_value(text: str, annotation: Any, read: Callable[[str], Any] = _json) -> Any:
     """Parse the text of an environment variable or a command-line option as the value of a setting with this
-    `annotation`, None if unknown. Text that `read` (by default JSON) rejects, and any text for a setting that allows
-    strings, paths or literals, is returned unchanged.
+    `annotation`, None if unknown. Text that `read` (by default JSON) rejects, and any text for a `Literal` or a setting
+    that allows strings or paths, is returned unchanged.
     """
     kind = get_origin(annotation)
     one_of_several = get_args(annotation) if kind in (Union, UnionType) else ()

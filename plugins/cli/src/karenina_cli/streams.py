@@ -81,8 +81,8 @@ def flush_output() -> None:
 
 
 def exit_for(error: OSError) -> NoReturn:
-    """Exit because standard output cannot be written: with 141 for a broken pipe; otherwise, with 70 after a message on
-    standard error.
+    """Exit because standard output cannot be written to. The exit code is 141 for a broken pipe. Any other error is
+    reported on standard error, and the exit code is 70.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)  # otherwise the interpreter reports the error again when it flushes at exit

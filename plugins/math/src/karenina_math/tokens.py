@@ -276,7 +276,7 @@ def _split_word(word: str, spaced: bool) -> list[Token]:
     if len(word) > 3 or (word.lower() in _PROSE and not word.isupper()):  # NO is a segment in geometry
         raise NotReadable(f"{word!r} is not a mathematical expression")
     if len(word) > 2 and word.islower() and set(word) & _VOWELS and list(word) != sorted(word):  # "cat" is not "act"
-        raise NotReadable(f"{word!r} may be a word (in a product of letters, write spaces or signs between them)")
+        raise NotReadable(f"{word!r} may be a word; if it is a product, write spaces or signs between its letters")
     return [Token("word", letter, spaced and not place) for place, letter in enumerate(word)]
 
 

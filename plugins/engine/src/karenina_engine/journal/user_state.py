@@ -167,8 +167,8 @@ def _rules_file(id: str) -> Path:
 
 
 def belongs_to_other_journal(id: object, journal: Path) -> bool:
-    """Return whether `journal` is a copy of the journal that this user ran with this id, and that still exists
-    elsewhere. Returns False if there is no stored command with the id, or if it cannot be read.
+    """Return whether this user ran the journal with this id in another place, where it still exists, so that `journal`
+    is a copy of it. Returns False if there is no stored command with the id, or if it cannot be read.
     """
     if not is_id(id):
         return False

@@ -56,7 +56,7 @@ class ItemRunner:
 
     async def answer(self, task: AnswerTask, judges: Sequence[int]) -> AsyncGenerator[tuple[int, VerificationResult]]:
         """Generate an answer, have the judges with the given indexes evaluate it, and yield the index and result of
-        each judge as they end. An item that the budget does not cover is silently left out.
+        each judge as it finishes. An item that the budget does not cover is silently left out.
         """
         sources = source_folders(task.pipeline.plan, self._parts.config, task.question)
         whole = self._item(task, None, sources)

@@ -161,7 +161,7 @@ def is_open(schema: Json) -> bool:
 
 def _is_open(part: Json, root: Json) -> bool:
     """Return whether part of a schema allows arbitrary keys or values, so that samples for it may be unlike any
-    answer.
+    answer. Schemas to which its alternatives or items refer are not followed: `is_open` checks each definition itself.
     """
     part = _resolved(part, root)
     if "enum" in part or "const" in part:

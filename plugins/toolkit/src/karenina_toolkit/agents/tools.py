@@ -130,5 +130,5 @@ async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     }
     problems = find_mismatches(arguments, tool.schema)
     if problems:
-        raise ToolError(f"the arguments of {call.name} do not fit: {'; '.join(problems)}")
+        raise ToolError(f"the arguments of {call.name} do not match its schema: {'; '.join(problems)}")
     return await tool.call(arguments)

@@ -106,13 +106,13 @@ class _WorkspaceTool(ABC):
         return path if path.isprintable() else ascii(path)
 
     def open(self, file: Path) -> IO[bytes]:
-        """Open a file, and return it. Raises `ToolError` if it is not a file, and `OSError` if it has been replaced by
-        a link.
+        """Open the file at `file` for reading. Raises `ToolError` if something else is there, such as a folder, and
+        `OSError` if it has been replaced by a link.
         """
         try:
             return open_file(self._root, file)
         except NotAFileError:
-            raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the content of a folder") from None
+            raise ToolError(f"{self.show(file)!r} is not a file; list_files shows the contents of a folder") from None
 
     def below(self, folder: Path) -> Iterator[_Entry]:
         """Yield every file, link and empty folder below `folder`, sorted by name. Links are not followed. Folders at
@@ -179,7 +179,7 @@ class ReadFile(_WorkspaceTool):
         """
         file = self._locate_existing(arguments)
         if not file.is_file():
-            raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the content of a folder")
+            raise ToolError(f"{arguments['path']!r} is not a file; list_files shows the contents of a folder")
         with self.open(file) as opened:
             if _is_binary(opened):
                 raise ToolError(f"{arguments['path']!r} is not a text file ({os.fstat(opened.fileno()).st_size} bytes)")

@@ -255,8 +255,8 @@ def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: st
     """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same, even
     if they are rounded.
 
-    A difference of 10 %, or half a step of the last digit, may be due to rounding. Units without a known size never
-    contradict.
+    A difference of 10 %, or half a step of the last digit, may be due to rounding. Different units whose conversion is
+    unknown never contradict each other.
     """
     one, other = find_unit(unit), find_unit(other_unit)
     if one is None or other is None or kind_of_unit(one) != kind_of_unit(other):

@@ -151,8 +151,8 @@ class _Argument:
 
 
 def _make_argument(parameter: str, node: ast.expr, scope: Scope, places: _LiteralIndex) -> _Argument:
-    """Return the argument `parameter` of a `VerifiedField`, whose value in `node` can be read with other literals.
-    Raises `ValueError` if a literal of `node` has another value in `places`.
+    """Return the argument `parameter` of a `VerifiedField`, which can be read again with other values for the literals
+    in its expression `node`. Raises `ValueError` if the value of one of them differs from the one in `places`.
     """
     constants = {id(constant): indexes for constant, indexes in places.constants(node)}
     whole = constants[id(node)] if isinstance(node, ast.Constant) and id(node) in constants else ()

@@ -39,7 +39,10 @@ _ROLES: Final[Mapping[str, Role]] = {
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has parts whose types and keys come from OpenTelemetry's conventions for generative AI."""
+    """Return whether `entry` is a message in the form of OpenTelemetry's conventions for generative AI: it has no
+    `content`, and at least one of its parts has a type and keys of the conventions, or it has no parts but a finish
+    reason.
+    """
     parts = entry.get("parts")
     if "content" in entry or not isinstance(parts, Sequence) or isinstance(parts, str):
         return False

@@ -164,8 +164,10 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a call written as text. If the name is unclear, it is empty. `about` is the name
-    in the label, or None. If it is given, `content` consists only of the arguments.
+    """Return the name and arguments of a call written as text. The name is empty if it is unclear.
+
+    `about` is the name from the label before the text, in which case `content` contains only the arguments. Otherwise,
+    it is None.
     """
     if about:
         return about.strip(), _read_arguments(content)
