@@ -298,8 +298,6 @@ class Client:
                 raise self.unusable_reply("a chunk of the stream is not a JSON object") from None
             except ValueError as error:
                 raise self.unusable_reply(str(error)) from None
-            if "error" in data:
-                raise self._error_in_200(data["error"], NO_USAGE, messages)
             self._check_choice(data, messages)
             timer.restart(is_answer=True)
             with suppress(TimeoutError, ConnectionBroken):
@@ -325,13 +323,11 @@ class Client:
             raise self.unusable_reply(str(error)) from None
         if not isinstance(data, dict):
             raise self.unusable_reply("the reply body is not a JSON object")
-        if data.get("error") and not data.get("choices"):
-            raise self._error_in_200(data["error"], NO_USAGE, messages)
         self._check_choice(data, messages)
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered, if the reply `data` has no choices, or if its first choice
+        """Raise `PortError` if the prompt was filtered, if the reply `data` has no choices, or if it or its first choice
         contains an error, with or without text. `messages` are masked in the error.
         """
         refused = find_prompt_filter(data)

@@ -343,7 +343,17 @@ def error_of_choice(data: Mapping[str, Any]) -> object:
     """Return the error in the first choice, or None. Gateways put a provider's error there."""
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return (first.get("error") or None) if isinstance(first, (dict, Mapping)) else None
+    return stated_error(first) if isinstance(first, (dict, Mapping)) else None
+
+
+def stated_error(data: Mapping[str, Any]) -> object:
+    """Return the `error` in a reply or a choice, or None if there is none. Some gateways also send an object whose values
+    are all empty in successful replies.
+    """
+    error = data.get("error")
+    if not error or (isinstance(error, Mapping) and not any(error.values())):
+        return None
+    return error
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
