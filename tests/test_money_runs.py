@@ -24,6 +24,7 @@ from karenina_core.plugins import Plugins
 QUESTIONS = 60
 AT_ONCE = 4
 PRICES = 'prices={"m": {"input": 1, "output": 4}, "j": {"input": 10, "output": 40}}'
+FREE_ANSWERS = '{"m": {"input": 0, "output": 0}, "j": {"input": 10, "output": 40}}'
 ANSWERED, JUDGED = (30, 200), (700, 100)
 """The tokens that the server counts of an answer and of a judge's reply."""
 ANSWER = Decimal(30 * 1 + 200 * 4) / 10**6
@@ -213,6 +214,21 @@ def test_costs_without_a_price_are_unknown_and_sums_say_so(tmp_path: Path, monke
     assert f"at least ${2 * ANSWER}" in shown
 
 
+@pytest.mark.parametrize("counted", [(30, 0), (0, 200), (0, 0)])
+def test_costs_are_unknown_if_the_server_leaves_out_counts(
+    counted: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = genes(tmp_path)
+    with counting_server() as server:
+        server.usage = lambda body: JUDGED if "response_format" in body else counted
+        _, found = run(server, file, "--limit", "2")
+        _, free = run(server, file, "--limit", "2", "-o", "free.jsonl", "--set", f"prices={FREE_ANSWERS}")
+    assert cost(found["money"]["spent"]) == 2 * REPLY
+    assert [(one["model"], one["unpriced"]) for one in found["money"]["by_model"]] == [("j", 0), ("m", 2)]
+    assert free["money"]["spent"]["unpriced"] == 0, "what costs nothing need not be counted"
+
+
 def said(*arguments: str) -> str:
     done = CliRunner(env={"COLUMNS": "400"}).invoke(build_app(), list(arguments))
     assert done.exit_code == 0, done.output
@@ -239,6 +255,7 @@ def test_show_prints_costs_by_model_and_unknown_prices(tmp_path: Path, monkeypat
     cure = "which is not in the same folder as known.jsonl; copy the journal (known.journal) there"
     assert cure in said("show", str(moved))
     assert cure in said("compare", str(moved), "known.jsonl")
-    assert "Cost  of B: 2 of 4 calls have no price" in said("compare", "known.jsonl", "partly.jsonl")
+    compared = said("compare", "known.jsonl", "partly.jsonl")
+    assert "Cost  of B: 2 of 4 calls have no known cost: their models have no price" in compared
     moved.with_name("known.journal").write_bytes(Path("known.journal").read_bytes())
     assert "$0.0237 for 4 calls" in said("show", str(moved))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import Callable, Iterable
 from itertools import chain, repeat
@@ -176,6 +177,8 @@ async def test_data_after_a_complete_reply_is_ignored(
 
 LLAMA_CPP_ERROR = 'error: {"code":400,"message":"too long","type":"invalid_request_error"}\n\n'
 """An error of llama.cpp before September 2025."""
+NAMED = "event: error\n"
+ENDED = chunk("stop") + event("[DONE]")
 FASTCHAT_ERROR = event({"text": "NETWORK ERROR DUE TO HIGH TRAFFIC", "error_code": 50001})
 
 
@@ -192,6 +195,22 @@ FASTCHAT_ERROR = event({"text": "NETWORK ERROR DUE TO HIGH TRAFFIC", "error_code
         (chunk(content="Par") + FASTCHAT_ERROR + event("[DONE]"), ErrorCategory.SERVER, "HIGH TRAFFIC"),
         (chunk(content="Par") + event("{not json"), ErrorCategory.SERVER, "not a JSON object"),
         (event("[DONE]"), ErrorCategory.SERVER, "no choices"),
+        (chunk(content="Par") + NAMED + event({"message": "boom"}) + ENDED, ErrorCategory.SERVER, "boom"),
+        (
+            chunk(content="Par") + NAMED + event({"code": 503, "msg": "x"}),
+            ErrorCategory.SERVER,
+            "HTTP 503: x",
+        ),
+        (chunk(content="Par") + "event: error\ndata: boom\n\n" + ENDED, ErrorCategory.SERVER, "boom"),
+        (
+            NAMED.replace(" ", "") + event({"error": {"code": 429}}),
+            ErrorCategory.RATE_LIMIT,
+            "HTTP 429",
+        ),
+        (chunk(content="Par") + event({"object": "error", "code": 400}) + ENDED, ErrorCategory.PERMANENT, "HTTP 400"),
+        (chunk(content="Par") + event({"detail": "boom"}) + ENDED, ErrorCategory.SERVER, "boom"),
+        (json.dumps({"error": {"message": "slow down", "code": 429}}), ErrorCategory.RATE_LIMIT, "slow down"),
+        ("<html><title>Log in</title></html>", ErrorCategory.PERMANENT, "a web page"),
     ],
 )
 async def test_errors_in_a_stream_are_reported(
@@ -206,6 +225,37 @@ async def test_errors_in_a_stream_are_reported(
 async def test_a_server_that_does_not_stream_is_understood(server: Scripted, open_port: Keep) -> None:
     server.says(body=completion())
     assert await open_port(OpenAILLM(streaming(server))).invoke(ASK) == PARIS
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("indent", [None, 1])
+async def test_a_plain_reply_may_have_the_type_of_a_stream(
+    indent: int | None, size: int, server: Scripted, open_port: Keep
+) -> None:
+    body = json.dumps(completion(), indent=indent)
+    server.answer = lambda _: in_pieces([(0, body[start : start + size]) for start in range(0, len(body), size)])
+    assert await open_port(OpenAILLM(streaming(server))).invoke(ASK) == PARIS
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_packed_reply_without_its_header_says_so(stream: bool, server: Scripted, open_port: Keep) -> None:
+    headers = {"Content-Type": "text/event-stream"} if stream else {}
+    server.answer = lambda _: Reply(gzip.compress(json.dumps(completion()).encode()), headers=headers)
+    error = await fails(open_port(OpenAILLM(model(server.url, extra={"stream": stream}))))
+    assert "compressed with gzip, but has no header Content-Encoding" in str(error)
+
+
+async def test_an_error_in_a_stream_is_paid_for_if_its_tokens_were_counted(server: Scripted, open_port: Keep) -> None:
+    counted = event({"choices": [{"delta": {"content": "Par"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}})
+    server.answer = lambda _: in_pieces([(0, counted + event({"error": {"message": "boom"}}))])
+    assert (await fails(open_port(OpenAILLM(streaming(server))))).usage == Usage(7, 3, calls=1)
+
+
+async def test_an_error_without_values_in_every_chunk_is_none(server: Scripted, open_port: Keep) -> None:
+    nothing = {"error": {"message": "", "type": "", "code": None}}
+    chunks = [{"choices": [{"index": 0, "delta": {"content": "Paris."}, "finish_reason": "stop"}], **nothing}]
+    server.answer = lambda _: in_pieces([(0, "".join(map(event, chunks)) + event("[DONE]"))])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
 
 
 async def test_a_server_that_cannot_count_streams_is_asked_without(server: Scripted, open_port: Keep) -> None:

@@ -23,7 +23,7 @@ from karenina_claude_tool.settings import (
     find_api_key,
     may_receive_environment_secrets,
 )
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_toolkit.attachments.wire import fill, has_attachments
 from karenina_toolkit.http.http_errors import (
     MESSAGES_API_CURES,
@@ -37,6 +37,8 @@ from karenina_toolkit.http.http_errors import (
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
 from karenina_toolkit.http.urls import find_secrets, is_local, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
+from karenina_toolkit.traces.formats.anthropic import read_usage
+from karenina_toolkit.traces.formats.openai_chat import stated_error
 
 if TYPE_CHECKING:
     import ssl
@@ -188,9 +190,12 @@ class Client:
             raise self._unusable(str(error)) from None
         if not isinstance(data, dict):
             raise self._unusable("the reply body is not a JSON object")
-        if isinstance(data.get("error"), dict) and not data.get("content"):
-            kind, message = str(data["error"].get("type") or ""), str(data["error"].get("message") or "no message")
-            raise messages_api_error(self.where, kind, message, self._secrets, messages)
+        error = stated_error(data)
+        if isinstance(error, dict):
+            kind, message = str(error.get("type") or ""), str(error.get("message") or "no message")
+            failure = messages_api_error(self.where, kind, message, self._secrets, messages)
+            failure.usage = read_usage(data["usage"]) if data.get("usage") else NO_USAGE
+            raise failure
         if "content" not in data:
             shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
             raise self._unusable(f"the message has no content: {shown}")

@@ -27,7 +27,7 @@ from karenina_toolkit.http.http_errors import (
 )
 from karenina_toolkit.http.urls import find_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
-from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -218,7 +218,7 @@ class Client:
 
         `messages` are masked in errors.
         """
-        error = error_of_choice(completion)
+        error = error_of_completion(completion)
         if error is not None:
             raise error_in_reply(self.where, error, usage_of(completion), self._secrets, messages)
         try:

@@ -26,6 +26,7 @@ from karenina_openai.settings import (
     find_api_key,
 )
 from karenina_openai.streaming import (
+    NotStreamed,
     StallTimer,
     StreamStalled,
     assemble_stream,
@@ -47,7 +48,7 @@ from karenina_toolkit.http.http_errors import (
 from karenina_toolkit.http.reply_body import IncompleteStream, UnendedStream
 from karenina_toolkit.http.urls import find_proxy, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.traces.formats.openai_chat import error_of_choice, usage_of, write_arguments
+from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of, write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -294,12 +295,12 @@ class Client:
             try:
                 data = await assemble_stream(self.where, pieces, timer, _loads)
                 check_choice_end(self._endpoint, data)
+            except NotStreamed as error:
+                return self._read(reply, error.body, messages)
             except json.JSONDecodeError:
                 raise self.unusable_reply("a chunk of the stream is not a JSON object") from None
             except ValueError as error:
                 raise self.unusable_reply(str(error)) from None
-            if "error" in data:
-                raise self._error_in_200(data["error"], NO_USAGE, messages)
             self._check_choice(data, messages)
             timer.restart(is_answer=True)
             with suppress(TimeoutError, ConnectionBroken):
@@ -325,15 +326,17 @@ class Client:
             raise self.unusable_reply(str(error)) from None
         if not isinstance(data, dict):
             raise self.unusable_reply("the reply body is not a JSON object")
-        if data.get("error") and not data.get("choices"):
-            raise self._error_in_200(data["error"], NO_USAGE, messages)
         self._check_choice(data, messages)
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the prompt was filtered, if the reply `data` has no choices, or if its first choice
-        contains an error, with or without text. `messages` are masked in the error.
+        """Raise `PortError` if the reply `data` states an error, with or without text, has no choices, or says that the
+        prompt was filtered. `messages` are masked in the error.
         """
+        counted = usage_of(data) if data.get("choices") or data.get("usage") else NO_USAGE
+        error = error_of_completion(data)
+        if error is not None:
+            raise self._error_in_200(error, counted, messages)
         refused = find_prompt_filter(data)
         if refused is not None:
             problem = redact_text(
@@ -341,19 +344,15 @@ class Client:
             )
             raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
         if self._has_choices and not data.get("choices"):
-            usage = usage_of(data) if data.get("usage") else NO_USAGE
             if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
-                raise self._error_in_200(data, usage, messages)
+                raise self._error_in_200(data, counted, messages)
             sent = {name: value for name, value in data.items() if value}
             shown = f": {redact_text(json.dumps(sent, ensure_ascii=False), self._secrets, messages)}" if sent else ""
             raise PortError(
                 f"{self.where} sent no usable reply: the completion has no choices{shown}",
                 category=ErrorCategory.SERVER,
-                usage=usage,
+                usage=counted,
             )
-        error = error_of_choice(data)
-        if error is not None:
-            raise self._error_in_200(error, usage_of(data), messages)
 
     def _error_in_200(self, error: object, usage: Usage, messages: Sequence[Message]) -> PortError:
         """Return the error contained in a reply with a success status."""

@@ -19,6 +19,7 @@ from karenina_toolkit.traces.formats.openai_chat import (
     read_arguments,
     read_reasoning,
     split_parts,
+    stated_error,
     usage_of,
 )
 from karenina_toolkit.traces.token_counts import larger_usage
@@ -28,6 +29,8 @@ _BESIDE = ("error", "native_finish_reason", "provider_specific_fields", "content
 _OF_PROMPT = ("prompt_filter_results", "promptFeedback")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"data: [DONE]"
+_PLAIN = (b"{", b"[", b"<", b"\x1f")
+"""The bytes with which JSON, web pages and compressed data start, but no line of a stream."""
 
 
 class StreamStalled(Exception):
@@ -37,6 +40,14 @@ class StreamStalled(Exception):
         super().__init__(f"no data for {seconds:g} s")
         self.seconds = seconds
         self.began = began
+
+
+class NotStreamed(Exception):
+    """Raised if the body of a reply is no stream, although its type says so."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__("the reply is not a stream")
+        self.body = body
 
 
 class StallTimer:
@@ -73,8 +84,9 @@ class StallTimer:
 async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
 ) -> dict[str, Any]:
-    """Return the chat completion that a stream of server-sent events adds up to, or `{"error": ...}` if one reports it.
-    Raises `IncompleteStream` if the stream ends too early, and `ValueError` if an event is not a JSON object.
+    """Return the chat completion that a stream of server-sent events adds up to, or, if an event reports an error, the
+    `error` and the `usage` so far. Raises `NotStreamed` if the body is no stream, `IncompleteStream` if the stream ends
+    too early, and `ValueError` if an event is not a JSON object.
 
     `loads` parses an event's data, and `timer` is restarted after each event. Raises `ReplyTooLarge`, which names
     `where`, if there are too many tool calls.
@@ -88,15 +100,25 @@ async def assemble_stream(
         chunk = loads(event)
         if not isinstance(chunk, dict):
             raise ValueError("a chunk of the stream is not a JSON object")  # noqa: TRY004 - data from outside
-        if chunk.get("error"):
-            return {"error": chunk["error"]}
-        if chunk.get("error_code") and not chunk.get("choices"):  # FastChat
-            return {"error": {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}}
+        error = _error_of(chunk)
+        if error is not None:
+            return {"error": error, "usage": reply.whole()["usage"]}
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
         raise IncompleteStream("the stream ended before the reply was complete", usage_of(whole))
     return whole
+
+
+def _error_of(chunk: Mapping[str, Any]) -> object:
+    """Return the error that a chunk reports, or None."""
+    error = stated_error(chunk)
+    if error is not None or chunk.get("choices"):
+        return error
+    if chunk.get("error_code"):  # FastChat
+        return {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}
+    is_message = "usage" not in chunk and any(isinstance(chunk.get(name), str) for name in ("message", "detail", "msg"))
+    return dict(chunk) if is_message or chunk.get("object") == "error" else None
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
@@ -110,19 +132,24 @@ def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
 
 
 async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield each event's data. An event that was cut off is dropped, except for `[DONE]`.
+    """Yield each event's data. An event that was cut off is dropped, except for `[DONE]`. Raises `NotStreamed` for a
+    body that starts like JSON, a web page or compressed data.
 
     Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored. An `error:` line, with which llama.cpp
-    reported errors until September 2025, is an event with an `error`.
+    reported errors until September 2025, is an event with an `error`, and so is an event named `error`.
     """
     rest = bytearray()
     data: list[bytes] = []
-    begun = after_return = False
+    begun = after_return = checked = is_error = False
     async for piece in pieces:
         if after_return and piece[:1] == b"\n":
             piece = piece[1:]
         after_return = piece[-1:] == b"\r"
         rest += piece
+        if not checked and (start := rest.removeprefix(_BYTE_ORDER_MARK).lstrip()):
+            checked = True
+            if start.startswith(_PLAIN):
+                raise NotStreamed(bytes(rest) + b"".join([more async for more in pieces]))
         if b"\n" not in piece and b"\r" not in piece:  # do not search a long line again for every piece of it
             continue
         text = bytes(rest)
@@ -135,13 +162,26 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
                 begun, line = True, line.removeprefix(_BYTE_ORDER_MARK)
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
+            elif line.startswith(b"event:"):
+                is_error = line[6:].strip() == b"error"
             elif line.startswith(b"error:"):
                 data.append(b'{"error":%b}' % line[6:])
             elif not line and data:
-                yield b"\n".join(data)
-                data = []
+                event = b"\n".join(data)
+                yield event if not is_error else _as_error(event)
+                data, is_error = [], False
     if rest.strip() == _DONE:
         yield _DONE[6:]
+
+
+def _as_error(event: bytes) -> bytes:
+    """Return the data of an event named `error` as an object with an `error`. It may also be that error, or a text."""
+    try:
+        data = json.loads(event)
+    except (ValueError, RecursionError):
+        data = event.decode("utf-8", "replace")
+    stated = stated_error(data) if isinstance(data, dict) else None
+    return json.dumps({"error": stated or data or "no message"}).encode()
 
 
 class _Reply:

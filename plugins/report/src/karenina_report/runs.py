@@ -271,7 +271,8 @@ def describe_missing_cost(source: Source, spent: SpendCounts | None) -> str | No
     """
     if spent is not None:
         calls = f"{spent.unpriced:,} of {quantity(spent.calls, 'call')}"
-        return None if spent.known else f"{calls} have no price; set `prices` for their models before the next run"
+        why = "their models have no price (set `prices` before the next run), or their servers counted no tokens"
+        return None if spent.known else f"{calls} have no known cost: {why}"
     if not isinstance(source, str | Path):
         return "results in memory have no journal from which to read the cost; pass the run's result file instead"
     path = Path(source)

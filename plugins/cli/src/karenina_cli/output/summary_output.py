@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
@@ -116,8 +117,14 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
     if earlier.calls:
         sentences.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
     print_wrapped(console, Text(" ".join(sentences)))
+    uncounted = Counter[str]()
+    for line in lines:
+        uncounted[f"{line.model} ({line.interface}:{line.model_name})"] += line.spent.unpriced
     for name, price in ledger.prices.snapshot()["models"].items():
         print_wrapped(console, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
+        if price["known"] and uncounted[name]:
+            where = f"in {quantity(uncounted[name], 'call')} of {name}"
+            print_wrapped(console, Text(clean(f"The server counted no input or no output tokens {where}.")))
 
 
 def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:

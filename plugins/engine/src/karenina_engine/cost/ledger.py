@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.models.ports import Usage
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.price_source import FREE, OwnPrice, Tariff, format_cost, to_dollars
 from karenina_toolkit.http.urls import is_local, redact_url
@@ -16,7 +17,6 @@ from karenina_toolkit.plugin_lookup import find_adapter
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Usage
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.call import CallRecord
     from karenina_engine.cost.price_source import PriceSource
@@ -129,6 +129,8 @@ class PriceTable:
         )
 
 
+_INPUT_TOKEN: Final = Usage(input_tokens=1)
+_OUTPUT_TOKEN: Final = Usage(output_tokens=1)
 UNKNOWN_COST: Final = "unknown"
 """The text that is shown for an unknown cost. It is never shown as zero."""
 
@@ -242,16 +244,17 @@ class Ledger:
         self.line(call).cached.add(usage, self.cost(call, usage))
 
     def cost(self, call: CallRecord, usage: Usage) -> int | None:
-        """Return the cost, in picodollars, of a call with the given usage, or None if the price is unknown or the
-        server counted no tokens of a model with a price.
+        """Return the cost, in picodollars, of a call with the given usage, or None if it is not known, because the
+        model has no price, or because the server counted no input or no output tokens although they have a price.
         """
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
-        cost = tariff.cost(usage)
-        if not cost and not (usage.input_tokens or usage.output_tokens) and tariff.cost(_MILLION_TOKENS):
+        if not usage.input_tokens and tariff.cost(_INPUT_TOKEN):
             return None
-        return cost
+        if not usage.output_tokens and tariff.cost(_OUTPUT_TOKEN):
+            return None
+        return tariff.cost(usage)
 
     def line(self, call: CallRecord) -> LedgerLine:
         """Return the line that the call belongs to, creating it if necessary."""
@@ -348,13 +351,3 @@ def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
     for line in lines:
         sums.setdefault(getattr(line, name), SpendCounts()).merge(line.spent)
     return [{name: key, **count.to_dict()} for key, count in sums.items()]
-
-
-def _million_tokens() -> Usage:
-    """Return a usage of one million input and output tokens. It serves to find out whether tokens are free."""
-    from karenina_core.models.ports import Usage
-
-    return Usage(input_tokens=10**6, output_tokens=10**6, calls=1)
-
-
-_MILLION_TOKENS: Final = _million_tokens()

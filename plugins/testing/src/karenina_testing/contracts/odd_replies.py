@@ -83,6 +83,15 @@ CHAT_ENDS: Final[Mapping[str, OddReply]] = {
         words="the upstream is gone",
         tokens=(20, 8, 0, 0, 0),
     ),
+    "error beside the choices": OddReply(
+        {**chat("The capi"), "error": {"code": 502, "message": "the upstream is gone"}},
+        error=C.SERVER,
+        words="the upstream is gone",
+        tokens=(20, 8, 0, 0, 0),
+    ),
+    "empty error beside the choices": OddReply(
+        {**chat("The capital"), "error": {"message": "", "type": "", "code": None}}, text="The capital"
+    ),
     "stop for a reason of the provider": OddReply(
         _with_fields(chat("The capi"), provider_specific_fields={"native_finish_reason": "network_error"}), **_FAILED
     ),
@@ -242,6 +251,12 @@ MESSAGES_REPLIES: Final[Mapping[str, OddReply]] = {
     "full context": OddReply(messages_reply("The capi", "model_context_window_exceeded"), **_CUT),
     "refusal without text": OddReply(messages_reply([], "refusal"), text="", finish_reason="content_filter"),
     "an error of a gateway": OddReply(messages_reply("The capi", "error"), **_FAILED),
+    "an error beside the content": OddReply(
+        {**messages_reply("The capi"), "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        error=C.SERVER,
+        words="Overloaded",
+        tokens=(20, 8, 0, 0, 0),
+    ),
     "no block": OddReply(messages_reply([]), **_EMPTY),
     "white space": OddReply(messages_reply(" \n"), **_EMPTY),
     "thoughts alone": OddReply(messages_reply([{"type": "thinking", "thinking": "Oslo?"}]), words="thoughts", **_EMPTY),

@@ -205,14 +205,13 @@ def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Seque
     page = read_page_text(body)
     if page is not None:
         return web_page_error(where, page, secrets, prompt, path)
-    shown = redact_text(body, secrets, prompt)
-    detail = (
-        f"the body is not JSON: {shown}"
-        if shown
-        else "the body is empty"
-        if not raw.strip()
-        else "the body is not JSON"
-    )
+    if raw.startswith(b"\x1f\x8b"):
+        detail = "the body is compressed with gzip, but has no header Content-Encoding that says so; check the proxy"
+    elif not raw.strip():
+        detail = "the body is empty"
+    else:
+        shown = redact_text(body, secrets, prompt)
+        detail = f"the body is not JSON{f': {shown}' if shown else ''}"
     return BrokenReply(f"{where} sent no usable reply: {detail}")
 
 

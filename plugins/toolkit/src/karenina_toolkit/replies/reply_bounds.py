@@ -80,6 +80,8 @@ def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
         value = loads(raw)
     except RecursionError:
         raise ValueError("the JSON is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise json.JSONDecodeError("not UTF-8", "", 0) from None
     if raw.count(b"{") + raw.count(b"[") > DEEPEST:
         check_depth(value)
     return value

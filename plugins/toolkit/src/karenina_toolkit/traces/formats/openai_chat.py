@@ -339,11 +339,22 @@ def usage_of(data: Mapping[str, Any]) -> Usage:
     return read_usage(counted)
 
 
-def error_of_choice(data: Mapping[str, Any]) -> object:
-    """Return the error in the first choice, or None. Gateways put a provider's error there."""
+def error_of_completion(data: Mapping[str, Any]) -> object:
+    """Return the error that a completion states, or None. Gateways put a provider's error beside the choices, or into
+    the first one.
+    """
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return (first.get("error") or None) if isinstance(first, (dict, Mapping)) else None
+    return stated_error(data) or (stated_error(first) if isinstance(first, (dict, Mapping)) else None)
+
+
+def stated_error(data: Mapping[str, Any]) -> object:
+    """Return the `error` in `data`, or None if there is none, or if all its values are empty, as some gateways send it
+    with every reply.
+    """
+    error = data.get("error")
+    is_empty = not error or (isinstance(error, Mapping) and not any(error.values()))
+    return None if is_empty else error
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
