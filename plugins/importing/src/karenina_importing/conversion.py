@@ -337,11 +337,8 @@ class _Converter:
                 done.questions[id] |= declared
                 answer = declared.get("answer", {}).get(TRUTH, {})
                 needed = answer.get("ground_truth") if answer.get("type") == "list[str]" else cell.value
-                are_all_needed = answer and answer.get("type") != "str" and isinstance(needed, list)
-                if are_all_needed and not options:
-                    done.questions[id]["raw_answer"] = "; ".join(
-                        " or ".join(map(str, item)) if isinstance(item, list) else str(item) for item in needed
-                    )
+                if answer and answer.get("type") != "str" and isinstance(needed, list):  # all of them are needed
+                    done.questions[id]["raw_answer"] = "; ".join(_show_needed(item, options) for item in needed)
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
         """Return the mapped metadata of a row without empty values, and add what it found to `found`. Raises
@@ -515,6 +512,15 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
     if "answer" in data:
         values["answer_template"] = make_template_source(data["answer"], data.get("strategy"))
     return values
+
+
+def _show_needed(item: Any, options: Options) -> str:
+    """Return one of several answers that are all needed as a string: a letter with its option, alternatives joined with
+    " or ", or the answer itself.
+    """
+    if isinstance(item, list):
+        return " or ".join(map(str, item))
+    return f"{item}. {options[item]}" if item in options else str(item)
 
 
 def _is_several(value: list[Any]) -> bool:
