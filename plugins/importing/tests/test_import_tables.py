@@ -209,6 +209,14 @@ def test_sentences_compared_as_texts_are_warned_of() -> None:
     assert "1 sentence will be compared word for word, which hardly any response passes" in err
 
 
+def test_alternative_sentences_are_compared_by_the_trait_that_shows_them() -> None:
+    answers = ["It was the pilot who first saw the island.", "The pilot saw it before the others did."]
+
+    _, _, messages = imported("a.json", [{"question": "Who saw it?", "answers": answers}])
+
+    assert "are not compared with responses" not in messages
+
+
 def test_letters_alone_are_not_appended_to_an_imported_question() -> None:
     text = "Liquid?\n1) iron 2) mercury (A is 1, B is 2)"
     rows = [{"question": text, "choices": ["A", "B"], "answer": "B"}]

@@ -21,6 +21,7 @@ from karenina_benchmark.template_declarations import DeclarationError, make_temp
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_importing.answer_fields import (
+    AGREES,
     NoAnswer,
     declare_answer,
     declare_by_kind,
@@ -463,7 +464,7 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
         and "answer" not in question
         and "rubric" in question
         and not compared
-        and not any(question["raw_answer"] in str(trait.get("description")) for trait in question["rubric"])
+        and not any(_compares(str(trait.get("description")), question["raw_answer"]) for trait in question["rubric"])
     ]
     if left:
         yield (
@@ -471,6 +472,11 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
             "because the source scores the responses in other ways; --map answer=graded adds a trait "
             "that compares them"
         )
+
+
+def _compares(description: str, raw_answer: str) -> bool:
+    """Return whether a trait with this description compares a response with the correct answer."""
+    return raw_answer in description or description.startswith(AGREES.removesuffix("{}"))
 
 
 def _check(data: Mapping[str, Any]) -> None:

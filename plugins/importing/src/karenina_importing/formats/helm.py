@@ -1,8 +1,8 @@
 """HELM: the scenario state of a run (`scenario_state.json`), and the instances of a scenario (`instances.json`).
 
 Each instance is a row. References tagged `correct` are the correct answers, each of them by itself unless the run's
-adapter asks for several labels (`multi_label`). A multiple-choice question keeps the letters that the run used. Requests
-that only score a specific reference have no answer.
+adapter asks for several labels (`multi_label`). A multiple-choice question keeps the letters that the run used.
+Requests that only score a specific reference have no answer.
 """
 
 from __future__ import annotations

@@ -196,9 +196,8 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
             text = _GRADED[plain].format(" or ".join(targets))
             traits.append({"type": "llm", "name": name.rpartition("/")[2], "description": text})
         elif plain == "includes" and targets and answer is None:
-            answer = {
-                "includes": {"verify_with": _includes(targets, any_case=settings.get("ignore_case") is not False)}
-            }
+            any_case = settings.get("ignore_case") is not False
+            answer = {"includes": {"verify_with": _includes(targets, any_case=any_case)}}
         elif plain not in _COMPARED or not targets:
             is_known = plain in (*_GRADED, *_COMPARED, "includes")
             left_out.append(f"scorer {name}{'' if targets or not is_known else ' of a sample with an empty target'}")
