@@ -192,6 +192,15 @@ def test_long_answers_are_read_in_time(start: str, gap: str) -> None:
     assert len(done.fields) == 1
 
 
+def test_a_single_answer_beside_lists_of_alternatives_has_its_own_kind() -> None:
+    cells = [Cell(["3"], "How many?"), Cell("9 November 1989", "When?"), Cell(["Bo", "Robert"], "Who?"), Cell(["Ada"])]
+
+    done = declare_answers(cells, any_of=True)
+
+    assert [answer.kind for answer in done.kinds.answers] == ["number", "date", "list", "text"]
+    assert [rule["verify_with"] for rule in done.fields if rule][:2] == ["NumberWithUnit", "DateMatch"]
+
+
 @pytest.mark.parametrize("any_of", [False, True])
 def test_the_last_line_of_a_worked_solution_is_the_answer(any_of: bool) -> None:
     solutions = [

@@ -115,6 +115,35 @@ def test_options_in_columns_are_found(columns: list[str], letters: dict[str, str
     assert choose_roles(columns).options == letters
 
 
+def test_a_label_says_which_answer_is_right_if_it_marks_one() -> None:
+    columns = ["question", "answerA", "answerB", "label"]
+
+    def options(*labels: Any) -> dict[str, str]:
+        return dict(choose_roles(columns, [dict(zip(columns, ["?", "x", "y", label])) for label in labels]).options)
+
+    assert options("1", "2") == options("A", None) == {"A": "answerA", "B": "answerB"}
+    assert options("biology", "1") == options(None) == {}
+
+
+def test_a_key_that_numbers_the_items_is_their_id() -> None:
+    def roles(*keys: Any, **more: Any) -> dict[str, str]:
+        rows = [{"prompt": f"Task {key}", "key": key, **more} for key in keys]
+        return dict(choose_roles([*rows[0]], rows).columns)
+
+    assert roles(1000, 1001, 1005) == roles("0", "12") == {"question": "prompt", "id": "key"}
+    assert roles(5, 3, 9) == roles(7) == roles("B", "A") == {"question": "prompt", "answer": "key"}
+    assert roles(0, 1, A="x", B="y") == {"question": "prompt", "answer": "key"}
+
+
+@pytest.mark.parametrize("name", ["label", "cop", "answer_idx"])
+def test_labels_that_are_not_published_are_not_right_answers(name: str) -> None:
+    def roles(*labels: Any) -> dict[str, str]:
+        return dict(choose_roles(["question", name], [{"question": "Is it?", name: label} for label in labels]).columns)
+
+    assert roles(-1, -1) == roles("-1", -1.0) == {"question": "question"}
+    assert roles(-1, 1) == {"question": "question", "answer": name}
+
+
 def test_columns_of_several_answers_have_names() -> None:
     names = ["question", "answer.gene", "answer.year", "description.year", "description.other", "from.gene", "from.x"]
     roles = choose_roles(names)

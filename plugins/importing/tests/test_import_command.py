@@ -374,6 +374,16 @@ def test_pages_of_the_dataset_server_name_classes_and_cuts(tmp_path: Path) -> No
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "A. 2"
 
 
+def test_a_class_of_minus_one_is_no_correct_answer(tmp_path: Path) -> None:
+    features = [{"name": "label", "type": {"names": ["no", "yes"], "_type": "ClassLabel"}}]
+    rows = [{"row": {"question": f"Is it {label}?", "label": label}} for label in (-1, 1)]
+
+    done = import_file(write_json(tmp_path / "rows.json", {"features": features, "rows": rows}))
+
+    assert done.code == 0, done.err
+    assert [question.raw_answer for question in Benchmark.load("out.yaml")] == [None, "yes"]
+
+
 def test_a_conversation_that_no_recording_can_hold_is_named(tmp_path: Path) -> None:
     response = [{"role": "narrator", "content": "It is B."}]
     source = write_lines(tmp_path / "a.jsonl", [{"question": "Which city?", "answer": "B", "response": response}])

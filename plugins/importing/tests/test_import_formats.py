@@ -153,6 +153,37 @@ def test_placeholder_targets_of_lm_eval_are_not_correct_answers(tmp_path: Path) 
     assert truths() == [(None, "Write a summary without commas.")]
 
 
+def test_spans_of_drop_are_alternatives_or_all_needed(tmp_path: Path) -> None:
+    parts = {"number": "", "date": {}, "spans": ["x"]}
+    samples: list[tuple[str, dict[str, Any]]] = [
+        ("[('Paris',), ('Paris FC',)]", {}),
+        ("[('Paris', 'Rome'), ('Rome', 'paris')]", {}),
+        ("[('Paris', 'Rome'), ('Rome',)]", {}),
+        ("number,date,spans", {"answer": parts, "answers": [["3"]]}),
+        ("number,date,spans", {"answer": parts}),
+        ("None", {}),
+        ("None", {"answer": "None"}),
+    ]
+    rows = [
+        {"doc_id": id, "doc": {"question": f"Question {id}", **doc}, "target": target, "resps": [["Paris"]]}
+        for id, (target, doc) in enumerate(samples)
+    ]
+
+    done = import_file(write_lines(tmp_path / "samples_drop.jsonl", rows))
+
+    assert done.code == 0, done.err
+    assert "Not carried over: 2 target that is not an answer" in done.err
+    assert "are not compared with responses" not in done.err
+    one, all_, several, number, *_ = Benchmark.load("out.yaml")
+    shown = ["Paris or Paris FC", "Paris; Rome", "Paris; Rome or Rome", "3", None, None, "None"]
+    assert [truth for truth, _ in truths()] == shown
+    assert "'paris fc': 'paris'" in str(one.answer_template)
+    assert "SetContainment" in str(all_.answer_template)
+    assert several.answer_template is None
+    assert "none of it: Paris; Rome" in str(several.rubric)
+    assert "NumberWithUnit" in str(number.answer_template)
+
+
 def test_multiple_choice_samples_of_lm_eval_have_no_texts(tmp_path: Path) -> None:
     doc = {"question": "What is the capital of Peru?", "choices": {"text": ["Cusco", "Lima"], "label": ["A", "B"]}}
     row = {"doc_id": 7, "doc": doc, "target": "1", "resps": [[["-3.2", "False"]], [["-1.2", "True"]]]}

@@ -11,6 +11,7 @@ from imports import import_file, karenina, run_imported, write, write_json, writ
 
 from karenina_benchmark import Benchmark
 from karenina_core.data.question import Question
+from karenina_template.templates import load_template
 
 RECORD = ("--recordings", "answers.jsonl")
 TEXT = ("--map", "answer=text")
@@ -347,6 +348,36 @@ def test_options_of_helm_that_are_numbers_are_found_by_their_text(tmp_path: Path
     assert done.code == 0, done.err
     assert [question.raw_answer for question in questions()] == ["B. 2"]
     assert run_imported(tmp_path) == {"x": True}
+
+
+@pytest.mark.parametrize(
+    ("labels", "letters", "answer", "passes"),
+    [
+        (False, "ABC", "A", True),
+        (False, "ABC", "B", True),
+        (False, "ABC", "C", False),
+        (True, "ABC", ["B", "A"], True),
+        (True, "ABC", ["A"], False),
+        (True, "", ["Callao", "Lima"], True),
+        (True, "", ["Lima"], False),
+    ],
+)
+def test_helm_needs_several_references_only_as_labels(
+    tmp_path: Path, *, labels: bool, letters: str, answer: Any, passes: bool
+) -> None:
+    texts = ("Lima", "Callao", "Cusco")
+    references = [{"output": {"text": text}, "tags": ["correct"] * (text != "Cusco")} for text in texts]
+    mapping = dict(zip(letters, texts, strict=False)) or None
+    asked = {**state("x", "Which port?", json.dumps(answer)), "output_mapping": mapping}
+    asked["instance"]["references"] = references
+    run = {"adapter_spec": {"model": "m", "multi_label": labels}, "request_states": [asked]}
+
+    done = import_file(write_json(tmp_path / "scenario_state.json", run), *RECORD)
+
+    assert done.code == 0, done.err
+    assert "0 errors, 0 warnings" in karenina("check", "out.yaml").out
+    bound = load_template(questions()[0].answer_template or "").for_question("x")
+    assert bound.bind({"answer": answer}).verify() is passes
 
 
 def test_instances_of_helm(tmp_path: Path) -> None:

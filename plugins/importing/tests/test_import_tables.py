@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from imports import import_file, karenina, run_imported, write_json
+from imports import import_file, karenina, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
 
@@ -84,6 +84,15 @@ def test_the_label_of_an_option_is_the_right_answer(answer: str) -> None:
     questions, answers, _ = imported("rows.json", rows, *paths)
     assert answers[19:] == ["B. b", "C. c", "C. 1", "C. c", "B. b"]
     assert questions[20].endswith("A. a\nB. b\nC. c")
+
+
+@pytest.mark.parametrize("answer", [["A", "C"], "A, C", ["Helium", "Neon"]])
+def test_several_right_options_are_shown_as_all_needed(tmp_path: Path, answer: Any) -> None:
+    row = {"question": "Which are noble?", "choices": ["Helium", "Iron", "Neon"], "answer": answer}
+
+    assert import_file(write_lines(tmp_path / "a.jsonl", [row])).code == 0
+    (question,) = Benchmark.load("out.yaml")
+    assert question.raw_answer == "A. Helium; C. Neon"
 
 
 def test_an_index_in_samples_of_lm_eval_is_no_label(tmp_path: Path) -> None:
@@ -198,6 +207,14 @@ def test_sentences_compared_as_texts_are_warned_of() -> None:
     rows = [{"question": "Why?", "answer": "It melts because the bonds between its atoms are weak."}]
     _, _, err = imported("a.json", rows, "--map", "answer=text")
     assert "1 sentence will be compared word for word, which hardly any response passes" in err
+
+
+def test_alternative_sentences_are_compared_by_the_trait_that_shows_them() -> None:
+    answers = ["It was the pilot who first saw the island.", "The pilot saw it before the others did."]
+
+    _, _, messages = imported("a.json", [{"question": "Who saw it?", "answers": answers}])
+
+    assert "are not compared with responses" not in messages
 
 
 def test_letters_alone_are_not_appended_to_an_imported_question() -> None:

@@ -11,6 +11,7 @@ import pytest
 from imports import import_file, judge_imported, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
+from karenina_template.templates import load_template
 
 RECORD = ("--recordings", "answers.jsonl")
 CALL = {"id": "c1", "function": "lookup", "arguments": {"of": "Peru"}, "type": "function"}
@@ -175,6 +176,29 @@ def test_choices_are_a_field_of_letters(tmp_path: Path, answer: str, passes: boo
 
     assert import_file("log.json", *RECORD).code == 0
     assert run_imported(tmp_path) == {"1": passes}
+
+
+@pytest.mark.parametrize(
+    ("scorer", "target", "shown", "right", "wrong"),
+    [
+        ("choice", ["A", "C"], "A. Helium; C. Neon", [["C", "A"]], [["A"], ["A", "B", "C"]]),
+        ("choice", "A, C", "A. Helium; C. Neon", [["A", "C"]], [["C"]]),
+        ("choice", "CA", "A. Helium; C. Neon", [["A", "C"]], [["C"]]),
+        ("answer", ["A", "C"], "A or C", ["A", "C"], ["B"]),
+        ("match", ["Helium", "Neon"], "Helium or Neon", ["A", "C"], ["B"]),
+    ],
+)
+def test_only_the_scorer_choice_needs_all_options_of_a_target(
+    scorer: str, target: Any, shown: str, right: list[Any], wrong: list[Any]
+) -> None:
+    log(sample(choices=["Helium", "Iron", "Neon"], target=target), scorers=[{"name": scorer}])
+
+    assert import_file("log.json").code == 0
+    (question,) = Benchmark.load("out.yaml")
+    bound = load_template(question.answer_template or "").for_question("1")
+    assert question.raw_answer == shown
+    assert [bound.bind({"answer": answer}).verify() for answer in right] == [True] * len(right)
+    assert [bound.bind({"answer": answer}).verify() for answer in wrong] == [False] * len(wrong)
 
 
 def test_what_is_not_carried_over_is_named() -> None:

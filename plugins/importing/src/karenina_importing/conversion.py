@@ -21,6 +21,7 @@ from karenina_benchmark.template_declarations import DeclarationError, make_temp
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_importing.answer_fields import (
+    AGREES,
     NoAnswer,
     declare_answer,
     declare_by_kind,
@@ -337,11 +338,8 @@ class _Converter:
                 done.questions[id] |= declared
                 answer = declared.get("answer", {}).get(TRUTH, {})
                 needed = answer.get("ground_truth") if answer.get("type") == "list[str]" else cell.value
-                are_all_needed = answer and answer.get("type") != "str" and isinstance(needed, list)
-                if are_all_needed and not options:
-                    done.questions[id]["raw_answer"] = "; ".join(
-                        " or ".join(map(str, item)) if isinstance(item, list) else str(item) for item in needed
-                    )
+                if answer and answer.get("type") != "str" and isinstance(needed, list):  # all of them are needed
+                    done.questions[id]["raw_answer"] = "; ".join(_show_needed(item, options) for item in needed)
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
         """Return the mapped metadata of a row without empty values, and add what it found to `found`. Raises
@@ -466,7 +464,7 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
         and "answer" not in question
         and "rubric" in question
         and not compared
-        and not any(question["raw_answer"] in str(trait.get("description")) for trait in question["rubric"])
+        and not any(_compares(str(trait.get("description")), question["raw_answer"]) for trait in question["rubric"])
     ]
     if left:
         yield (
@@ -474,6 +472,11 @@ def _describe_uncompared(done: Imported) -> Iterator[str]:
             "because the source scores the responses in other ways; --map answer=graded adds a trait "
             "that compares them"
         )
+
+
+def _compares(description: str, raw_answer: str) -> bool:
+    """Return whether a trait with this description compares a response with the correct answer."""
+    return raw_answer in description or description.startswith(AGREES.removesuffix("{}"))
 
 
 def _check(data: Mapping[str, Any]) -> None:
@@ -515,6 +518,15 @@ def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
     if "answer" in data:
         values["answer_template"] = make_template_source(data["answer"], data.get("strategy"))
     return values
+
+
+def _show_needed(item: Any, options: Options) -> str:
+    """Return one of several answers that are all needed as a string: a letter with its option, alternatives joined with
+    " or ", or the answer itself.
+    """
+    if isinstance(item, list):
+        return " or ".join(map(str, item))
+    return f"{item}. {options[item]}" if item in options else str(item)
 
 
 def _is_several(value: list[Any]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, Final
 
@@ -92,6 +93,10 @@ _OPTION: Final = lazy_pattern(r"(option|opt|op|choice|ending|alternative|alt|ans
 _ANSWERS: Final = ("answer", "ans")
 """Prefixes of options that require a column for the correct one, because `answer1` alone may be a correct answer."""
 _RIGHT_ONE: Final = lazy_pattern(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
+_LABEL_OF_OPTION: Final = lazy_pattern(r"[A-Za-z]|[0-9]{1,2}")
+_INTEGER: Final = lazy_pattern(r"-?[0-9]{1,18}")
+_HIDDEN_LABEL: Final = lazy_pattern(r"labels?|cop|(answer|gold)(index|idx)")
+"""Columns in which -1 in all rows means that the answers of a test split are not published."""
 _FEWEST_OPTIONS: Final = 2
 _WORDS_OF_GRADES: Final = (
     "correct incorrect wrong right pass passed fail failed refusal refused abstain abstained partial partiallycorrect "
@@ -181,7 +186,7 @@ def choose_roles(
         if (kind := match[1].casefold()) in about and match[2] in fields:
             about[kind][match[2]] = column
     descriptions, sources = about.values()
-    options = {} if CHOICES in chosen else find_options(free)
+    options = {} if CHOICES in chosen else find_options(free, rows)
     used = {*fields.values(), *descriptions.values(), *sources.values(), *options.values()}
     free = [column for column in free if column not in used]
     if QUESTION not in chosen:
@@ -189,7 +194,11 @@ def choose_roles(
     grades: list[str] = []
     rivals: list[str] = []
     if TRUTH not in chosen and not fields:
-        best, grades, rivals = _choose_truth(free, rows)
+        numbering = [] if options else [column for column in free if _numbers_items(column, rows)]
+        best, grades, rivals = _choose_truth([column for column in free if column not in numbering], rows)
+        if numbering and find_role(free, ID) is None:
+            chosen.setdefault(ID, numbering[0])
+            free.remove(numbering[0])
         if best is not None:
             chosen[TRUTH] = best
             free.remove(best)
@@ -231,6 +240,15 @@ def choose_roles(
     )
 
 
+def _numbers_items(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a column is called `key` and numbers the items, as in IFEval: it contains increasing integers."""
+    cells = [str(row.get(column)) for row in rows]
+    if fold_name(column) != "key" or len(cells) < 2 or not all(map(_INTEGER.fullmatch, cells)):
+        return False
+    numbers = [int(cell) for cell in cells]
+    return all(first < second for first, second in pairwise(numbers))
+
+
 def _take(chosen: dict[str, str], free: list[str], role: str) -> None:
     """Move the best column for a role from `free` to `chosen`, changing both. Nothing happens if there is none."""
     column = find_role(free, role)
@@ -269,7 +287,9 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
         if re.fullmatch(names, name)
     ]
     names = dict.fromkeys(column for _, column in sorted(ranked, key=lambda entry: entry[0]))
-    candidates = [column for column in names if not (_has_links(column, rows) or _has_tags(column, rows))]
+    candidates = [
+        column for column in names if not any(test(column, rows) for test in (_has_links, _has_tags, _is_hidden))
+    ]
     response = find_role(columns, RESPONSE)
     judged = response is not None and not has_grades(response, rows, _VERDICTS)
     sure = [column for column in candidates if not has_grades(column, rows, _VERDICTS)]
@@ -312,6 +332,12 @@ def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
+def _is_hidden(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a column of labels contains -1 in all rows, which stands for answers that are not published."""
+    cells = {str(row.get(column)).removesuffix(".0") for row in rows}
+    return cells == {"-1"} and _HIDDEN_LABEL.fullmatch(fold_name(column)) is not None
+
+
 def _has_values(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a column has any values. If there are no rows, the result is True."""
     return not rows or any(row.get(column) not in (None, "", [], {}) for row in rows)
@@ -327,11 +353,17 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     return all(cell.isdecimal() for cell in cells) and len(set(cells)) == len(cells)
 
 
-def find_options(columns: Sequence[str]) -> dict[str, str]:
+def find_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
     """Return the columns for single options by letter: `A`, `B`; `Option A`; `ending0`, `ending1`. The result is empty
     unless there are at least two in sequence, starting at A, 0 or 1.
+
+    `answerA`, `answerB` are only options if another column says which one is correct. A column `label` does if all its
+    cells in `rows` are letters or numbers.
     """
-    has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns)
+    has_right_one = any(
+        _RIGHT_ONE.fullmatch(name := fold_name(column)) or (name in _LABELS and _names_options(column, rows))
+        for column in columns
+    )
     groups: dict[tuple[str, bool], dict[str, str]] = {}
     for column in columns:
         match = _OPTION.fullmatch(fold_name(column))
@@ -346,6 +378,12 @@ def find_options(columns: Sequence[str]) -> dict[str, str]:
         if len(marks) >= _FEWEST_OPTIONS and len(marks) > len(best):
             best = {letter: by_mark[mark] for letter, mark in zip(ascii_uppercase, marks, strict=False)}
     return best
+
+
+def _names_options(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether all cells of a column are letters or numbers of options."""
+    cells = [str(cell) for row in rows if (cell := row.get(column)) is not None]
+    return bool(cells) and all(map(_LABEL_OF_OPTION.fullmatch, cells))
 
 
 def _series(by_mark: Mapping[str, str], numbered: bool) -> Iterator[str]:

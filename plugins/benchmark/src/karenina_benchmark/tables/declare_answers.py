@@ -172,7 +172,7 @@ def declare_answers(
         forbidden = bool(contained["no"] or contained["never"])
         return _declare_contained(given, forbidden=forbidden, any_of=bool(contained["any"] or contained["some"]))
     cells = [_without_solution(_unwrapped(cell) if any_of else cell) for cell in given]
-    kinds = _one_of_several(find_kinds(cells)) if any_of else find_kinds(cells)
+    kinds = _find_alternatives(cells) if any_of else find_kinds(cells)
     if types is not None:
         marks = read_marks(cells)
         named = [_named_answer(cell, type, marks) for cell, type in zip(cells, types, strict=True)]
@@ -250,17 +250,18 @@ def _unwrapped(cell: Cell) -> Cell:
     return replace(cell, value=different[0] if len(different) == 1 else items)
 
 
-def _one_of_several(kinds: ColumnKinds) -> ColumnKinds:
-    """Return a copy of `kinds` for a column of alternatives: a list with a single item becomes a *text*, and a column
-    of the kind *list* becomes a column of the kind *text*.
+def _find_alternatives(cells: Sequence[Cell]) -> ColumnKinds:
+    """Return the kinds of a column of alternatives. Cells with a single answer have the kinds that they would have in a
+    column without lists, so a number beside lists of names is still a number.
     """
-    answers = tuple(
-        replace(answer, kind="text", truth=answer.truth[0])
-        if answer.kind == "list" and len(answer.truth) == 1
-        else answer
-        for answer in kinds.answers
-    )
-    return replace(kinds, answers=answers, kind="text" if kinds.kind == "list" else kinds.kind)
+    kinds = find_kinds(cells)
+    alone = find_kinds([replace(cell, value=None) if isinstance(cell.value, list) else cell for cell in cells])
+    answers = []
+    for cell, answer, single in zip(cells, kinds.answers, alone.answers, strict=True):
+        found = answer if isinstance(cell.value, list) or answer.kind != "list" or len(answer.truth) > 1 else single
+        is_item = found.kind == "list" and len(found.truth) == 1
+        answers.append(replace(found, kind="text", truth=found.truth[0]) if is_item else found)
+    return replace(kinds, answers=tuple(answers), kind="text" if kinds.kind == "list" else kinds.kind)
 
 
 def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:

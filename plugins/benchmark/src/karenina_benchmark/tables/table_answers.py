@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.answer_kinds import KINDS, Cell, Kind, is_empty, read_as, read_marks
 from karenina_benchmark.tables.column_roles import TRUTH, fold_name
-from karenina_benchmark.tables.declare_answers import DeclaredAnswers, declare_answers, holds_alternatives
+from karenina_benchmark.tables.declare_answers import DeclaredAnswers, declare_answers, exact_match, holds_alternatives
 from karenina_benchmark.tables.question_rows import QuestionRow, QuestionRows, has_alternatives
 from karenina_core.catalog import read_catalog
 from karenina_template.templates.primitives import primitives_by_field_type
@@ -161,13 +161,21 @@ def _declare_known(
 
 def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
     """Return the declared field for a question with options, of which those with the letters in `right` are correct. If
-    `several` is set, its value is a list of letters.
+    `several` is set, its value is a list of letters, all of which are needed.
 
-    Otherwise, the first letter in `right` is the ground truth, and the judge copies words from the response. If the
-    text of an option is itself a letter, the judge chooses a letter instead.
+    Otherwise, each letter in `right` is a correct answer by itself, and the judge copies words from the response. If
+    there are several letters, or if the text of an option is itself a letter, the judge chooses a letter instead.
     """
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
+    if len(right) > 1:
+        rule = exact_match(right)
+        return {
+            "type": {"literal": list(options)},
+            "description": _LETTER,
+            "ground_truth": right[0],
+            "verify_with": rule,
+        }
     if {letter.casefold() for letter in options} & {text.casefold() for text in options.values()}:
         return {"type": {"literal": list(options)}, "description": _LETTER, "ground_truth": right[0]}
     rule = {"type": "Choice", "options": dict(options)}

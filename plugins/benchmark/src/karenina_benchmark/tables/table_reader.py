@@ -392,7 +392,11 @@ def name_classes(values: Mapping[str, Any], classes: Mapping[str, list[Any]]) ->
 
 
 def _class_name(value: Any, names: list[Any]) -> Any:
-    """Return the name of a class. A value that is not a class number is returned unchanged."""
+    """Return the name of a class, or None for -1, which stands for a class that is not published. A value that is not a
+    class number is returned unchanged.
+    """
+    if value == -1 and not isinstance(value, bool):
+        return None
     is_class = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
     return names[value] if is_class else value
 

@@ -1,7 +1,8 @@
 """HELM: the scenario state of a run (`scenario_state.json`), and the instances of a scenario (`instances.json`).
 
-Each instance is a row. References tagged `correct` are the correct answers. A multiple-choice question keeps the
-letters that the run used. Requests that only score a specific reference have no answer.
+Each instance is a row. References tagged `correct` are the correct answers, each of them by itself unless the run's
+adapter asks for several labels (`multi_label`). A multiple-choice question keeps the letters that the run used.
+Requests that only score a specific reference have no answer.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from string import ascii_uppercase
 from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError
+from karenina_benchmark.tables.answer_kinds import Cell
+from karenina_benchmark.tables.column_roles import TRUTH
+from karenina_benchmark.tables.declare_answers import declare_answers
+from karenina_benchmark.tables.table_answers import declare_options
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.formats.structured_values import as_metadata, make_recording
+from karenina_importing.formats.structured_values import as_mapping, as_metadata, make_recording
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, read_json
 
@@ -44,7 +49,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     document = read_json(path)
     if isinstance(document, list):
         for number, instance in enumerate(document, 1):
-            yield _row(f"instance {number}", {"instance": instance}, None)
+            yield _row(f"instance {number}", {"instance": instance}, None, are_all_needed=False)
         return
     states = document.get(_STATES) if isinstance(document, Mapping) else None
     if not isinstance(states, list):
@@ -52,14 +57,17 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             path, "", f"the file has no `{_STATES}` list, so it is not a HELM run", "choose another format with --from"
         )
     spec = document.get("adapter_spec")
-    model = spec.get("model") if isinstance(spec, Mapping) else None
+    model = as_mapping(spec).get("model")
+    are_all_needed = as_mapping(spec).get("multi_label") is True
     for number, state in enumerate(states, 1):
-        yield _row(f"request {number}", state, model if isinstance(model, str) else None)
+        yield _row(f"request {number}", state, model if isinstance(model, str) else None, are_all_needed=are_all_needed)
 
 
-def _row(place: str, state: Any, model: str | None) -> SourceRow:
+def _row(place: str, state: Any, model: str | None, *, are_all_needed: bool) -> SourceRow:
     """Make the row for a request, or for an instance without a request. `model` is the run's model. The row has a
     problem if there is no valid instance, or if the instance contains only an image or audio.
+
+    If `are_all_needed` is set, an answer must name all correct references, otherwise one of them.
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):
@@ -94,7 +102,25 @@ def _row(place: str, state: Any, model: str | None) -> SourceRow:
     if "request" in state or "result" in state:
         answers, values["failure"] = _recordings(state, model)
         recordings = answers or None
-    return SourceRow(place, values, question=as_metadata(metadata), recordings=recordings, left_out=left_out)
+    answer = _declare(choices, right, are_all_needed=are_all_needed)
+    if answer and are_all_needed:
+        values["references"] = "; ".join(right)
+    question = {**as_metadata(metadata), **({"answer": answer} if answer else {})}
+    return SourceRow(place, values, question=question, recordings=recordings, left_out=left_out)
+
+
+def _declare(choices: list[str] | None, right: list[str], *, are_all_needed: bool) -> dict[str, Any]:
+    """Return the field for the letters of several correct options, or for several labels that are all needed. Any other
+    question is declared by the kind of its answer, so the result is empty.
+    """
+    if choices and len(right) > 1 and set(right) <= set(choices) and len(choices) <= len(ascii_uppercase):
+        options = dict(zip(ascii_uppercase, choices, strict=False))
+        letters = [letter for letter, text in options.items() if text in right]
+        return {TRUTH: declare_options(options, letters, several=are_all_needed)}
+    if choices or not right or not are_all_needed:
+        return {}
+    (declared,) = declare_answers([Cell(right)]).fields
+    return {TRUTH: declared} if declared else {}
 
 
 def _text(reference: Mapping[str, Any]) -> str:

@@ -6,9 +6,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from string import ascii_uppercase
 from typing import Any, Final
 
+from karenina_benchmark.tables.column_roles import TRUTH
+from karenina_benchmark.tables.lettered_options import find_right_options
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts
+from karenina_benchmark.tables.table_answers import declare_options
 from karenina_importing.answer_fields import AGREES, NoAnswer, declare_answer
 from karenina_importing.attached_media import take_media
 from karenina_importing.field_mapping import FieldMapping
@@ -51,6 +55,9 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
         reason = invalidation.get("reason")
         values["invalid"] = f"the sample was declared invalid{f': {reason}' if reason else ''}"
     answer, traits, left_out = _convert_scorers(sample, about)
+    if letters := _letters(sample, about):
+        choices = as_texts(sample["choices"])
+        values["target"] = "; ".join(f"{letter}. {choices[ascii_uppercase.index(letter)]}" for letter in letters)
     metadata = {key: value for key, value in as_mapping(sample.get("metadata")).items() if is_short(value)}
     left_out += [f"{name} of a sample" for name in _UNUSED if sample.get(name)]
     left_out += ["long metadata of a sample"] * (len(metadata) < len(as_mapping(sample.get("metadata"))))
@@ -168,23 +175,52 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
     except NotText:
         targets, choices = [], []
     answer: Any = None
-    if choices and len(targets) == 1:
+    options = dict(zip(ascii_uppercase, choices, strict=False))
+    scorers = _scorers(sample, about)
+    names = {_base_name(name) for name in scorers}
+    if letters := _letters(sample, about):
+        answer = {TRUTH: declare_options(options, letters, several=True)}
+    elif choices and len(targets) > 1 and names & set(_COMPARED) and not names & {"choice", "includes"}:
+        (right,) = find_right_options([targets], [options]).letters
+        if right:
+            answer = {TRUTH: declare_options(options, right, several=False)}
+    elif choices and len(targets) == 1:
         for mapping in _CHOICES:
             with suppress(NoAnswer):
                 answer = answer or declare_answer(mapping, targets, choices)
     traits: list[dict[str, Any]] = []
     left_out: list[str] = []
-    for name, options in _scorers(sample, about).items():
+    for name, settings in scorers.items():
         plain = _base_name(name)
         if plain in _GRADED and targets:
             text = _GRADED[plain].format(" or ".join(targets))
             traits.append({"type": "llm", "name": name.rpartition("/")[2], "description": text})
         elif plain == "includes" and targets and answer is None:
-            answer = {"includes": {"verify_with": _includes(targets, any_case=options.get("ignore_case") is not False)}}
+            any_case = settings.get("ignore_case") is not False
+            answer = {"includes": {"verify_with": _includes(targets, any_case=any_case)}}
         elif plain not in _COMPARED or not targets:
             is_known = plain in (*_GRADED, *_COMPARED, "includes")
             left_out.append(f"scorer {name}{'' if targets or not is_known else ' of a sample with an empty target'}")
     return answer, traits, left_out
+
+
+def _letters(sample: Mapping[str, Any], about: Any) -> list[str]:
+    """Return the letters of the correct options if several are needed, or an empty list for any other sample.
+
+    The scorer `choice` needs all letters in the target, which may be a list (`["A", "C"]`) or a string (`AC`, `A, C`).
+    For other scorers, each item of a list is a correct answer by itself. A sample without scorers is in a dataset;
+    options are for `choice`.
+    """
+    scorers = [_base_name(name) for name in _scorers(sample, about)]
+    try:
+        choices = as_texts(sample.get("choices") or [])
+        target = "".join(as_texts(sample.get("target") or ""))
+    except NotText:
+        return []
+    letters = sorted(set(target) - {",", " "})
+    is_listed = isinstance(sample.get("target"), list) or target not in choices
+    are_options = set(letters) <= {*ascii_uppercase[: len(choices)]}
+    return letters if are_options and is_listed and len(letters) > 1 and (not scorers or "choice" in scorers) else []
 
 
 def _base_name(name: str) -> str:

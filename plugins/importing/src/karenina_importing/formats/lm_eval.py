@@ -5,7 +5,8 @@ the target as text, so a list of correct answers (`['Paris', 'paris']`) is conve
 additional key `request`, which contains the text of the first request, or its messages if a chat template was applied.
 In a multiple-choice task, the target is the index of an option, and the options are the continuations of the requests.
 The target is converted to the option's letter, and the row gets an additional key `options`. If the continuations are
-just letters, the document or the request contains the options. A target that is only a placeholder is left out.
+just letters, the document or the request contains the options. A target that is only a placeholder is left out. In
+DROP, each item of the target is a tuple of the spans that an answer needs (`[('Paris',), ('Paris', 'Rome')]`).
 If all targets in a file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as
 a list, and an empty target as an empty list.
 """
@@ -20,7 +21,11 @@ from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Final
 
+from karenina_benchmark.tables.answer_kinds import Cell
+from karenina_benchmark.tables.column_roles import TRUTH
+from karenina_benchmark.tables.declare_answers import declare_answers
 from karenina_benchmark.tables.lettered_options import read_options
+from karenina_importing.answer_fields import declare_graded
 from karenina_importing.field_mapping import FieldMapping, find_first
 from karenina_importing.formats.structured_values import as_list, as_mapping, as_messages
 from karenina_importing.import_format import Fit, make_import_format
@@ -30,6 +35,9 @@ _ESCAPE: Final = r"""\\(?:[\\'nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U000[0-9a-f]{5})"""
 _TEXT: Final = rf"""(?:'(?:[^'\\\n]|{_ESCAPE})*'|"(?:[^"\\\n]|{_ESCAPE})*")"""
 _LIST: Final = re.compile(rf"\[{_TEXT}(?:, {_TEXT})*\]")
 """Matches a list of strings in Python notation."""
+_TUPLE: Final = rf"\(\s*{_TEXT}(?:, {_TEXT})*,?\)"
+_TUPLES: Final = re.compile(rf"\[{_TUPLE}(?:, {_TUPLE})*\]")
+"""Matches a list of tuples of strings in Python notation, as in DROP."""
 _LABELLED: Final = re.compile(r"[A-Z][A-Z_-]{1,19}: ?\S.*")
 _MARK: Final = "$$"
 _FIRST_ROWS: Final = 1000
@@ -92,12 +100,18 @@ def _rows(path: Path) -> Iterator[SourceRow]:
                 continue
             target = row.values.get("target")
             items = _items(target) if are_lists and isinstance(target, str) else None
-            if items is None:
+            if items is not None:
+                yield SourceRow(row.place, values, question={"answer": _declare(items)}, notes=[*notes, _LISTS])
+            elif spans := _spans(values):
+                values["target"], question = _declare_spans(spans)
+                yield SourceRow(row.place, values, question=question, notes=notes)
+            elif _is_placeholder(target, as_mapping(values.get("doc"))):
+                values.pop("target")
+                yield SourceRow(row.place, values, left_out=["target that is not an answer"], notes=notes)
+            else:
                 is_lost = target is not None and values["target"] is None
                 lost = ["target that is not the index of one option"] if is_lost else []
                 yield SourceRow(row.place, values, left_out=lost, notes=notes)
-            else:
-                yield SourceRow(row.place, values, question={"answer": _declare(items)}, notes=[*notes, _LISTS])
 
 
 def _are_labelled(targets: Sequence[Any]) -> bool:
@@ -133,6 +147,46 @@ def _target(values: Mapping[str, Any]) -> Any:
         return ast.literal_eval(target)
     except (ValueError, SyntaxError):  # such as an escape that is not a character
         return target
+
+
+def _is_placeholder(target: Any, document: Mapping[str, Any]) -> bool:
+    """Return whether a target is not an answer but the text of None, or the names of the parts of an object in the
+    document, which the template of DROP joins.
+    """
+    if target == "None":
+        return target not in document.values()
+    return any(isinstance(value, Mapping) and target == ",".join(map(str, value)) for value in document.values())
+
+
+def _spans(values: Mapping[str, Any]) -> list[list[str]]:
+    """Return the correct answers of a document of DROP, each of which is a list of spans that are all needed, or an
+    empty list for any other document. They are in the target or, if that is a placeholder, in the document.
+    """
+    target, document = values.get("target"), as_mapping(values.get("doc"))
+    if isinstance(target, str) and _TUPLES.fullmatch(target):
+        try:
+            return [list(spans) for spans in ast.literal_eval(target)]
+        except (ValueError, SyntaxError):
+            return []
+    answers = as_list(document.get("answers")) if _is_placeholder(target, document) else []
+    are_spans = all(
+        isinstance(spans, list) and spans and all(isinstance(span, str) for span in spans) for spans in answers
+    )
+    return [list(spans) for spans in answers] if are_spans else []
+
+
+def _declare_spans(answers: list[list[str]]) -> tuple[list[str], dict[str, Any]]:
+    """Return the correct answers as strings, and how to check them. Answers of one span each are declared by their
+    kinds, so nothing is returned for them. If answers differ in which spans they need, a judge sees them.
+    """
+    shown = ["; ".join(spans) for spans in answers if any(span.strip() for span in spans)]
+    distinct = {frozenset(span.strip().casefold() for span in spans): spans for spans in reversed(answers)}
+    if all(len(spans) == 1 for spans in answers):
+        return shown, {}
+    if len(distinct) > 1:
+        return shown, {"rubric": declare_graded(FieldMapping({}), shown)}
+    (declared,) = declare_answers([Cell(answers[0])]).fields
+    return shown[:1], {"answer": {TRUTH: declared}} if declared else {}
 
 
 def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
