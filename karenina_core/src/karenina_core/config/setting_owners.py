@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin
@@ -199,20 +200,24 @@ def all_settings() -> dict[str, Setting]:
 
     Third-party settings start with the name of their package, as in `my_package.words`.
     """
+    return dict(_settings_of(*settings_models(active_plugins())))
+
+
+@lru_cache(maxsize=8)  # a command asks 14 times
+def _settings_of(*models: tuple[type[BaseModel], str]) -> dict[str, Setting]:
+    """Return all settings of the core and `models`, as `all_settings` does."""
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
     shipped = read_catalog()["settings"]
-    for model, distribution in settings_models(active_plugins()):
+    for model, distribution in models:
         for field, info in model.model_fields.items():
             name = namespace_of(model) + field
-            other = settings.get(name)
+            other = settings.setdefault(name, Setting(name, distribution, model, info))
             if name in shipped and not model.__module__.startswith(shipped[name].replace("-", "_")):
                 problems.append(
                     f"the name {name!r} declared by {distribution} belongs to {shipped[name]}; use a different name"
                 )
-            if other is None:
-                settings[name] = Setting(name, distribution, model, info)
-            elif other.model is not model:
+            if other.model is not model:
                 problems.append(
                     f"the configuration name {name!r} has two owners: {other.owner} ({other.model.__name__}) and "
                     f"{distribution} ({model.__name__}); block one of them under [plugins]"

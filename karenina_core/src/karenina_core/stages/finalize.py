@@ -21,13 +21,14 @@ from karenina_core.data.sections import ROOT_FIELDS, SECONDS_DIGITS, SECTIONS, S
 from karenina_core.errors import describe_error
 from karenina_core.hooks import hookimpl
 from karenina_core.models.ports import NO_USAGE, Message, Usage
-from karenina_core.stages.context import ItemError, State, VerificationContext
 from karenina_core.stages.stage import Stage
+from karenina_core.stages.state import ItemError, State
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 
 if TYPE_CHECKING:
     from karenina_core.artifacts.keys import BoundTemplate, ParsedAnswer
     from karenina_core.data.question import Question
+    from karenina_core.stages.context import VerificationContext
 
 VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 

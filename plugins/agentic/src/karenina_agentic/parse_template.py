@@ -20,7 +20,7 @@ from karenina_agentic.investigation import (
 )
 from karenina_agentic.settings import PARSING_STAGE, AgenticSettings
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Skip, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.errors import StructuredError
 from karenina_core.models.ports import AgentOptions
@@ -32,6 +32,7 @@ from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.stage_support import make_judge_input
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_template.templates import BoundTemplate
 
 logger = logging.getLogger("karenina")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, ClassVar, TypeVarTuple, cast
 
 from karenina_agentic.settings import (
     AgenticSettings,
@@ -16,7 +16,7 @@ from karenina_agentic.settings import (
 )
 from karenina_agentic.workspace_removal import remove_orphans
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.models.ports import SourceFolder
 from karenina_core.stages.stage import ModelNeed
@@ -34,6 +34,9 @@ from karenina_toolkit.files.workspace_copy import (
     resolve_source,
     unique_name,
 )
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
 
 Ts = TypeVarTuple("Ts")
 

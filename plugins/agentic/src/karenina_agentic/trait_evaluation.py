@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -26,7 +26,7 @@ from karenina_agentic.investigation import (
 from karenina_agentic.prepare_workspace import make_cleanup
 from karenina_agentic.settings import AgenticSettings, agentic_traits
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core import ModelConfig, Question, Skip, Stage, VerificationConfig
 from karenina_core.data.rubrics import AgenticRubricTrait, RubricTrait
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, describe_error
@@ -38,6 +38,9 @@ from karenina_toolkit.files.created_folders import CreatedFolder
 from karenina_toolkit.files.workspace_copy import WorkspaceError, make_slug, unique_name
 from karenina_toolkit.stage_support import JudgeInput, gather_all, make_judge_input
 from karenina_toolkit.structured import ask, object_schema
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
 
 
 class TraitWorkspace(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from karenina_benchmark.content import BenchmarkContent
     from karenina_benchmark.document import Section
     from karenina_core.data.question import Question
+    from karenina_engine.check.restricted_values import RestrictedValue
     from karenina_template.templates import BoundTemplate
     from karenina_template.templates.field import FieldRule
 
@@ -307,7 +309,6 @@ class _Check:
         self._trust = trust
         self._quality = quality
         self._truths = EqualTruths()
-        self._is_trusted: bool | None = None
         from karenina_engine.check.plugin_checks import OwnedFields
 
         self._fields = OwnedFields(active_plugins())
@@ -385,7 +386,7 @@ class _Check:
             for what, cure in find_unsent(question, *shared):
                 self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
         path = self._benchmark.path
-        outside = self._trusts_values()
+        outside = self._restricted[1]
         folder = path.parent if path is not None else None
         for is_error, what, cure in find_problems(question, folder, outside=outside, journal=self._journal):
             if is_error or self._quality or self._journal is not None:
@@ -488,25 +489,24 @@ class _Check:
         """
         own = config.setting("template_files") if config.has("template_files") else None
         folder = own or (self._benchmark.path.absolute().parent if self._benchmark.path is not None else None)
-        with files_in(folder), open_only_below(None if self._trusts_values() else folder):
+        with files_in(folder), open_only_below(None if self._restricted[1] else folder):
             yield
 
-    def _trusts_values(self) -> bool:
-        """Return whether everything is trusted, or the benchmark has restricted values and the user trusts all of them.
+    @cached_property
+    def _restricted(self) -> tuple[Sequence[RestrictedValue], bool]:
+        """The restricted values of the benchmark, and whether the user trusts all of them.
 
-        A benchmark without a file is trusted.
+        If everything is trusted, or the benchmark has no file, the values are not collected. Without restricted values,
+        there is nothing to trust, so the second value is False.
         """
-        if self._is_trusted is not None:
-            return self._is_trusted
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
         from karenina_engine.user_files import trusts_values
 
         path = self._benchmark.path
         if path is None or self._trust.everything:
-            return True
+            return (), True
         values = find_restricted_values(self._benchmark)
-        self._is_trusted = bool(values) and trusts_values(self._trust, path, names_and_values(values))
-        return self._is_trusted
+        return values, bool(values) and trusts_values(self._trust, path, names_and_values(values))
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
         """Add an error for each field whose known value no plugin offers, does not fit its type, or can never match its
@@ -561,14 +561,9 @@ class _Check:
 
     def check_restricted(self) -> None:
         """Add a warning for each restricted value of the benchmark, unless the user trusts all of them."""
-        from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
-        from karenina_engine.user_files import trusts_values
-
+        values, trusted = self._restricted
         path = self._benchmark.path
-        if path is None or self._trust.everything:
-            return
-        values = find_restricted_values(self._benchmark)
-        if not values or trusts_values(self._trust, path, names_and_values(values)):
+        if trusted or path is None:
             return
         for value in values:
             question = value.places[0] if value.places else None

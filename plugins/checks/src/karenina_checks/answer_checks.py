@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from pydantic import BaseModel, Field
 
@@ -18,10 +18,13 @@ from karenina_checks.judge_check import (
     sufficiency_request,
 )
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Skip, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Skip, VerificationConfig
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.stages.stage import Detection
 from karenina_toolkit.stage_support import skip_if_failed
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
 
 
 class ChecksSettings(BaseModel, defer_build=True):

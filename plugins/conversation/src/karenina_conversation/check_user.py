@@ -13,7 +13,7 @@ from karenina_conversation.fields import QuestionFields, UserBrief
 from karenina_conversation.settings import ConversationSettings
 from karenina_conversation.simulated_user import describe_brief
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig
 from karenina_core.artifacts.artifact import Slot
 from karenina_core.data.trust import Trust
 from karenina_core.errors import StructuredError
@@ -26,6 +26,7 @@ from karenina_toolkit.folding import fold
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_template.templates.bound_template import BoundTemplate
 
 USER_CHECK: Final = PromptTask(

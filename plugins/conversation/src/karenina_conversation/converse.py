@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 from uuid import uuid4
 
 from karenina_conversation.fields import Entry, QuestionFields, TurnFields
@@ -21,7 +21,7 @@ from karenina_conversation.simulated_user import (
 )
 from karenina_conversation.user_side import End, NextTurn, NoNextTurn, Script, UserSide
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Skip, Stage, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.models.adapters import AgentTier
@@ -54,6 +54,9 @@ from karenina_toolkit.conversations import (
 )
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 from karenina_toolkit.printable import is_blank
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
 
 logger = logging.getLogger("karenina")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig, VerificationContext
+from karenina_core import AutoFailStage, Question, Skip, Slot, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.errors import MissingArtifact
 from karenina_core.stages.stage import ServiceNeed
@@ -16,6 +16,9 @@ from karenina_deep_judgment.prompts import TRAIT_PROMPTS
 from karenina_deep_judgment.search_tools import check_search_tool, find_service_needs
 from karenina_deep_judgment.settings import DeepJudgmentSettings, TraitFields, check_traits, needs_search, settings_of
 from karenina_deep_judgment.trait_evaluator import SCORED
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
 
 logger = logging.getLogger("karenina")
 

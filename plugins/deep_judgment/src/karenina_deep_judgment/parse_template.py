@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.stages.stage import ServiceNeed
 from karenina_deep_judgment.excerpt_extraction import extract_excerpts
@@ -31,6 +31,7 @@ from karenina_template.templates.shapes.schema import is_reasoning
 from karenina_toolkit.structured import ask, object_schema
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_template.templates import BaseAnswer, BoundTemplate
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Stage, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError, StructuredError
 from karenina_core.models.ports import PortError
@@ -21,6 +21,7 @@ from karenina_toolkit.fences import fence
 from karenina_toolkit.structured import InvalidReply, ask, object_schema
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_template.templates import BaseAnswer, BoundTemplate
 
 

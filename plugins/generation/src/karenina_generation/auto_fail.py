@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import AutoFailStage, VerificationContext
+from karenina_core import AutoFailStage
 from karenina_toolkit import traces
+
+if TYPE_CHECKING:
+    from karenina_core import VerificationContext
 
 
 class RecursionLimitAutoFail(AutoFailStage):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, Stage, VerificationConfig, VerificationContext
+from karenina_core import Outcome, Question, Stage, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_generation.settings import GenerationSettings
 from karenina_toolkit.agent_work import AGENT_WORK
@@ -22,6 +22,7 @@ from karenina_toolkit.answers.model_turn import (
 )
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_core.stages.stage import ModelNeed
 
 

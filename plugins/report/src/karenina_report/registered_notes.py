@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field
 
 from karenina_core.errors import describe_error
-from karenina_report.run_notes import karenina_run_notes
+from karenina_report.hookspecs import karenina_run_notes
 from karenina_report.statistics.statistics_result import ReportModel
 from karenina_terminal.command_hook import command_plugins
 

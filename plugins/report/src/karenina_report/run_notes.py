@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from karenina_core.hooks import hookspec
-from karenina_toolkit.hook_policy import HookPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +31,3 @@ class RunNote:
     name: str
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
-
-
-@hookspec
-@HookPolicy(stability="provisional")
-def karenina_run_notes() -> Sequence[Callable[[Sequence[NotedRun]], Sequence[RunNote]]]:
-    """Return functions that annotate pass rates, for `karenina show` and `compare`. If a function raises, a warning is
-    logged and its notes are skipped.
-
-    This hook is called for plugins with an entry point in the group `karenina.plugins`, without importing stages or
-    adapters.
-    """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Stage, VerificationConfig
 from karenina_core.data.rubrics import (
     AgenticRubricTrait,
     CallableRubricTrait,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.stages.stage import ServiceNeed
 from karenina_sandbox.capture.folders import MOST_KEPT
@@ -27,6 +27,7 @@ from karenina_toolkit.kept_files import keep_file
 from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_core.data.trust import Trust
 
 logger = logging.getLogger("karenina")

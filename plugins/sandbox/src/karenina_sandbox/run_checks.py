@@ -8,7 +8,7 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
 
-from karenina_core import Question, Skip, Slot, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Slot, Stage, VerificationConfig
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import ErrorCategory, PortError, SourceFolder
 from karenina_core.namespaces import read_owned
@@ -32,6 +32,7 @@ from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_core.data.trust import Trust
     from karenina_core.plugins import Plugins
 

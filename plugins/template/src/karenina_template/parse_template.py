@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pydantic import BaseModel, Field
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import VerificationContext
 from karenina_core.models.prompts import PromptTask
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.plugins import active_plugins

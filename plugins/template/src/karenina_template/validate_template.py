@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Skip, Stage, VerificationContext
+from karenina_core import Outcome, Skip, Stage
 from karenina_core.stages.stage import ModelNeed
 from karenina_core.text import join_problems
 from karenina_template.question_template import template_of
@@ -16,6 +16,7 @@ from karenina_template.templates.bound_template import ANSWER_CLASS
 from karenina_template.templates.errors import TRUST_CURE
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust

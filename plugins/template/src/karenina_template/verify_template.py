@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext
+from karenina_core import Question, Skip, Stage, VerificationConfig
 from karenina_core.data.trust import Trust
 from karenina_core.errors import ConfigError
 from karenina_core.stages.stage import ModelNeed
@@ -23,6 +23,7 @@ from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.stage_support import skip_if_failed
 
 if TYPE_CHECKING:
+    from karenina_core import VerificationContext
     from karenina_template.templates import BaseAnswer, BoundTemplate, RegexReport
 
 _OTHER_IMPORT = re.compile(

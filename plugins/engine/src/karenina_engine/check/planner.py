@@ -12,7 +12,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from karenina_core.errors import ConfigError
-from karenina_core.pipeline import Pipeline
 from karenina_core.plan import Plan, PlanError, PlannedStage, make_plan
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import Skip, Stage, registered_stages
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
     from karenina_core.data.trust import Trust
+    from karenina_core.pipeline import Pipeline, StageListener
     from karenina_core.plugins import Plugins
     from karenina_engine.check.attachments import AttachmentCheck
     from karenina_engine.check.judge_needs import JudgeNeeds
@@ -51,7 +51,7 @@ class Survey(NamedTuple):
     pipelines: QuestionPipelines
 
 
-class QuestionPipelines(Sequence[Pipeline]):
+class QuestionPipelines(Sequence["Pipeline"]):
     """The pipelines for a run's questions, in order. Each distinct pipeline is stored only once."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class QuestionPipelines(Sequence[Pipeline]):
     def without_observers(self) -> QuestionPipelines:
         """Return a copy in which the pipelines have no observers."""
         quiet = QuestionPipelines()
-        quiet._distinct = [Pipeline(pipeline.plan, None, pipeline.item_timeout) for pipeline in self._distinct]
+        quiet._distinct = [_make_pipeline(pipeline.plan, None, pipeline.item_timeout) for pipeline in self._distinct]
         quiet._numbers = {pipeline: number for number, pipeline in enumerate(quiet._distinct)}
         quiet._by_question = self._by_question
         return quiet
@@ -109,7 +109,7 @@ class Planner:
         self._observers = observers
         self._plans: dict[frozenset[tuple[str, str]], Plan] = {}
         self._pipelines: dict[int, Pipeline] = {}
-        self._by_selection_key: dict[Hashable, Pipeline] = {}
+        self._by_selection_key: dict[Hashable, Plan] = {}
         stages = [(offer.stage(), offer.slot) for offer in self._offered]
         self._blocked = blocked_stages(plugins)
         self._choosers = [stage for stage, _ in [*stages, *self._blocked] if type(stage).included is not Stage.included]
@@ -123,20 +123,27 @@ class Planner:
         self._conflicts = [info.failure or "" for info in bad_stages if info.state == "conflict"]
 
     def plan(self, question: Question) -> Plan:
-        """Return the plan of `question`. Raises `PlanError` if no valid plan exists."""
-        return self.pipeline(question).plan
-
-    def pipeline(self, question: Question) -> Pipeline:
-        """Return the pipeline of `question`. Questions with the same stages share one pipeline. Raises `PlanError` if
-        no valid plan exists.
+        """Return the plan of `question`. Questions with the same stages share one plan. Raises `PlanError` if no valid
+        plan exists.
         """
         key = self._selection_key(question)
-        pipeline = self._by_selection_key.get(key) if key is not None else None
-        if pipeline is None:
-            pipeline = self._make_pipeline(question)
+        plan = self._by_selection_key.get(key) if key is not None else None
+        if plan is None:
+            plan = self._make_plan(question)
             if key is not None and len(self._by_selection_key) < _MAX_SELECTION_KEYS:
-                self._by_selection_key[key] = pipeline
-        return pipeline
+                self._by_selection_key[key] = plan
+        return plan
+
+    def pipeline(self, question: Question) -> Pipeline:
+        """Return the pipeline of `question`, which questions with the same plan share. Raises `PlanError` if no valid
+        plan exists.
+        """
+        plan = self.plan(question)
+        if id(plan) not in self._pipelines:
+            limit = self._config.section(EngineSettings).item_timeout
+            listener = self._observers if self._observers.observes_stages else None
+            self._pipelines[id(plan)] = _make_pipeline(plan, listener, limit)
+        return self._pipelines[id(plan)]
 
     def survey(
         self,
@@ -204,9 +211,9 @@ class Planner:
         except Exception:
             return None  # make_plan calls the stage again and reports the error
 
-    def _make_pipeline(self, question: Question) -> Pipeline:
-        """Plan `question`, and return its pipeline. Questions with equal plans share one pipeline. Raises `PlanError`
-        with all problems found. It is also a problem if a setting asks for a blocked stage.
+    def _make_plan(self, question: Question) -> Plan:
+        """Plan `question`, and return its plan or an equal one made before. Raises `PlanError` with all problems found.
+        It is also a problem if a setting asks for a blocked stage.
         """
         blocked = [*requested_but_blocked(self._blocked, self._config, question)]
         try:
@@ -222,11 +229,14 @@ class Planner:
             raise PlanError([*error.problems, *blocked]) from error
         if blocked:
             raise PlanError(blocked)
-        if id(plan) not in self._pipelines:
-            limit = self._config.section(EngineSettings).item_timeout
-            listener = self._observers if self._observers.observes_stages else None
-            self._pipelines[id(plan)] = Pipeline(plan, listener, limit)
-        return self._pipelines[id(plan)]
+        return plan
+
+
+def _make_pipeline(plan: Plan, listener: StageListener | None, item_timeout: float | None) -> Pipeline:
+    """Return a pipeline for a plan. What it needs is imported only here, because most commands only plan."""
+    from karenina_core.pipeline import Pipeline
+
+    return Pipeline(plan, listener, item_timeout)
 
 
 class QuestionSubset(Sequence["Question"]):

@@ -12,6 +12,7 @@ import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -558,6 +559,7 @@ def _restricted_by(spec: AdapterSpec | None, fields: Mapping[str, Any]) -> froze
         return frozenset()
 
 
+@cache
 def _restricted_fields(model: type[BaseModel]) -> tuple[str, ...]:
     """Return the names of all fields that are not marked as `any`, in order. Fields without a mark are included."""
     return tuple(name for name in model.model_fields if mark_of(model, name) != "any")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
-
-from karenina_core.hooks import hookspec
-from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -62,12 +59,3 @@ class Exporter:
     takes_table: bool = False
     first_bytes: tuple[bytes, ...] = ANY_BYTES
     read: Callable[[Path], Iterable[VerificationResult]] | None = None
-
-
-@hookspec
-@HookPolicy(stability="provisional")
-def karenina_exporters() -> Sequence[Exporter]:
-    """Return formats for `karenina export`, which the user selects with `--format` or by the output's suffix.
-
-    The built-in formats use this hook too.
-    """

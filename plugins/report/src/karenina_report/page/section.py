@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
-
-from karenina_core.hooks import hookspec
-from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
     from karenina_report.comparison.comparison_result import Comparison
@@ -148,13 +145,3 @@ def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:
     if isinstance(plot, IntervalPlot):
         return (plot.label, plot.value, plot.low, plot.high, *((plot.series,) if plot.series is not None else ()))
     return (plot.label, *plot.counts) if plot is not None else ()
-
-
-@hookspec
-@HookPolicy(stability="provisional")
-def karenina_report_sections() -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-    """Return functions that make sections for the `karenina report` page, given the page's runs. If a function raises,
-    a warning is shown and its sections are skipped.
-
-    The built-in tables of models, judges and keywords use this hook too.
-    """
