@@ -8,6 +8,7 @@ A mark states whether a benchmark may set a field (see `karenina_core.models.set
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import ClassVar
 
 from pydantic import BaseModel
@@ -45,6 +46,7 @@ class PluginContract:
         assert problems_of_package(self.entry_point) == []
 
 
+@cache  # the contracts of all plugins of a package ask
 def problems_of_package(entry_point: str) -> list[str]:
     """Return the problems that `karenina plugins --check` finds in the entry point's package."""
     _, findings = check_package(entry_point.partition(":")[0])
