@@ -72,6 +72,17 @@ def test_equal_questions_under_several_ids_are_one_unit() -> None:
     assert together.pass_rate.low < apart.pass_rate.low
 
 
+def test_equal_questions_about_different_files_are_units_of_their_own() -> None:
+    results = [result(f"q{at}", None if at % 4 == 0 else at < 20, text="Which cell is it?") for at in range(40)]
+    file = {"karenina-engine": {"attachments": [{"name": "a.png", "sha256": "0"}]}}
+    with_files = [item.model_copy(update={"extensions": file}) if item.outcome.judged else item for item in results]
+
+    statistics = described(with_files)
+
+    assert statistics.pass_rate.clusters == 30
+    assert statistics.pass_rate == statistics.summary.pass_rate
+
+
 def test_any_column_has_rates_of_its_own() -> None:
     results = [
         result(f"q{at}", None if at == 7 else at < 4, keywords=["even" if at % 2 == 0 else "odd", "all"])

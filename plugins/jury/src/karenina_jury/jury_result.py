@@ -15,6 +15,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.rates import Rate, pass_rate, rate
 from karenina_toolkit.conversations import read_conversation
+from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -245,7 +246,7 @@ def _describe(
     call in US dollars. The savings are 0 if the judge `escalate_to` was never asked.
     """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
-    escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
+    escalated = rate((unit_of_result(result), record.escalated is not None) for result, record in answers)
     judges = _judges(answers)
     strong = next((judge for judge in judges if judge.judge == escalate_to), None)
     per_answer = (strong.calls / strong.asked, strong.tokens / strong.asked) if strong is not None else (0.0, 0.0)
@@ -258,12 +259,12 @@ def _describe(
         answers=len(answers),
         not_judged=sum(not result.outcome.judged for result, _ in answers),
         failed=sum(result.outcome.group == "not_judged" for result, _ in answers),
-        pass_rate=pass_rate((result.question_id, result.outcome) for result, _ in answers),
+        pass_rate=pass_rate((unit_of_result(result), result.outcome) for result, _ in answers),
         judges=judges,
-        unanimous=rate((result.question_id, record.unanimous) for result, record in answers),
+        unanimous=rate((unit_of_result(result), record.unanimous) for result, record in answers),
         fields={
             name: rate(
-                (result.question_id, record.agreement[name] == 1)
+                (unit_of_result(result), record.agreement[name] == 1)
                 for result, record in answers
                 if record.agreement.get(name)
             )
@@ -305,9 +306,9 @@ def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *,
         decides=decides,
         asked=len(votes),
         failed=sum(vote.outcome.group == "not_judged" for _, vote in votes),
-        pass_rate=pass_rate((result.question_id, vote.outcome) for result, vote in votes),
+        pass_rate=pass_rate((unit_of_result(result), vote.outcome) for result, vote in votes),
         agrees=rate(
-            (result.question_id, vote.verdict == result.template.verify_result)
+            (unit_of_result(result), vote.verdict == result.template.verify_result)
             for result, vote in with_verdict
             if result.outcome.has_verdict
         ),

@@ -21,6 +21,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
 from karenina_toolkit.conversations import OWNER
+from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -210,12 +211,13 @@ class Summary(Counts):
 class OutcomeTally:
     """Running counts of outcomes.
 
-    `per_question` is the number of items for each question, if known. If it is given, a question takes no more memory
-    once all of its items have been counted.
+    `per_question` is the number of items for each question, if known. `repeated` contains those for the questions with
+    another number. If they are given, a question takes no more memory once all of its items have been counted.
     """
 
-    def __init__(self, per_question: int | None = None) -> None:
+    def __init__(self, per_question: int | None = None, repeated: Mapping[Hashable, int] | None = None) -> None:
         self._per_question = per_question
+        self._repeated = repeated or {}
         self._counts: Counter[Outcome] = Counter()
         self._verdicts = Clusters()
         self._seen: dict[Hashable, int] = {}
@@ -241,7 +243,7 @@ class OutcomeTally:
             self._graded += 1
         if self._per_question is not None:
             seen = self._seen.get(question, 0) + 1
-            if seen < self._per_question:
+            if seen < self._repeated.get(question, self._per_question):
                 self._seen[question] = seen
             else:
                 self._seen.pop(question, None)
@@ -271,11 +273,13 @@ class OutcomeTally:
 class RunTally:
     """Running counts of outcomes for each group.
 
-    `per_question` is the number of items for each question in a group, if known. See `OutcomeTally`.
+    `per_question` is the number of items for each question in a group, if known, and `repeated` contains those for the
+    questions with another number. See `OutcomeTally`.
     """
 
-    def __init__(self, per_question: int | None = None) -> None:
+    def __init__(self, per_question: int | None = None, repeated: Mapping[Hashable, int] | None = None) -> None:
         self._per_question = per_question
+        self._repeated = repeated or {}
         self._groups: dict[GroupKey, OutcomeTally] = {}
 
     def __len__(self) -> int:
@@ -286,7 +290,7 @@ class RunTally:
         """Count an item in a group, like `OutcomeTally.add`."""
         tally = self._groups.get(group)
         if tally is None:
-            tally = self._groups[group] = OutcomeTally(self._per_question)
+            tally = self._groups[group] = OutcomeTally(self._per_question, self._repeated)
         tally.add(outcome, question, granular)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
@@ -348,12 +352,13 @@ def _user_faults(summary: GroupSummary, items: int, faulty: int) -> UserFaults |
 class Totals:
     """Running totals of results: the summary, the groups, the failures and the usage.
 
-    The results themselves are not kept in memory. `len()` returns their number. `per_question` is the number of results
-    for each question in a group, if known. See `OutcomeTally`.
+    The results themselves are not kept in memory. `len()` returns their number. Equal questions under several ids are
+    one question. `per_question` is the number of results for each question in a group, if known, and `repeated`
+    contains those for the questions with several ids. See `OutcomeTally`.
     """
 
-    def __init__(self, *, per_question: int | None = None) -> None:
-        self.outcomes: Final = RunTally(per_question)
+    def __init__(self, *, per_question: int | None = None, repeated: Mapping[Hashable, int] | None = None) -> None:
+        self.outcomes: Final = RunTally(per_question, repeated)
         """The counts of outcomes."""
         self._traits: dict[GroupKey, TraitTally] = {}
         self._users: dict[GroupKey, list[int]] = {}
@@ -371,7 +376,7 @@ class Totals:
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
-        self.outcomes.add(group, result.outcome, meta.question_id, template.verify_granular_result)
+        self.outcomes.add(group, result.outcome, unit_of_result(result), template.verify_granular_result)
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:
