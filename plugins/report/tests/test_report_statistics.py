@@ -83,6 +83,13 @@ def test_equal_questions_about_different_files_are_units_of_their_own() -> None:
     assert statistics.pass_rate == statistics.summary.pass_rate
 
 
+def test_questions_without_any_judged_replicate_are_left_out_of_pass_at_k() -> None:
+    of_traits = [result("poem", Outcome.SCORED, replicate=at) for at in (1, 2)]
+    statistics = described(replicated([[True, True], [True, None], [None, None]]) + of_traits)
+
+    assert [(draw.k, draw.questions, draw.left_out) for draw in statistics.draws] == [(1, 2, 1), (2, 1, 2)]
+
+
 def test_any_column_has_rates_of_its_own() -> None:
     results = [
         result(f"q{at}", None if at == 7 else at < 4, keywords=["even" if at % 2 == 0 else "odd", "all"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -139,7 +139,7 @@ def _describe_run(
         turns=list(turn_rates(run.results, units, judge_name)),
         conversations_ended=reasons_for_ends(run.results),
         user_faults=user_faults(run.results),
-        draws=list(_draws(verdicts)),
+        draws=list(_draws(verdicts, {result.question_id for result in run.results if _needs_verdict(result)})),
         variance=_variance(verdicts, judges),
         agreement=[
             agreement for pair in combinations(judges, 2) if (agreement := _agreement(rated, pair, units)) is not None
@@ -217,9 +217,15 @@ def group_rates(
     ]
 
 
-def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
+def _needs_verdict(result: VerificationResult) -> bool:
+    """Return whether the result has a verdict or should have one."""
+    return result.outcome.has_verdict or unjudged(result)
+
+
+def _draws(verdicts: Mapping[Answer, Mapping[str, bool]], questions: Set[str]) -> Iterator[PassAtK]:
     """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions with at least k
-    judged replicates. Nothing is yielded if no question has several judged replicates.
+    judged replicates. The other `questions` are counted as left out. Nothing is yielded if no question has several
+    judged replicates.
     """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
@@ -234,7 +240,7 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
             any_right=fmean(fmean(pass_at_k(right, n, k) for right, n in question) for question in drawn),
             all_right=fmean(fmean(pass_hat_k(right, n, k) for right, n in question) for question in drawn),
             questions=len(drawn),
-            left_out=len(of_question) - len(drawn),
+            left_out=len(questions) - len(drawn),
         )
 
 
