@@ -16,6 +16,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_engine.results.rates import wilson
+from karenina_engine.results.result_set import VerificationResultSet
 from karenina_report import compare, describe
 from karenina_report.commands import commands
 from karenina_report.estimators.variance_components import BOTH, BOTH_AND_REST, JUDGE, REST
@@ -88,6 +89,28 @@ def test_questions_without_any_judged_replicate_are_left_out_of_pass_at_k() -> N
     statistics = described(replicated([[True, True], [True, None], [None, None]]) + of_traits)
 
     assert [(draw.k, draw.questions, draw.left_out) for draw in statistics.draws] == [(1, 2, 1), (2, 1, 2)]
+
+
+def test_items_without_a_template_have_no_bounds_if_they_fail() -> None:
+    errors = [Outcome.MODEL_ERROR, Outcome.PARSE_ERROR, Outcome.RUBRIC_ERROR]
+    scored = run([Outcome.SCORED, *errors], template="no_template", traits={"clear": True})
+    judged = [result("q8", True), result("q9", Outcome.MODEL_ERROR)]
+
+    only_scored = VerificationResultSet(scored)
+    bounds = only_scored.summary().worst, only_scored.summary().best
+    both = VerificationResultSet([*scored, *judged]).summary()
+    broken = VerificationResultSet([result("q8", Outcome.TEMPLATE_ERROR, template="no_template")]).summary()
+
+    assert (only_scored.summary().not_judged, only_scored.summary().worst, only_scored.summary().best) == (
+        3,
+        None,
+        None,
+    )
+    assert "Bounds" not in repr(only_scored)
+    assert (both.not_judged, both.worst, both.best) == (4, 0.5, 1.0)
+    assert (broken.worst, broken.best) == (0.0, 1.0)
+    (pair,) = compare([*scored, *judged], [*judged, *scored[:1]]).pairs
+    assert pair.unpaired == ["q9"]
 
 
 def test_any_column_has_rates_of_its_own() -> None:

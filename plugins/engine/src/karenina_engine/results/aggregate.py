@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
+from karenina_core.stages.finalize import NO_TEMPLATE
 from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
 from karenina_toolkit.conversations import OWNER
 from karenina_toolkit.question_units import unit_of_result
@@ -139,6 +140,18 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
     return _QUOTATION.sub(fold, error[: 2 * _STORED_LENGTH])
 
 
+def is_unjudged(result: VerificationResult) -> bool:
+    """Return whether a result should have a verdict but is undecided or failed.
+
+    Results without a template are only scored, so they have no verdict even if all traits are scored.
+    """
+    outcome = result.outcome
+    without = outcome is Outcome.RUBRIC_ERROR or (
+        result.metadata.template_id == NO_TEMPLATE and outcome is not Outcome.TEMPLATE_ERROR
+    )
+    return not outcome.judged and not without
+
+
 class UserFaults(BaseModel):
     """How many of the items with a simulated user were not judged because the user was at fault.
 
@@ -158,9 +171,10 @@ class Counts(BaseModel):
 
     `items` is the total number of items. `judged` items have a verdict, `not_judged` items ended in an error or are
     undecided, and `scored` items only have trait scores. `worst` and `best` are the shares of correct items if every
-    unjudged item were wrong or right, respectively. They do not include items that only lack a trait score, because
-    such items would have no verdict anyway. `mean_granular` is the mean granular result of `granular_out_of` items, and
-    `traits` contains a summary of each trait by name. `users` is None unless a simulated user was at fault.
+    unjudged item were wrong or right, respectively. They do not include items that only lack a trait score or that have
+    no template, because such items would have no verdict anyway. `mean_granular` is the mean granular result of
+    `granular_out_of` items, and `traits` contains a summary of each trait by name. `users` is None unless a simulated
+    user was at fault.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -224,16 +238,22 @@ class OutcomeTally:
         self._grades = Fraction(0)  # exact, so that the order does not matter; it is slow
         self._whole_grades = 0
         self._graded = 0
+        self._unjudged = 0
 
     def __len__(self) -> int:
         """Return the number of items counted so far."""
         return self._counts.total()
 
-    def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
+    def add(
+        self, outcome: Outcome, question: Hashable, granular: object = None, *, unjudged: bool | None = None
+    ) -> None:
         """Count an item. `granular` is the item's granular result. It is only used if it is a number and the item has a
-        verdict.
+        verdict. `unjudged` states whether a verdict is missing; by default, this depends on the outcome alone.
         """
         self._counts[outcome] += 1
+        if unjudged is None:
+            unjudged = not outcome.judged and outcome is not Outcome.RUBRIC_ERROR
+        self._unjudged += unjudged
         self._verdicts.add_outcome(question, outcome)
         if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
             if granular == int(granular):
@@ -254,8 +274,7 @@ class OutcomeTally:
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
-        unjudged = not_judged - counts[Outcome.RUBRIC_ERROR]
-        asked = self._verdicts.items + unjudged
+        asked = self._verdicts.items + self._unjudged
         return GroupSummary(
             items=len(self),
             judged=self._verdicts.items,
@@ -264,7 +283,7 @@ class OutcomeTally:
             outcomes={outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]},
             pass_rate=self._verdicts.rate(),
             worst=correct / asked if asked else None,
-            best=(correct + unjudged) / asked if asked else None,
+            best=(correct + self._unjudged) / asked if asked else None,
             mean_granular=float((self._grades + self._whole_grades) / self._graded) if self._graded else None,
             granular_out_of=self._graded,
         )
@@ -286,12 +305,20 @@ class RunTally:
         """Return the number of items counted so far, in all groups."""
         return sum(map(len, self._groups.values()))
 
-    def add(self, group: GroupKey, outcome: Outcome, question: Hashable, granular: object = None) -> None:
+    def add(
+        self,
+        group: GroupKey,
+        outcome: Outcome,
+        question: Hashable,
+        granular: object = None,
+        *,
+        unjudged: bool | None = None,
+    ) -> None:
         """Count an item in a group, like `OutcomeTally.add`."""
         tally = self._groups.get(group)
         if tally is None:
             tally = self._groups[group] = OutcomeTally(self._per_question, self._repeated)
-        tally.add(outcome, question, granular)
+        tally.add(outcome, question, granular, unjudged=unjudged)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
         """Return the summary of each group by the ids of its answering model and judge, sorted by these."""
@@ -376,7 +403,8 @@ class Totals:
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
-        self.outcomes.add(group, result.outcome, unit_of_result(result), template.verify_granular_result)
+        unit, grade = unit_of_result(result), template.verify_granular_result
+        self.outcomes.add(group, result.outcome, unit, grade, unjudged=is_unjudged(result))
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
+from karenina_engine.results.aggregate import is_unjudged
 from karenina_report.estimators.paired import MOST_PARTS
 
 if TYPE_CHECKING:
@@ -57,27 +58,19 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
 
     Partial credit is skipped if it is always 0 or 1, or ever outside the range from 0 to 1.
     """
-    yield Metric(RATE, verdict, unjudged)
+    yield Metric(RATE, verdict, is_unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
     judged = [(item.question_id, partial_credit(item)) for item in results if verdict(item) is not None]
     grades = {grade for _, grade in judged if grade is not None}
     if grades - {0.0, 1.0} and all(0 <= grade <= 1 for grade in grades):
         some = frozenset(question for question, grade in judged if grade is not None)
         all_have = all(grade is not None for _, grade in judged)
-        yield Metric(PARTIAL_CREDIT, partial_credit, unjudged, None if all_have else some)
+        yield Metric(PARTIAL_CREDIT, partial_credit, is_unjudged, None if all_have else some)
 
 
 def verdict(result: VerificationResult) -> float | None:
     """Return 1 for a correct result, 0 for any other verdict, and None without a verdict."""
     return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
-
-
-def unjudged(result: VerificationResult) -> bool:
-    """Return whether the result should have a verdict but is undecided or failed.
-
-    A failed rubric trait does not count.
-    """
-    return not result.outcome.judged and result.outcome is not Outcome.RUBRIC_ERROR
 
 
 def partial_credit(result: VerificationResult) -> float | None:

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import karenina_report.statistics.statistics_text  # noqa: F401 - it registers how statistics are shown
+from karenina_engine.results.aggregate import is_unjudged
 from karenina_engine.results.rates import pass_rate
 from karenina_report.benchmark_questions import (
     BenchmarkQuestions,
@@ -26,7 +27,6 @@ from karenina_report.statistics.metrics import (
     as_fraction,
     check_trait_names,
     trait_metrics,
-    unjudged,
     verdict,
     verdict_metrics,
 )
@@ -212,14 +212,14 @@ def group_rates(
         for value in values(result):
             by_value[value].append(result)
     return [
-        GroupRate(value=value, rate=_rate(by_value[value], units), not_judged=sum(map(unjudged, by_value[value])))
+        GroupRate(value=value, rate=_rate(by_value[value], units), not_judged=sum(map(is_unjudged, by_value[value])))
         for value in sorted(by_value)
     ]
 
 
 def _needs_verdict(result: VerificationResult) -> bool:
     """Return whether the result has a verdict or should have one."""
-    return result.outcome.has_verdict or unjudged(result)
+    return result.outcome.has_verdict or is_unjudged(result)
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]], questions: Set[str]) -> Iterator[PassAtK]:
