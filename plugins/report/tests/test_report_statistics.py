@@ -101,16 +101,37 @@ def test_items_without_a_template_have_no_bounds_if_they_fail() -> None:
     both = VerificationResultSet([*scored, *judged]).summary()
     broken = VerificationResultSet([result("q8", Outcome.TEMPLATE_ERROR, template="no_template")]).summary()
 
-    assert (only_scored.summary().not_judged, only_scored.summary().worst, only_scored.summary().best) == (
-        3,
-        None,
-        None,
-    )
+    assert (only_scored.summary().not_judged, *bounds) == (3, None, None)
     assert "Bounds" not in repr(only_scored)
     assert (both.not_judged, both.worst, both.best) == (4, 0.5, 1.0)
     assert (broken.worst, broken.best) == (0.0, 1.0)
     (pair,) = compare([*scored, *judged], [*judged, *scored[:1]]).pairs
     assert pair.unpaired == ["q9"]
+
+
+def test_failed_items_miss_the_traits_that_all_other_questions_have() -> None:
+    clear = [result(f"q{at}", True, traits={"clear": at < 4}) for at in range(6)]
+    own = [result("q6", True, traits={"clear": True, "facts": {"recall": 0.5}})]
+    failed = [result(f"q{at}", Outcome.MODEL_ERROR) for at in range(7, 10)]
+    without = [result("q6", True, replicate=2, traits={})]
+    assert without[0].rubric is not None
+    without[0] = without[0].model_copy(
+        update={"rubric": without[0].rubric.model_copy(update={"trait_errors": {"clear": "why", "facts": "why"}})}
+    )
+
+    missing = {mean.metric: (mean.results, mean.missing) for mean in described([*clear, *own, *failed, *without]).means}
+
+    assert missing == {"clear": (7, 4), "facts.recall": (1, 1)}
+
+
+def test_partial_credit_is_missing_if_the_fields_of_an_answer_were_not_compared() -> None:
+    graded = [result(f"q{at}", at > 3, granular=at / 4) for at in range(5)]
+    vetoed = [result(f"q{at}", Outcome.ABSTAINED) for at in range(5, 8)]
+    ungraded = [result("q8", True), result("q9", False)]
+
+    (partial,) = described([*graded, *vetoed, *ungraded, result("q10", None)]).means
+
+    assert (partial.metric, partial.results, partial.missing) == ("partial credit", 5, 4)
 
 
 def test_any_column_has_rates_of_its_own() -> None:
