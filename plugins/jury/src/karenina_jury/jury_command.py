@@ -30,8 +30,8 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
         rows = [
             [
                 in_one_line(statistics.jury),
-                f"{statistics.answers:,}",
-                f"{statistics.failed:,}",
+                f"{statistics.answers - statistics.unasked:,}",
+                f"{statistics.failed - statistics.unasked:,}",
                 *_cells(statistics.pass_rate),
                 "-",
             ]
@@ -55,6 +55,8 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
     if statistics.not_judged:
         why = "no quorum, undecided, or an error" if statistics.pass_rate.undecided else "no quorum, or an error"
         yield "Not judged", f"{statistics.not_judged:,}: {why}"
+    if statistics.unasked:
+        yield "Not asked", f"{statistics.unasked:,} of these, without an answer or a valid template; left out below"
     yield "Unanimous", _long(statistics.unanimous, "answers")
     if statistics.escalate_to is None:
         return
@@ -85,8 +87,11 @@ def _long(rate: Rate, what: str) -> str:
 
 
 def _cells(rate: Rate) -> list[str]:
-    """Return a rate's table cells: its value with any undecided answers, and its interval or "-"."""
-    bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
+    """Return a rate's table cells: its value with any undecided answers, and its interval or "-". An interval that is
+    based on few questions is called rough.
+    """
+    rough = "rough " if rate.is_rough else ""
+    bounds = "-" if rate.value is None else f"{rough}[{percent(rate.low)}, {percent(rate.high)}]"
     return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
 
 
