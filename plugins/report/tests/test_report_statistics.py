@@ -20,6 +20,9 @@ from karenina_engine.results.result_set import VerificationResultSet
 from karenina_report import compare, describe
 from karenina_report.commands import commands
 from karenina_report.estimators.variance_components import BOTH, BOTH_AND_REST, JUDGE, REST
+from karenina_report.page.own_sections import run_sections
+from karenina_report.page.section import PageRuns, TableBlock
+from karenina_report.runs import read_runs
 from karenina_report.statistics.statistics_result import RunStatistics
 
 
@@ -132,6 +135,34 @@ def test_partial_credit_is_missing_if_the_fields_of_an_answer_were_not_compared(
     (partial,) = described([*graded, *vetoed, *ungraded, result("q10", None)]).means
 
     assert (partial.metric, partial.results, partial.missing) == ("partial credit", 5, 4)
+
+
+def test_groups_and_means_of_several_judges_are_not_pooled() -> None:
+    results = [
+        result(f"q{at}", at < right, judge=judge, keywords=["all"], traits={"clear": at < clear, "depth": at})
+        for at in range(8)
+        for judge, right, clear in (("strict", 2, 8), ("mild", 6, 4))
+    ]
+
+    statistics = described(results, by="keyword")
+
+    assert [(group.judge, group.rate.hits, group.rate.out_of) for group in statistics.groups] == [
+        ("manual:strict", 2, 8),
+        ("manual:mild", 6, 8),
+    ]
+    assert [(mean.metric, mean.judge, mean.value) for mean in statistics.means] == [
+        ("clear", "manual:strict", 1.0),
+        ("clear", "manual:mild", 0.5),
+        ("depth (mean)", "manual:strict", 0.5),
+        ("depth (mean)", "manual:mild", 0.5),
+    ]
+    assert re.search(r"all +manual:strict +2 +8 ", str(statistics))
+    assert str(statistics).count("depth (mean): scores from 0 to 7") == 1
+    assert [group.judge for group in described(results, by="judge").groups] == ["manual:mild", "manual:strict"]
+    sections = {section.id: section for section in run_sections(PageRuns(read_runs([results]), ["A"]))}
+    (by_keyword,) = sections["keywords"].blocks
+    assert isinstance(by_keyword, TableBlock)
+    assert [row[0] for row in by_keyword.rows] == ["all, judged by manual:strict", "all, judged by manual:mild"]
 
 
 def test_any_column_has_rates_of_its_own() -> None:
