@@ -126,7 +126,7 @@ ${m}`)).style("margin-left",c?`${+c}px`:null).style("width",l===void 0?null:`${+
       <${jn}
         label="Groups"
         columns=${["Group","Questions",e.a,e.b,"Difference","Interval"].map(f=>({name:f,kind:"text"}))}
-        rows=${e.groups.map(f=>[f.value,tt(f.questions),gt(f.a),gt(f.b),ie(f.difference),f.low===null?"none under 5 questions":`${ie(f.low)} to ${ie(f.high)}`])}
+        rows=${e.groups.map(f=>[f.value,tt(f.questions),gt(f.a),gt(f.b),ie(f.difference),f.low===null?`none under 5 ${f.units===f.questions?"questions":"units"}`:`${f.units<20?"rough ":""}${ie(f.low)} to ${ie(f.high)}`])}
       />
       <p class="note">Groups are for exploration: their intervals are not corrected for the number of groups.</p>`}
     ${c.length>0&&x`<details>
@@ -148,7 +148,7 @@ ${m}`)).style("margin-left",c?`${+c}px`:null).style("width",l===void 0?null:`${+
       ${n.sign_holds?" its sign holds.":" its sign may be the other one."}
     </p>`}
     ${r&&x`<p>
-      ${r.six_flips?"At least 6 flips one way are needed to show a difference with these questions.":`With 80% power these questions show a difference of ${ie(r.detectable).replace("+","")} points.`}
+      ${e.units<6?`No difference can be shown with fewer than 6 ${e.units===e.questions?"questions":"units"}.`:r.six_flips?"At least 6 flips one way are needed to show a difference with these questions.":`With 80% power these questions show a difference of ${ie(r.detectable).replace("+","")} points.`}
       ${Object.keys(r.questions).length>0&&` Questions needed for ${Object.entries(r.questions).map(([i,o])=>`${i} ${i==="1"?"point":"points"}: ${tt(o)}`).join("; ")}.`}
     </p>`}`}function h8({flips:t,pair:e,link:n}){let[r,i]=mt(""),[o,a]=mt(""),s=Qe(()=>[...new Set(t.flatMap(c=>c.keywords))].sort(),[t]),u=t.filter(c=>(!r||c.higher_in===r)&&(!o||c.keywords.includes(o)));return x`<div class="filters">
       <label
