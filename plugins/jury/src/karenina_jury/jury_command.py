@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karenina_engine.cost.price_source import format_cost, to_picodollars
 from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_report.options import config_error
 from karenina_terminal.completion import result_files
@@ -62,7 +64,7 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
         return
     yield "Escalated", f"{_long(statistics.escalated, 'answers')}, to {in_one_line(statistics.escalate_to)}"
     if statistics.saved_calls:
-        cost = "" if statistics.saved_usd is None else f", ${statistics.saved_usd:,.4f}"
+        cost = "" if statistics.saved_usd is None else f", {format_cost(to_picodollars(Decimal(statistics.saved_usd)))}"
         tokens = quantity(statistics.saved_tokens, "token")
         yield "Saved", f"about {quantity(statistics.saved_calls, 'call')} and {tokens} of that judge{cost}"
     else:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from karenina_engine.cost.price_source import format_cost, to_picodollars
 from karenina_engine.results.rates import Rate
 from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_jury.jury_result import EXTENSION, JuryStatistics, describe_juries, mean_call_costs
@@ -106,7 +108,7 @@ def _text(statistics: JuryStatistics) -> str:
     text = f"{statistics.jury}; alone: {alone}; the first judges agree on {percent(statistics.unanimous.value)}"
     if statistics.escalate_to is None:
         return text
-    cost = "" if statistics.saved_usd is None else f", ${statistics.saved_usd:,.4f}"
+    cost = "" if statistics.saved_usd is None else f", {format_cost(to_picodollars(Decimal(statistics.saved_usd)))}"
     saved = f", which saved about {quantity(statistics.saved_calls, 'call')}{cost}" if statistics.saved_calls else ""
     escalated = f"{statistics.escalated.hits:,} of {statistics.escalated.out_of:,} answers"
     return f"{text}; {statistics.escalate_to} asked for {escalated}{saved}"

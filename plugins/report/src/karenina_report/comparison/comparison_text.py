@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from karenina_engine.cost.price_source import format_cost, to_picodollars
 from karenina_engine.results.summary_text import percent
 from karenina_report.comparison.comparison_result import (
     Change,
@@ -101,7 +103,7 @@ def _cost(run: ComparedRun) -> str:
     """Return a run's cost as text, or `unknown`. `>=` marks a lower bound, `(all models)` a cost that several share."""
     if run.cost_usd is None:
         return "unknown"
-    text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
+    text = format_cost(to_picodollars(Decimal(run.cost_usd)))
     return f"{'' if run.cost_is_whole else '>= '}{text}{' (all models)' if run.cost_is_shared else ''}"
 
 
