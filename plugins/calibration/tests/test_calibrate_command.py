@@ -300,6 +300,22 @@ def test_two_files_with_draws_say_whose_counts(run: Path, tmp_path: Path) -> Non
     assert "is used, not the one in" not in karenina("calibrate", run).out
 
 
+def test_each_label_of_a_template_counts_once_for_several_judges(tmp_path: Path) -> None:
+    results = [result(f"q{at}", True, judge=judge) for at in range(9) for judge in ("j", "k")]
+    of_template = [
+        item.model_copy(
+            update={"metadata": item.metadata.model_copy(update={"template_id": "few" if at < 8 else "many"})}
+        )
+        for at, item in enumerate(results)
+    ]
+    file = label_run(tmp_path / "r.jsonl", of_template)
+
+    (template,) = karenina("calibrate", file, "--json").json["templates"]
+
+    assert (template["template"], template["labels"], template["agreement"]["out_of"]) == ("many", 5, 10)
+    assert karenina("calibrate", file).out.count(" labels  verdicts\n") == 1
+
+
 def test_a_template_of_several_questions_says_how_many(tmp_path: Path) -> None:
     results = [result(f"q{at}", True) for at in range(10)]
     results += [

@@ -16,7 +16,8 @@ from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
-from karenina_jury.jury_result import describe_juries
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_jury.jury_result import EXTENSION, describe_juries
 from karenina_jury.page_section import jury_sections
 from karenina_report.page.section import PageRuns, TableBlock
 from karenina_report.runs import read_runs
@@ -367,6 +368,32 @@ def test_judges_with_different_undecided_values_do_not_agree() -> None:
     assert result.outcome is Outcome.CORRECT
     assert record_of([result], "q").agreement == {"gene": 1.0, "day": 0.5, "drug": 1.0}
     assert ("q", "strong") in jury.asked
+
+
+def test_answers_that_the_model_did_not_give_are_in_no_share_of_a_jury() -> None:
+    agreed, split = dict.fromkeys(["a", "b", "strong"], RIGHT), {"a": FAILS, "b": RIGHT, "strong": RIGHT}
+    judged = list(Jury({"q": agreed, "r": split}).run("a", "b", "strong", jury=STRONG))
+    record = record_of(VerificationResultSet(judged), "q")
+    votes = [
+        vote.model_copy(update={"outcome": Outcome.MODEL_ERROR, "verdict": None, "calls": 0}) for vote in record.judges
+    ]
+    lost = record.model_copy(update={"agreement": {"outcome": 0.0}, "judges": votes}).model_dump(mode="json")
+    failed = [
+        judged[0].model_copy(update={"outcome": Outcome.MODEL_ERROR, "extensions": {EXTENSION: lost}}) for _ in range(3)
+    ]
+
+    (statistics,) = describe_juries([*judged, *failed])
+
+    assert (statistics.answers, statistics.not_judged, statistics.unasked) == (5, 3, 3)
+    assert (statistics.unanimous.hits, statistics.unanimous.out_of) == (1, 2)
+    assert (statistics.escalated.hits, statistics.escalated.out_of) == (1, 2)
+    assert statistics.saved_calls == 1
+    assert {judge.judge: (judge.asked, judge.failed) for judge in statistics.judges} == {
+        "a": (2, 1),
+        "b": (2, 0),
+        "strong": (1, 0),
+    }
+    assert {name: (rate.hits, rate.out_of) for name, rate in statistics.fields.items()}["outcome"] == (1, 2)
 
 
 def test_pages_count_undecided_answers_not_as_failed() -> None:

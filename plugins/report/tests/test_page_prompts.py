@@ -13,6 +13,10 @@ import pytest
 from command_runs import CommandResult, run_karenina, write_benchmark
 from journal_runs import ScriptedRuns
 
+from karenina_core.models.ports import LLMReply, Usage
+from karenina_engine.cost.ledger import sum_counts
+from karenina_engine.cost.price_source import to_dollars
+from karenina_engine.journal.view import JournalView
 from karenina_report.commands import commands
 
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
@@ -29,6 +33,14 @@ def karenina(runs: ScriptedRuns, *arguments: str | Path) -> CommandResult:
     done = run_karenina(*arguments, plugins=plugins)
     assert done.code == 0, done.err
     return done
+
+
+def head_of_page() -> dict[str, Any]:
+    """Return the data of the page without its items."""
+    match = re.search(r'id="karenina-head">([^<]*)<', Path("report.html").read_text("utf-8"))
+    assert match is not None
+    head: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(match[1])))
+    return head
 
 
 def calls_of_page() -> list[dict[str, Any]]:
@@ -89,15 +101,27 @@ def test_an_item_costs_what_its_calls_cost_at_the_prices_of_the_run() -> None:
 
     karenina(runs, "report", "r.results.jsonl", "-o", "report.html")
 
-    match = re.search(r'id="karenina-head">([^<]*)<', Path("report.html").read_text("utf-8"))
-    assert match is not None
-    costs = json.loads(gzip.decompress(base64.b64decode(match[1])))["index"]["cost"]
+    costs = head_of_page()["index"]["cost"]
     by_item = [
         sum(call["input_tokens" if call["model"] == "m" else "output_tokens"] for call in item) / 1000
         for item in calls_of_items()
     ]
     assert costs == pytest.approx(by_item)
     assert all(costs)
+
+
+def test_items_of_models_that_reason_and_cache_cost_what_the_run_spent() -> None:
+    used = Usage(1000, 700, cached_tokens=900, reasoning_tokens=600, calls=1)
+    runs = ScriptedRuns(answers=lambda text: LLMReply(f"an answer to {text}", used))
+    prices = '{"m": {"input": 8, "cached": 1, "output": 2, "reasoning": 40}, "j": {"input": 1, "output": 1}}'
+    karenina(runs, "run", write_benchmark(Path(), "a", "b"), *MODELS, "--set", f"prices={prices}", "-o", "r.jsonl")
+    with JournalView(Path("r.journal")) as view:
+        spent = sum_counts(line.spent for line in view.spent())
+
+    karenina(runs, "report", "r.jsonl", "-o", "report.html")
+
+    assert (spent.cached_tokens, spent.reasoning_tokens) == (1800, 1200)
+    assert sum(head_of_page()["index"]["cost"]) == pytest.approx(float(to_dollars(spent.cost)))
 
 
 def test_a_changed_question_has_no_prompt() -> None:

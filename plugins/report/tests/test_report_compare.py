@@ -443,6 +443,33 @@ def test_a_difference_larger_than_the_flips_needs_six_of_them() -> None:
     assert power.detectable > 1 / 30
 
 
+def test_fewer_than_six_units_show_no_difference() -> None:
+    """The smallest p of a sign-flip test over five units is 1/16."""
+    five = " ".join(str(compare(run([True] * 5), run([False] * 5, model="b"))).split())
+    six = " ".join(str(compare(run([True] * 6), run([False] * 6, model="b"))).split())
+
+    assert "Detectable no difference, because p cannot be below 0.05 with fewer than 6 questions;" in five
+    assert "points (80% power)" not in five
+    assert "points (80% power)" in six
+
+
+def test_intervals_of_groups_are_those_of_units() -> None:
+    a = [result(f"q{at}", at % 3 != 0, keywords=["few" if at < 30 else "more"], text=f"{at % 3}") for at in range(30)]
+    a += [result(f"q{at}", at % 4 != 0, keywords=["more"], text=f"{at % 6} more") for at in range(30, 60)]
+    b = [result(item.question_id, True, keywords=item.metadata.keywords or (), text=item.metadata.question_text,
+                model="b") for item in a]  # fmt: skip
+
+    compared = compare(a, b, by="keyword")
+
+    assert {
+        group.value: (group.questions, group.units, group.low is None) for group in only(compared.pairs).groups
+    } == {
+        "few": (30, 3, True),
+        "more": (30, 6, False),
+    }
+    assert " rough [" in str(compared).partition("more  ")[2].splitlines()[0]
+
+
 def test_runs_with_other_shares_of_undecided_items_are_warned_about() -> None:
     undecided = Outcome.UNDECIDED
     comparison = compare(run([True] * 7 + [False, undecided, undecided]), run([undecided, *[True] * 9], model="b"))

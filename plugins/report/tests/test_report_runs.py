@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,8 @@ def test_the_cost_is_that_of_the_journal_of_these_results() -> None:
     assert known.cost_usd > 0
     assert known.cost_is_whole
     assert moved.cost_usd == known.cost_usd
+    shown = run_karenina("compare", "one.results.jsonl", "moved.results.jsonl", plugins=plugins()).out
+    assert re.search(rf"Cost +\${known.cost_usd:.6f} ", shown)  # not $0.0001
 
 
 def test_a_changed_judge_prompt_is_refused_with_the_cure() -> None:

@@ -16,9 +16,13 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.errors import ConfigError
 from karenina_core.plugins import Plugins
 from karenina_engine.results.rates import wilson
+from karenina_engine.results.result_set import VerificationResultSet
 from karenina_report import compare, describe
 from karenina_report.commands import commands
 from karenina_report.estimators.variance_components import BOTH, BOTH_AND_REST, JUDGE, REST
+from karenina_report.page.own_sections import run_sections
+from karenina_report.page.section import PageRuns, TableBlock
+from karenina_report.runs import read_runs
 from karenina_report.statistics.statistics_result import RunStatistics
 
 
@@ -70,6 +74,95 @@ def test_equal_questions_under_several_ids_are_one_unit() -> None:
     assert together.pass_rate.low is not None
     assert apart.pass_rate.low is not None
     assert together.pass_rate.low < apart.pass_rate.low
+
+
+def test_equal_questions_about_different_files_are_units_of_their_own() -> None:
+    results = [result(f"q{at}", None if at % 4 == 0 else at < 20, text="Which cell is it?") for at in range(40)]
+    file = {"karenina-engine": {"attachments": [{"name": "a.png", "sha256": "0"}]}}
+    with_files = [item.model_copy(update={"extensions": file}) if item.outcome.judged else item for item in results]
+
+    statistics = described(with_files)
+
+    assert statistics.pass_rate.clusters == 30
+    assert statistics.pass_rate == statistics.summary.pass_rate
+
+
+def test_questions_without_any_judged_replicate_are_left_out_of_pass_at_k() -> None:
+    of_traits = [result("poem", Outcome.SCORED, replicate=at) for at in (1, 2)]
+    statistics = described(replicated([[True, True], [True, None], [None, None]]) + of_traits)
+
+    assert [(draw.k, draw.questions, draw.left_out) for draw in statistics.draws] == [(1, 2, 1), (2, 1, 2)]
+
+
+def test_items_without_a_template_have_no_bounds_if_they_fail() -> None:
+    errors = [Outcome.MODEL_ERROR, Outcome.PARSE_ERROR, Outcome.RUBRIC_ERROR]
+    scored = run([Outcome.SCORED, *errors], template="no_template", traits={"clear": True})
+    judged = [result("q8", True), result("q9", Outcome.MODEL_ERROR)]
+
+    only_scored = VerificationResultSet(scored)
+    bounds = only_scored.summary().worst, only_scored.summary().best
+    both = VerificationResultSet([*scored, *judged]).summary()
+    broken = VerificationResultSet([result("q8", Outcome.TEMPLATE_ERROR, template="no_template")]).summary()
+
+    assert (only_scored.summary().not_judged, *bounds) == (3, None, None)
+    assert "Bounds" not in repr(only_scored)
+    assert (both.not_judged, both.worst, both.best) == (4, 0.5, 1.0)
+    assert (broken.worst, broken.best) == (0.0, 1.0)
+    (pair,) = compare([*scored, *judged], [*judged, *scored[:1]]).pairs
+    assert pair.unpaired == ["q9"]
+
+
+def test_failed_items_miss_the_traits_that_all_other_questions_have() -> None:
+    clear = [result(f"q{at}", True, traits={"clear": at < 4}) for at in range(6)]
+    own = [result("q6", True, traits={"clear": True, "facts": {"recall": 0.5}})]
+    failed = [result(f"q{at}", Outcome.MODEL_ERROR) for at in range(7, 10)]
+    without = [result("q6", True, replicate=2, traits={})]
+    assert without[0].rubric is not None
+    without[0] = without[0].model_copy(
+        update={"rubric": without[0].rubric.model_copy(update={"trait_errors": {"clear": "why", "facts": "why"}})}
+    )
+
+    missing = {mean.metric: (mean.results, mean.missing) for mean in described([*clear, *own, *failed, *without]).means}
+
+    assert missing == {"clear": (7, 4), "facts.recall": (1, 1)}
+
+
+def test_partial_credit_is_missing_if_the_fields_of_an_answer_were_not_compared() -> None:
+    graded = [result(f"q{at}", at > 3, granular=at / 4) for at in range(5)]
+    vetoed = [result(f"q{at}", Outcome.ABSTAINED) for at in range(5, 8)]
+    ungraded = [result("q8", True), result("q9", False)]
+
+    (partial,) = described([*graded, *vetoed, *ungraded, result("q10", None)]).means
+
+    assert (partial.metric, partial.results, partial.missing) == ("partial credit", 5, 4)
+
+
+def test_groups_and_means_of_several_judges_are_not_pooled() -> None:
+    results = [
+        result(f"q{at}", at < right, judge=judge, keywords=["all"], traits={"clear": at < clear, "depth": at})
+        for at in range(8)
+        for judge, right, clear in (("strict", 2, 8), ("mild", 6, 4))
+    ]
+
+    statistics = described(results, by="keyword")
+
+    assert [(group.judge, group.rate.hits, group.rate.out_of) for group in statistics.groups] == [
+        ("manual:strict", 2, 8),
+        ("manual:mild", 6, 8),
+    ]
+    assert [(mean.metric, mean.judge, mean.value) for mean in statistics.means] == [
+        ("clear", "manual:strict", 1.0),
+        ("clear", "manual:mild", 0.5),
+        ("depth (mean)", "manual:strict", 0.5),
+        ("depth (mean)", "manual:mild", 0.5),
+    ]
+    assert re.search(r"all +manual:strict +2 +8 ", str(statistics))
+    assert str(statistics).count("depth (mean): scores from 0 to 7") == 1
+    assert [group.judge for group in described(results, by="judge").groups] == ["manual:mild", "manual:strict"]
+    sections = {section.id: section for section in run_sections(PageRuns(read_runs([results]), ["A"]))}
+    (by_keyword,) = sections["keywords"].blocks
+    assert isinstance(by_keyword, TableBlock)
+    assert [row[0] for row in by_keyword.rows] == ["all, judged by manual:strict", "all, judged by manual:mild"]
 
 
 def test_any_column_has_rates_of_its_own() -> None:

@@ -12,6 +12,7 @@ from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
+from karenina_toolkit.question_units import NO_QUESTION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +26,6 @@ Response = str | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 Judge = str | Mapping[str, Any] | ModelConfig
 """A judge, given as `interface:model_name`, as a model's fields, or as a `ModelConfig`."""
 
-NO_QUESTION: Final = "What does the text say?"
-"""The question used for outputs without one. Small judges extract nothing if they are told that there is none."""
 _OUTPUT: Final = "output"
 
 

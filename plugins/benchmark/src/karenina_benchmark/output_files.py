@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-from karenina_benchmark.evaluation import NO_QUESTION, Output
+from karenina_benchmark.evaluation import Output
 from karenina_benchmark.tables.column_roles import (
     ID,
     QUESTION,
@@ -33,6 +33,7 @@ from karenina_toolkit.files import (
     read_json,
     read_records,
 )
+from karenina_toolkit.question_units import NO_QUESTION
 from karenina_toolkit.traces import (
     END_KEYS,
     TraceFormatError,

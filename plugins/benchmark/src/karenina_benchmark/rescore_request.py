@@ -33,6 +33,7 @@ from karenina_engine.offline.rescoring import RescoreReport, find_change
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.result_set import VerificationResultSet, read_results
 from karenina_toolkit.answer_values import values_of_result
+from karenina_toolkit.question_units import unit_of_question
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -193,8 +194,9 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
         with files_in(benchmark.path.absolute().parent if benchmark.path is not None else None):
             now = _rescore(then, question, trust)
         group = (then.metadata.answering_id, then.metadata.parsing_id)
-        before.add(group, then.outcome, then.question_id, then.template.verify_granular_result)
-        after.add(group, now.outcome, now.question_id, now.template.verify_granular_result)
+        unit = unit_of_question(question)
+        before.add(group, then.outcome, unit, then.template.verify_granular_result)
+        after.add(group, now.outcome, unit, now.template.verify_granular_result)
         change = find_change(then, now)
         changes += [change] if change is not None else []
         done.append(now)

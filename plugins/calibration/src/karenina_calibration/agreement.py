@@ -187,15 +187,18 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
     """Return how far verdicts agree with the labels for each template with at least five labels, with the worst
-    template first. If all labelled answers share one template, the list is empty.
+    template first. A label is compared with the verdict of each judge. If all labelled answers share one template, the
+    list is empty.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)
+    labels: dict[str, set[str]] = defaultdict(set)
     for entry in labelled:
         for judgement in entry.answer.judgements.values():
             if entry.right is not None and judgement.verdict is not None:
                 hits[judgement.template].append((entry, judgement.verdict == entry.right))
                 questions[judgement.template][entry.answer.question_id] = entry.answer.question
+                labels[judgement.template].add(entry.answer.id)
     if len(hits) < 2:
         return []
     agreements = [
@@ -203,10 +206,11 @@ def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgree
             template=template,
             question=next(iter(questions[template].values())),
             questions=len(questions[template]),
+            labels=len(labels[template]),
             agreement=_agreed(some),
         )
         for template, some in hits.items()
-        if len(some) >= _LEAST_OF_A_TEMPLATE
+        if len(labels[template]) >= _LEAST_OF_A_TEMPLATE
     ]
     return sorted(agreements, key=lambda agreement: (agreement.agreement.value or 0.0, agreement.template))
 

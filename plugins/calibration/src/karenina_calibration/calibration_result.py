@@ -52,11 +52,13 @@ class TemplateAgreement(ReportModel):
     """The agreement of all judges' verdicts with people, for one template.
 
     `questions` is the number of labelled questions that share the template, and `question` is the text of one of them.
+    `labels` is the number of labelled answers, each of which several judges may have judged.
     """
 
     template: str
     question: str
     questions: int
+    labels: int
     agreement: Rate
 
 

@@ -52,17 +52,20 @@ def calibration_sections(found: Calibration) -> Iterator[Section]:
         ]
     yield from _values(found)
     if found.templates:
+        several = len(found.verdicts) > 1
         rows = [
             [
                 shorten(template.question, 60)
                 + (f" (and {template.questions - 1:,} more)" if template.questions > 1 else ""),
                 percent(template.agreement.value),
                 bounds(template.agreement),
-                f"{template.agreement.out_of:,}",
+                f"{template.labels:,}",
+                *([f"{template.agreement.out_of:,}"] if several else []),
             ]
             for template in found.templates[:_MOST_TEMPLATES]
         ]
-        yield [Title("By template, worst first"), Grid([["question", "agree", "95% CI", "labels"], *rows])]
+        head = ["question", "agree", "95% CI", "labels", *(["verdicts"] if several else [])]
+        yield [Title("By template, worst first"), Grid([head, *rows])]
     if found.worst:
         yield [Title("Worst items"), *(Facts([*_worst_rows(found, at)]) for at in range(len(found.worst)))]
 

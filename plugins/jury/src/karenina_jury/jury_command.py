@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from karenina_engine.cost.price_source import format_cost, to_picodollars
 from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_report.options import config_error
 from karenina_terminal.completion import result_files
@@ -30,8 +32,8 @@ def jury_sections(found: Sequence[JuryStatistics]) -> Iterator[Section]:
         rows = [
             [
                 in_one_line(statistics.jury),
-                f"{statistics.answers:,}",
-                f"{statistics.failed:,}",
+                f"{statistics.answers - statistics.unasked:,}",
+                f"{statistics.failed - statistics.unasked:,}",
                 *_cells(statistics.pass_rate),
                 "-",
             ]
@@ -55,12 +57,14 @@ def _facts(statistics: JuryStatistics) -> Iterator[tuple[str, str]]:
     if statistics.not_judged:
         why = "no quorum, undecided, or an error" if statistics.pass_rate.undecided else "no quorum, or an error"
         yield "Not judged", f"{statistics.not_judged:,}: {why}"
+    if statistics.unasked:
+        yield "Not asked", f"{statistics.unasked:,} of these, without an answer or a valid template; left out below"
     yield "Unanimous", _long(statistics.unanimous, "answers")
     if statistics.escalate_to is None:
         return
     yield "Escalated", f"{_long(statistics.escalated, 'answers')}, to {in_one_line(statistics.escalate_to)}"
     if statistics.saved_calls:
-        cost = "" if statistics.saved_usd is None else f", ${statistics.saved_usd:,.4f}"
+        cost = "" if statistics.saved_usd is None else f", {format_cost(to_picodollars(Decimal(statistics.saved_usd)))}"
         tokens = quantity(statistics.saved_tokens, "token")
         yield "Saved", f"about {quantity(statistics.saved_calls, 'call')} and {tokens} of that judge{cost}"
     else:
@@ -85,8 +89,11 @@ def _long(rate: Rate, what: str) -> str:
 
 
 def _cells(rate: Rate) -> list[str]:
-    """Return a rate's table cells: its value with any undecided answers, and its interval or "-"."""
-    bounds = "-" if rate.value is None else f"[{percent(rate.low)}, {percent(rate.high)}]"
+    """Return a rate's table cells: its value with any undecided answers, and its interval or "-". An interval that is
+    based on few questions is called rough.
+    """
+    rough = "rough " if rate.is_rough else ""
+    bounds = "-" if rate.value is None else f"{rough}[{percent(rate.low)}, {percent(rate.high)}]"
     return [f"{percent(rate.value)}{undecided_text(rate)}", bounds]
 
 

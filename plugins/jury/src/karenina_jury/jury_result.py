@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.rates import Rate, pass_rate, rate
+from karenina_jury.votes import OUTCOME
 from karenina_toolkit.conversations import read_conversation
+from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 
 EXTENSION: Final = "karenina-jury"
+_COMPARED: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.TRUNCATED, Outcome.UNDECIDED)
+"""The outcomes of judges that vote on fields: the judge did not fail, and no check failed the answer."""
 
 
 class JudgeVote(BaseModel, defer_build=True):
@@ -45,6 +49,11 @@ class JudgeVote(BaseModel, defer_build=True):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether there was something to judge: an answer and a valid template."""
+        return self.outcome not in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR)
 
 
 class JuryRecord(BaseModel, defer_build=True):
@@ -70,6 +79,21 @@ class JuryRecord(BaseModel, defer_build=True):
     def unanimous(self) -> bool:
         """Whether votes were counted and all voting judges agreed on everything."""
         return bool(self.agreement) and min(self.agreement.values()) == 1
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether there was something to judge."""
+        return any(vote.was_asked for vote in self.judges)
+
+    def agrees_on(self, name: str) -> bool | None:
+        """Return whether all voting judges agreed on a field, the outcome or the verdict, or None if none voted on it.
+
+        Votes on fields are only counted after a vote on the outcome, which is not recorded then.
+        """
+        share = self.agreement.get(name)
+        if name == OUTCOME and share is None and self.agreement and self.vote == "field":
+            return all(vote.outcome in _COMPARED for vote in self.judges if not vote.decides)
+        return share == 1 if share else None
 
 
 def read_record(result: VerificationResult) -> JuryRecord | None:
@@ -172,7 +196,8 @@ class JudgeStatistics(BaseModel, defer_build=True):
 class JuryStatistics(BaseModel, defer_build=True):
     """One jury's votes on the answers of one model.
 
-    `not_judged` is the number of answers without a verdict, and `failed` of those that are not undecided.
+    `not_judged` is the number of answers without a verdict, and `failed` of those that are not undecided. For `unasked`
+    of these, no judge was asked, because there was no answer or no valid template. They are in none of the shares.
     `unanimous` is the share of answers on which all voting judges agree. `fields` gives this share for each field,
     outcome or verdict, among the answers with a vote on it. `escalated` is the share of answers for which the judge
     `escalate_to` was asked. `saved_calls` and `saved_tokens` estimate this judge's usage if it had been asked for the
@@ -186,6 +211,7 @@ class JuryStatistics(BaseModel, defer_build=True):
     answers: int
     not_judged: int
     failed: int
+    unasked: int = 0
     pass_rate: Rate
     judges: list[JudgeStatistics]
     unanimous: Rate
@@ -245,7 +271,8 @@ def _describe(
     call in US dollars. The savings are 0 if the judge `escalate_to` was never asked.
     """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
-    escalated = rate((result.question_id, record.escalated is not None) for result, record in answers)
+    asked = [(result, record) for result, record in answers if record.was_asked]
+    escalated = rate((unit_of_result(result), record.escalated is not None) for result, record in asked)
     judges = _judges(answers)
     strong = next((judge for judge in judges if judge.judge == escalate_to), None)
     per_answer = (strong.calls / strong.asked, strong.tokens / strong.asked) if strong is not None else (0.0, 0.0)
@@ -258,14 +285,15 @@ def _describe(
         answers=len(answers),
         not_judged=sum(not result.outcome.judged for result, _ in answers),
         failed=sum(result.outcome.group == "not_judged" for result, _ in answers),
-        pass_rate=pass_rate((result.question_id, result.outcome) for result, _ in answers),
+        unasked=len(answers) - len(asked),
+        pass_rate=pass_rate((unit_of_result(result), result.outcome) for result, _ in answers),
         judges=judges,
-        unanimous=rate((result.question_id, record.unanimous) for result, record in answers),
+        unanimous=rate((unit_of_result(result), record.unanimous) for result, record in asked),
         fields={
             name: rate(
-                (result.question_id, record.agreement[name] == 1)
+                (unit_of_result(result), agreed)
                 for result, record in answers
-                if record.agreement.get(name)
+                if (agreed := record.agrees_on(name)) is not None
             )
             for name in names
         },
@@ -282,7 +310,8 @@ def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[Ju
     votes: dict[tuple[bool, str], list[tuple[VerificationResult, JudgeVote]]] = {}
     for result, record in answers:
         for vote in record.judges:
-            votes.setdefault((vote.decides, vote.judge), []).append((result, vote))
+            if vote.was_asked:
+                votes.setdefault((vote.decides, vote.judge), []).append((result, vote))
     return [
         _judge(judge, judge_votes, decides=decides)
         for (decides, judge), judge_votes in sorted(votes.items(), key=_voters_first)
@@ -305,9 +334,9 @@ def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *,
         decides=decides,
         asked=len(votes),
         failed=sum(vote.outcome.group == "not_judged" for _, vote in votes),
-        pass_rate=pass_rate((result.question_id, vote.outcome) for result, vote in votes),
+        pass_rate=pass_rate((unit_of_result(result), vote.outcome) for result, vote in votes),
         agrees=rate(
-            (result.question_id, vote.verdict == result.template.verify_result)
+            (unit_of_result(result), vote.verdict == result.template.verify_result)
             for result, vote in with_verdict
             if result.outcome.has_verdict
         ),

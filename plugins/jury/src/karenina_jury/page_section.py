@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from karenina_engine.cost.price_source import format_cost, to_picodollars
 from karenina_engine.results.rates import Rate
 from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_jury.jury_result import EXTENSION, JuryStatistics, describe_juries, mean_call_costs
@@ -39,7 +41,8 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
         for jury in describe_juries(run.results):
-            rows = [_row(jury.jury, jury.pass_rate, jury.answers, jury.failed, None)]
+            asked, failed = jury.answers - jury.unasked, jury.failed - jury.unasked
+            rows = [_row(jury.jury, jury.pass_rate, asked, failed, None)]
             rows += [_row(j.judge, j.pass_rate, j.asked, j.failed, j.agrees.value) for j in jury.judges]
             rates = [jury.pass_rate, *(judge.pass_rate for judge in jury.judges)]
             columns = [*_COLUMNS]
@@ -61,7 +64,7 @@ def _row(name: str, rate: Rate, asked: int, failed: int, agrees: float | None) -
 
 def _summary(statistics: JuryStatistics) -> str:
     """Return a sentence about how often the judges agreed and how often the stronger judge was asked."""
-    text = f"All first judges agreed on {statistics.unanimous.hits:,} of {statistics.answers:,} answers."
+    text = f"All first judges agreed on {statistics.unanimous.hits:,} of {statistics.unanimous.out_of:,} answers."
     if statistics.escalate_to is not None:
         text += f" {statistics.escalate_to} was asked for {statistics.escalated.hits:,}."
     return text
@@ -105,9 +108,9 @@ def _text(statistics: JuryStatistics) -> str:
     text = f"{statistics.jury}; alone: {alone}; the first judges agree on {percent(statistics.unanimous.value)}"
     if statistics.escalate_to is None:
         return text
-    cost = "" if statistics.saved_usd is None else f", ${statistics.saved_usd:,.4f}"
+    cost = "" if statistics.saved_usd is None else f", {format_cost(to_picodollars(Decimal(statistics.saved_usd)))}"
     saved = f", which saved about {quantity(statistics.saved_calls, 'call')}{cost}" if statistics.saved_calls else ""
-    escalated = f"{statistics.escalated.hits:,} of {statistics.answers:,} answers"
+    escalated = f"{statistics.escalated.hits:,} of {statistics.escalated.out_of:,} answers"
     return f"{text}; {statistics.escalate_to} asked for {escalated}{saved}"
 
 

@@ -97,7 +97,9 @@ function Pair({ head, pair, link, several }) {
           share(one.a),
           share(one.b),
           points(one.difference),
-          one.low === null ? "none under 5 questions" : `${points(one.low)} to ${points(one.high)}`,
+          one.low === null
+            ? `none under 5 ${one.units === one.questions ? "questions" : "units"}`
+            : `${one.units < 20 ? "rough " : ""}${points(one.low)} to ${points(one.high)}`,
         ])}
       />
       <p class="note">Groups are for exploration: their intervals are not corrected for the number of groups.</p>`}
@@ -128,7 +130,9 @@ function Meaning({ pair, main }) {
     </p>`}
     ${power &&
     html`<p>
-      ${power.six_flips
+      ${main.units < 6
+        ? `No difference can be shown with fewer than 6 ${main.units === main.questions ? "questions" : "units"}.`
+        : power.six_flips
         ? "At least 6 flips one way are needed to show a difference with these questions."
         : `With 80% power these questions show a difference of ${points(power.detectable).replace("+", "")} points.`}
       ${Object.keys(power.questions).length > 0 &&

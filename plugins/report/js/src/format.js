@@ -29,7 +29,8 @@ export function seconds(value) {
 
 export function usd(value) {
   if (value === null || value === undefined) return "";
-  return value === 0 ? "$0" : `$${value.toFixed(value < 1 ? 4 : 2)}`;
+  if (value > 0 && value < 1e-6) return "below $0.000001";
+  return value === 0 ? "$0" : `$${value.toFixed(value < 0.01 ? 6 : value < 1 ? 4 : 2)}`;
 }
 
 export const number = (value) =>

@@ -105,14 +105,17 @@ function Statistics({ run, several }) {
   const found = run.statistics;
   const title = (what) => (several ? `${what}, run ${run.label}` : what);
   const parts = [];
+  const ofJudge = (cells) => (found.judges.length > 1 ? cells : []);
+  const meanNotes = new Set(found.means.filter(({ note }) => note).map(({ metric, note }) => `${metric}: ${note}.`));
   if (found.means.length)
     parts.push(
       html`<h3>${title("Partial credit and traits")}</h3>
         <${Table}
           label="Means"
-          columns=${[text("Metric"), shareOf("Mean"), shareOf("Low"), shareOf("High"), countOf("Results"), countOf("Missing")]}
-          rows=${found.means.map((mean) => [mean.metric, mean.value, mean.low, mean.high, mean.results, mean.missing])}
-        />`,
+          columns=${[text("Metric"), ...ofJudge([text("Judge")]), shareOf("Mean"), shareOf("Low"), shareOf("High"), countOf("Results"), countOf("Missing")]}
+          rows=${found.means.map((mean) => [mean.metric, ...ofJudge([mean.judge]), mean.value, mean.low, mean.high, mean.results, mean.missing])}
+        />
+        ${[...meanNotes].map((note) => html`<p class="note"><${Marked} text=${note} /></p>`)}`,
     );
   if (found.draws.length)
     parts.push(

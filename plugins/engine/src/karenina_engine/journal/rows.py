@@ -173,7 +173,7 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
     try:
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
         if port != "service" and not failed:
-            notes.answered, notes.cost = _read_spent(text)
+            notes.answered, notes.cost = read_spent(text)
         if port == "agent":
             values = json.loads(text)
             notes.keys = [key for key in values.get(_TURNS, ()) if _KEY.fullmatch(key)]
@@ -253,7 +253,7 @@ def raise_damaged(path: Path, table: str, where: str) -> NoReturn:
     raise JournalDamaged(path, f"{where} in its table {table!r} has changed since it was written")
 
 
-def _read_spent(text: str) -> tuple[float, int | None]:
+def read_spent(text: str) -> tuple[float, int | None]:
     """Return the seconds and the cost in picodollars of the answered requests, from the end of a reply's JSON text.
     Returns 0.0 and None if the text does not contain them because an older version wrote it.
     """

@@ -171,21 +171,6 @@ class JournalView:
         """Return the totals over all runs, by model, stage and judge."""
         return sum_ledger_lines(self.path, self._all("SELECT * FROM spent"))
 
-    def prices(self) -> dict[str, dict[str, float]]:
-        """Return the latest price of each model, named `id (interface:name)`, as US dollars per million tokens by kind
-        of token. Models are omitted if their price is unknown or depends on the length of the prompt.
-        """
-        prices: dict[str, dict[str, float]] = {}
-        for row in self._all("SELECT * FROM sessions WHERE prices IS NOT NULL ORDER BY id"):
-            if not is_intact("sessions", row):
-                raise_damaged(self.path, "sessions", f"the row of session {row[0]}")
-            with self._damage("sessions"):
-                for name, price in json.loads(row[3])["models"].items():
-                    rates = price["usd_per_million_tokens"]
-                    if rates is not None and not price["steps"]:
-                        prices[name] = {kind: float(rate) for kind, rate in rates.items()}
-        return prices
-
     def count_reusable_calls(self, answers: Set[tuple[str, int]]) -> dict[tuple[str, str], int]:
         """Count the reusable calls for the given answers, by model id and stage. `answers` contains pairs of a question
         id and a replicate.

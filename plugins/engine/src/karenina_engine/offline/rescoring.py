@@ -39,6 +39,7 @@ from karenina_terminal.notebook_html import SectionsView, sections_of
 from karenina_terminal.text_layout import Facts, Grid, Section, Title
 from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.printable import quantity
+from karenina_toolkit.question_units import unit_of_question
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -274,6 +275,7 @@ def rescore(
     if output is not None:
         check_output(Path(output))
     before, after = RunTally(), RunTally()
+    units = {id: unit_of_question(benchmark.get(id)) for id in ids}
     total = sum(asked[id] for id in ids)
     changes: list[Change] = []
     held = [header_line(loaded_distributions(plugins_of(config)), run, rescored=True)]
@@ -285,8 +287,8 @@ def rescore(
         replay = Replay(request, Path(journal), ask, by_id, files or FileStore.that_writes_nothing())
         for part in _reports(_Job(replay, output is not None, full, ids), 1 if ask else processes):
             for group, question, was, was_granular, now, now_granular in part.scores:
-                before.add(group, was, question, was_granular)
-                after.add(group, now, question, now_granular)
+                before.add(group, was, units[question], was_granular)
+                after.add(group, now, units[question], now_granular)
             changes += part.changes
             held += part.lines if full else [line for text in part.lines for line in writer.lines(text)]
             outcomes = [now for *_, now, _ in part.scores]

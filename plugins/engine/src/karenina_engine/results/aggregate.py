@@ -19,8 +19,10 @@ from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
+from karenina_core.stages.finalize import NO_TEMPLATE
 from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
 from karenina_toolkit.conversations import OWNER
+from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -138,6 +140,18 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
     return _QUOTATION.sub(fold, error[: 2 * _STORED_LENGTH])
 
 
+def is_unjudged(result: VerificationResult) -> bool:
+    """Return whether a result should have a verdict but is undecided or failed.
+
+    Results without a template are only scored, so they have no verdict even if all traits are scored.
+    """
+    outcome = result.outcome
+    without = outcome is Outcome.RUBRIC_ERROR or (
+        result.metadata.template_id == NO_TEMPLATE and outcome is not Outcome.TEMPLATE_ERROR
+    )
+    return not outcome.judged and not without
+
+
 class UserFaults(BaseModel):
     """How many of the items with a simulated user were not judged because the user was at fault.
 
@@ -157,9 +171,10 @@ class Counts(BaseModel):
 
     `items` is the total number of items. `judged` items have a verdict, `not_judged` items ended in an error or are
     undecided, and `scored` items only have trait scores. `worst` and `best` are the shares of correct items if every
-    unjudged item were wrong or right, respectively. They do not include items that only lack a trait score, because
-    such items would have no verdict anyway. `mean_granular` is the mean granular result of `granular_out_of` items, and
-    `traits` contains a summary of each trait by name. `users` is None unless a simulated user was at fault.
+    unjudged item were wrong or right, respectively. They do not include items that only lack a trait score or that have
+    no template, because such items would have no verdict anyway. `mean_granular` is the mean granular result of
+    `granular_out_of` items, and `traits` contains a summary of each trait by name. `users` is None unless a simulated
+    user was at fault.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -210,28 +225,35 @@ class Summary(Counts):
 class OutcomeTally:
     """Running counts of outcomes.
 
-    `per_question` is the number of items for each question, if known. If it is given, a question takes no more memory
-    once all of its items have been counted.
+    `per_question` is the number of items for each question, if known. `repeated` contains those for the questions with
+    another number. If they are given, a question takes no more memory once all of its items have been counted.
     """
 
-    def __init__(self, per_question: int | None = None) -> None:
+    def __init__(self, per_question: int | None = None, repeated: Mapping[Hashable, int] | None = None) -> None:
         self._per_question = per_question
+        self._repeated = repeated or {}
         self._counts: Counter[Outcome] = Counter()
         self._verdicts = Clusters()
         self._seen: dict[Hashable, int] = {}
         self._grades = Fraction(0)  # exact, so that the order does not matter; it is slow
         self._whole_grades = 0
         self._graded = 0
+        self._unjudged = 0
 
     def __len__(self) -> int:
         """Return the number of items counted so far."""
         return self._counts.total()
 
-    def add(self, outcome: Outcome, question: Hashable, granular: object = None) -> None:
+    def add(
+        self, outcome: Outcome, question: Hashable, granular: object = None, *, unjudged: bool | None = None
+    ) -> None:
         """Count an item. `granular` is the item's granular result. It is only used if it is a number and the item has a
-        verdict.
+        verdict. `unjudged` states whether a verdict is missing; by default, this depends on the outcome alone.
         """
         self._counts[outcome] += 1
+        if unjudged is None:
+            unjudged = not outcome.judged and outcome is not Outcome.RUBRIC_ERROR
+        self._unjudged += unjudged
         self._verdicts.add_outcome(question, outcome)
         if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
             if granular == int(granular):
@@ -241,7 +263,7 @@ class OutcomeTally:
             self._graded += 1
         if self._per_question is not None:
             seen = self._seen.get(question, 0) + 1
-            if seen < self._per_question:
+            if seen < self._repeated.get(question, self._per_question):
                 self._seen[question] = seen
             else:
                 self._seen.pop(question, None)
@@ -252,8 +274,7 @@ class OutcomeTally:
         counts = self._counts
         correct = counts[Outcome.CORRECT]
         not_judged = sum(count for outcome, count in counts.items() if not outcome.judged)
-        unjudged = not_judged - counts[Outcome.RUBRIC_ERROR]
-        asked = self._verdicts.items + unjudged
+        asked = self._verdicts.items + self._unjudged
         return GroupSummary(
             items=len(self),
             judged=self._verdicts.items,
@@ -262,7 +283,7 @@ class OutcomeTally:
             outcomes={outcome.value: counts[outcome] for outcome in Outcome if counts[outcome]},
             pass_rate=self._verdicts.rate(),
             worst=correct / asked if asked else None,
-            best=(correct + unjudged) / asked if asked else None,
+            best=(correct + self._unjudged) / asked if asked else None,
             mean_granular=float((self._grades + self._whole_grades) / self._graded) if self._graded else None,
             granular_out_of=self._graded,
         )
@@ -271,23 +292,33 @@ class OutcomeTally:
 class RunTally:
     """Running counts of outcomes for each group.
 
-    `per_question` is the number of items for each question in a group, if known. See `OutcomeTally`.
+    `per_question` is the number of items for each question in a group, if known, and `repeated` contains those for the
+    questions with another number. See `OutcomeTally`.
     """
 
-    def __init__(self, per_question: int | None = None) -> None:
+    def __init__(self, per_question: int | None = None, repeated: Mapping[Hashable, int] | None = None) -> None:
         self._per_question = per_question
+        self._repeated = repeated or {}
         self._groups: dict[GroupKey, OutcomeTally] = {}
 
     def __len__(self) -> int:
         """Return the number of items counted so far, in all groups."""
         return sum(map(len, self._groups.values()))
 
-    def add(self, group: GroupKey, outcome: Outcome, question: Hashable, granular: object = None) -> None:
+    def add(
+        self,
+        group: GroupKey,
+        outcome: Outcome,
+        question: Hashable,
+        granular: object = None,
+        *,
+        unjudged: bool | None = None,
+    ) -> None:
         """Count an item in a group, like `OutcomeTally.add`."""
         tally = self._groups.get(group)
         if tally is None:
-            tally = self._groups[group] = OutcomeTally(self._per_question)
-        tally.add(outcome, question, granular)
+            tally = self._groups[group] = OutcomeTally(self._per_question, self._repeated)
+        tally.add(outcome, question, granular, unjudged=unjudged)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
         """Return the summary of each group by the ids of its answering model and judge, sorted by these."""
@@ -348,12 +379,13 @@ def _user_faults(summary: GroupSummary, items: int, faulty: int) -> UserFaults |
 class Totals:
     """Running totals of results: the summary, the groups, the failures and the usage.
 
-    The results themselves are not kept in memory. `len()` returns their number. `per_question` is the number of results
-    for each question in a group, if known. See `OutcomeTally`.
+    The results themselves are not kept in memory. `len()` returns their number. Equal questions under several ids are
+    one question. `per_question` is the number of results for each question in a group, if known, and `repeated`
+    contains those for the questions with several ids. See `OutcomeTally`.
     """
 
-    def __init__(self, *, per_question: int | None = None) -> None:
-        self.outcomes: Final = RunTally(per_question)
+    def __init__(self, *, per_question: int | None = None, repeated: Mapping[Hashable, int] | None = None) -> None:
+        self.outcomes: Final = RunTally(per_question, repeated)
         """The counts of outcomes."""
         self._traits: dict[GroupKey, TraitTally] = {}
         self._users: dict[GroupKey, list[int]] = {}
@@ -371,7 +403,8 @@ class Totals:
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
-        self.outcomes.add(group, result.outcome, meta.question_id, template.verify_granular_result)
+        unit, grade = unit_of_result(result), template.verify_granular_result
+        self.outcomes.add(group, result.outcome, unit, grade, unjudged=is_unjudged(result))
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:

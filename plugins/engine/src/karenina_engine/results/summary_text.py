@@ -106,7 +106,8 @@ def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: b
     row += [f"{rate.hits:,}", f"{group.judged:,}"]
     row += [percent(rate.if_undecided_wrong)] if undecided else []
     if unjudged:
-        row += [f"{group.not_judged:,}", f"{percent(group.worst)}-{percent(group.best)}" if group.not_judged else "-"]
+        bounded = group.not_judged and group.worst is not None
+        row += [f"{group.not_judged:,}", f"{percent(group.worst)}-{percent(group.best)}" if bounded else "-"]
     row += [f"{group.scored:,}"] if scored else []
     grade = "-" if group.mean_granular is None else f"{group.mean_granular:.3f}"
     return [*row, grade] if granular else row

@@ -25,6 +25,7 @@ from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
 from karenina_engine.settings import EngineSettings
 from karenina_toolkit.plugin_lookup import find_adapter
+from karenina_toolkit.question_units import count_repeated
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -241,7 +242,8 @@ class RunSession:
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
         models = [model for _, model in configured_models(self.config)]
-        totals = self._totals = Totals(per_question=core.replicate_count)
+        repeated = {unit: count * core.replicate_count for unit, count in count_repeated(self.matrix.questions).items()}
+        totals = self._totals = Totals(per_question=core.replicate_count, repeated=repeated)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         keeps_replies = self.parts.store is not None and not self.parts.offline

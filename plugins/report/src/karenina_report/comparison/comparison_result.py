@@ -121,10 +121,13 @@ class Difference(ReportModel):
 
 
 class Group(ReportModel):
-    """The pass rates of the questions that share a value in a column. They are not corrected for multiple groups."""
+    """The pass rates of the questions that share a value in a column, in a number of statistical `units`. They are not
+    corrected for multiple groups.
+    """
 
     value: str
     questions: int
+    units: int
     a: float
     b: float
     difference: float

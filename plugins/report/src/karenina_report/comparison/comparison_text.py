@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from karenina_engine.cost.price_source import format_cost, to_picodollars
 from karenina_engine.results.summary_text import percent
 from karenina_report.comparison.comparison_result import (
     Change,
@@ -16,6 +18,7 @@ from karenina_report.comparison.comparison_result import (
     Pair,
 )
 from karenina_report.comparison.pairing import ASKED
+from karenina_report.estimators.paired import LEAST_FLIPS
 from karenina_report.statistics.metrics import RATE
 from karenina_terminal.notebook_html import sections_of
 from karenina_terminal.text_layout import Block, Facts, Grid, Section, Title
@@ -100,7 +103,7 @@ def _cost(run: ComparedRun) -> str:
     """Return a run's cost as text, or `unknown`. `>=` marks a lower bound, `(all models)` a cost that several share."""
     if run.cost_usd is None:
         return "unknown"
-    text = f"${run.cost_usd:,.4f}" if run.cost_usd else "$0"
+    text = format_cost(to_picodollars(Decimal(run.cost_usd)))
     return f"{'' if run.cost_is_whole else '>= '}{text}{' (all models)' if run.cost_is_shared else ''}"
 
 
@@ -151,7 +154,7 @@ def _pair_facts(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> Iter
         if main.bounds is not None:
             yield "Bounds", _bounds_text(main, pair)
         if main.power is not None:
-            yield "Detectable", _power_text(main)
+            yield "Detectable", _power_text(main, pair.unit)
     for judge, difference in pair.by_judge.items():
         yield "By judge", f"{in_one_line(judge)}: {_difference_text(difference)}, {p_text(difference)}"
     if pair.same_answers:
@@ -210,6 +213,11 @@ def _size(difference: Difference, unit: str) -> str:
     return f"{_questions(difference.questions)}{alike}{each}"
 
 
+def _units(unit: str) -> str:
+    """Return the plural name of a kind of statistical unit."""
+    return "questions" if unit == "question" else f"units of one {unit.replace('_', ' ')}"
+
+
 def _questions(count: int) -> str:
     return quantity(count, "question")
 
@@ -251,15 +259,17 @@ def _bounds_text(difference: Difference, pair: Pair) -> str:
     )
 
 
-def _power_text(difference: Difference) -> str:
-    """Describe the smallest difference that can be found and the number of questions that others need.
-    `difference.power` must be set.
+def _power_text(difference: Difference, unit: str) -> str:
+    """Describe the smallest difference that can be found and the number of questions that others need. `unit` is the
+    kind of statistical unit. `difference.power` must be set.
     """
     power = difference.power
     assert power is not None
     most = f"{100 * power.detectable:.1f} points" if power.detectable <= 1 else "no difference, not even 100 points"
     text = f"{most} (80% power)"
-    if power.six_flips:
+    if difference.units < LEAST_FLIPS:
+        text = f"no difference, because p cannot be below 0.05 with fewer than {LEAST_FLIPS} {_units(unit)}"
+    elif power.six_flips:
         text += ", which is more than the share of questions that flipped; at least 6 flips in one direction are needed"
     needed = ", ".join(f"{count:,} for {size}" for size, count in power.questions.items())
     text += f"; questions needed for a difference in points: {needed}"
@@ -270,8 +280,8 @@ def _power_text(difference: Difference) -> str:
 
 
 def _group_interval(group: Group) -> str:
-    """Return the group's interval, or `-` if it has none. With fewer than 20 questions, it is called rough."""
-    return ("rough " if group.low is not None and group.questions < _FEW else "") + interval(group.low, group.high)
+    """Return the group's interval, or `-` if it has none. With fewer than 20 units, it is called rough."""
+    return ("rough " if group.low is not None and group.units < _FEW else "") + interval(group.low, group.high)
 
 
 def _changed_text(pair: Pair) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from karenina_report.comparison.paired_values import PairedQuestion
 
 LEAST_OF_A_GROUP: Final = 5
-"""The number of questions that a group needs to get an interval."""
+"""The number of statistical units, such as questions, that a group needs to get an interval."""
 
 
 def compare(
@@ -298,15 +298,16 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
     """Return the pass rates of a group, or None if no question has a verdict in both runs. A group of fewer than
-    `LEAST_OF_A_GROUP` questions gets no interval.
+    `LEAST_OF_A_GROUP` statistical units, which are usually questions, gets no interval.
     """
     difference = estimate_difference(main, questions, units.of)
     if difference is None:
         return None
-    enough = difference.questions >= LEAST_OF_A_GROUP
+    enough = difference.units >= LEAST_OF_A_GROUP
     return Group(
         value=value,
         questions=difference.questions,
+        units=difference.units,
         a=difference.a,
         b=difference.b,
         difference=difference.difference,

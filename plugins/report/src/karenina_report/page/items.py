@@ -44,7 +44,7 @@ EXCERPT_COLUMNS: Final = frozenset({"of", "name", "text", "start", "end", "confi
 _SHOWN_OF_CALL: Final = (
     *("stage", "task", "model", "port", "failed", "finish_reason", "input_tokens", "output_tokens", "seconds"),
 )
-CALL_COLUMNS: Final = frozenset({*_SHOWN_OF_CALL, "interface", "model_name", "reply", "key"})
+CALL_COLUMNS: Final = frozenset({*_SHOWN_OF_CALL, "calls", "reply", "key"})
 """The columns of the table `calls` that the page uses."""
 
 

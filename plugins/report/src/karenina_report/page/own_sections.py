@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.summary_text import user_lines
 from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
-from karenina_report.statistics.columns import Units, assign_units
+from karenina_report.statistics.columns import Units, assign_units, make_judge_namer
 from karenina_report.statistics.run_statistics import group_rates
+
+if TYPE_CHECKING:
+    from karenina_core.data.result import VerificationResult
+    from karenina_report.statistics.statistics_result import GroupRate
 
 _RATE: Final = (Column("Pass rate", "share"), Column("Low", "share"), Column("High", "share"))
 _UNDECIDED: Final = (Column("Undecided", "count"), Column("If these are wrong", "share"))
@@ -89,6 +93,13 @@ def _models(page: PageRuns) -> PageSection:
     return PageSection("models", "By answering model", [TableBlock(columns, rows, note=note, plot=_PLOT)])
 
 
+def _groups_by_name(results: Sequence[VerificationResult], by: str, units: Units) -> dict[str, GroupRate]:
+    """Return the pass rate of each value in a column, which is named with its judge if there are several."""
+    groups = group_rates(results, by, units, make_judge_namer([results]))
+    several = by != "judge" and len({group.judge for group in groups}) > 1
+    return {group.value + (f", judged by {group.judge}" if several else ""): group for group in groups}
+
+
 def _group_section(page: PageRuns, units: Sequence[Units], id: str, title: str, by: str) -> PageSection | None:
     """Return a section with all runs' pass rates for each value of the column `by`, or None if no run has several
     values.
@@ -96,7 +107,7 @@ def _group_section(page: PageRuns, units: Sequence[Units], id: str, title: str, 
     `units` are those of each run. The section shows at most 200 values, those with the most judged results.
     """
     by_run = {
-        label: {group.value: group for group in group_rates(run.results, by, of_run)}
+        label: _groups_by_name(run.results, by, of_run)
         for label, run, of_run in zip(page.labels, page.runs, units, strict=True)
     }
     if all(len(groups) < 2 for groups in by_run.values()):

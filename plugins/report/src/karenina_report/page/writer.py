@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_core.errors import ConfigError, KareninaError, describe_error
 from karenina_core.plugins import active_plugins
+from karenina_engine.cost.price_source import to_dollars
+from karenina_engine.journal.rows import read_spent
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.kept_files import KeptFiles
 from karenina_engine.results.result_file import default_journal
@@ -226,10 +228,9 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _OpenSource:
-    """A source of a page, with its journal, the prices in it, and the files that its items kept."""
+    """A source of a page, with its journal and the files that its items kept."""
 
     view: JournalView | None
-    prices: Mapping[str, Mapping[str, float]]
     folders: KeptFiles | None
 
 
@@ -259,7 +260,7 @@ class _PageItems:
         journal = find_journal(source)
         folders = KeptFiles(Path(source), journal) if isinstance(source, str | Path) else None
         view = self._opened.enter_context(JournalView(journal)) if journal is not None else None
-        opened = _OpenSource(view, view.prices() if view is not None else {}, folders)
+        opened = _OpenSource(view, folders)
         numbers: dict[str, int] = {}
 
         def add(result: VerificationResult) -> None:
@@ -285,7 +286,7 @@ class _PageItems:
             found = view.calls_of([result for _, result in results], CALL_COLUMNS) if view is not None else None
             for at, (run, result) in enumerate(results):
                 calls = found[at] if found is not None else []
-                self.index.add(run, result, _cost(calls, source.prices))
+                self.index.add(run, result, _cost(calls))
                 rules = self._rules.get(result.metadata.template_id, {})
                 files = self.files.describe(result, source.folders)
                 made.append(make_item(result, rules, calls, self._prompts, files))
@@ -294,18 +295,14 @@ class _PageItems:
         self._chunk = []
 
 
-def _cost(calls: Sequence[Row], prices: Mapping[str, Mapping[str, float]]) -> float | None:
-    """Return the cost of the calls in US dollars, or None if there are no calls or a price is unknown. Discounts for
-    cached tokens are not deducted.
+def _cost(calls: Sequence[Row]) -> float | None:
+    """Return the cost of the calls in US dollars, at the prices of the runs that made them, or None if there are no
+    calls or a cost is unknown. An agent's turns are calls of their own.
     """
-    total = 0.0
-    for row in calls:
-        rates = prices.get(f"{row['model']} ({row['interface']}:{row['model_name']})")
-        if rates is None:
-            return None
-        tokens = ((row["input_tokens"], rates["input"]), (row["output_tokens"], rates["output"]))
-        total += sum(count * rate / 10**6 for count, rate in tokens if isinstance(count, int))
-    return total if calls else None
+    paid = [row for row in calls if row["calls"] and not row["failed"] and row["port"] != "service"]
+    costs = [read_spent(str(row["reply"]))[1] for row in paid]
+    known = [cost for cost in costs if cost is not None]
+    return float(to_dollars(sum(known))) if calls and len(known) == len(costs) else None
 
 
 logger: Final = logging.getLogger("karenina")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose, did_you_mean
 from karenina_toolkit.printable import quantity
+from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -146,21 +147,25 @@ class Units:
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None
 ) -> Units:
-    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text. A
-    question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
+    """Assign questions to statistical units by their value in the column `cluster`, or by default by their text (see
+    `unit_of_result`). A question without a value is a unit by itself. Raises `ConfigError` for an unknown column.
 
     The column may be one of the benchmark's `questions`. If questions share a text, a note says so.
     """
     first: dict[str, VerificationResult] = {}
+    units: dict[str, Hashable] = {}
     for result in results:
         first.setdefault(result.question_id, result)
-    values = find_column(cluster or _QUESTION_TEXT, first.values(), questions)
-    units: dict[str, Hashable] = {}
+        if cluster is None and units.get(result.question_id) != result.question_id:
+            units[result.question_id] = unit_of_result(result)  # only those with an answer state the attached files
+    if cluster is not None:
+        values = find_column(cluster, first.values(), questions)
+        for id, result in first.items():
+            value = " ".join(" ".join(values(result)).split())
+            units[id] = ("unit", value) if value else ("question", id)
     groups: dict[Hashable, list[str]] = defaultdict(list)
-    for id, result in first.items():
-        value = " ".join(" ".join(values(result)).split())
-        units[id] = ("unit", value) if value else ("question", id)
-        groups[units[id]].append(id)
+    for id, unit in units.items():
+        groups[unit].append(id)
     alike = [ids for ids in groups.values() if len(ids) > 1]
     if not alike:
         return Units("question", units, ())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
+from karenina_engine.results.aggregate import is_unjudged
 from karenina_report.estimators.paired import MOST_PARTS
 
 if TYPE_CHECKING:
@@ -55,29 +56,23 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
     """Yield the metrics for the pass rate, the share not judged (including undecided results), and partial credit, if
     any.
 
-    Partial credit is skipped if it is always 0 or 1, or ever outside the range from 0 to 1.
+    Partial credit is skipped if it is always 0 or 1, or ever outside the range from 0 to 1. It is missing if the fields
+    of a judged answer were not compared, as for an answer that abstains.
     """
-    yield Metric(RATE, verdict, unjudged)
+    yield Metric(RATE, verdict, is_unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
     judged = [(item.question_id, partial_credit(item)) for item in results if verdict(item) is not None]
     grades = {grade for _, grade in judged if grade is not None}
     if grades - {0.0, 1.0} and all(0 <= grade <= 1 for grade in grades):
-        some = frozenset(question for question, grade in judged if grade is not None)
-        all_have = all(grade is not None for _, grade in judged)
-        yield Metric(PARTIAL_CREDIT, partial_credit, unjudged, None if all_have else some)
+        graded = {question for question, grade in judged if grade is not None}
+        ungraded = {item.question_id for item in results if item.outcome in _COMPARED} - graded
+        some = frozenset(item.question_id for item in results if item.question_id not in ungraded) if ungraded else None
+        yield Metric(PARTIAL_CREDIT, partial_credit, lambda item: is_unjudged(item) or item.outcome.has_verdict, some)
 
 
 def verdict(result: VerificationResult) -> float | None:
     """Return 1 for a correct result, 0 for any other verdict, and None without a verdict."""
     return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
-
-
-def unjudged(result: VerificationResult) -> bool:
-    """Return whether the result should have a verdict but is undecided or failed.
-
-    A failed rubric trait does not count.
-    """
-    return not result.outcome.judged and result.outcome is not Outcome.RUBRIC_ERROR
 
 
 def partial_credit(result: VerificationResult) -> float | None:
@@ -136,14 +131,18 @@ class _Seen:
     questions: set[str] = field(default_factory=set)
 
 
+_COMPARED: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.TRUNCATED)
+"""The outcomes of answers whose fields were compared."""
+
+
 def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
     """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above the cut of a trait, and shares of
     labels.
 
-    `results` is iterated twice. `cuts` and `scales` are the same as for `compare`. A trait with more than 20 labels
-    gets no label shares.
+    `results` is iterated several times. `cuts` and `scales` are the same as for `compare`. A trait with more than 20
+    labels gets no label shares. A trait of all questions with a result is expected of the failed ones, too.
     """
     scores = {id(result): trait_scores(result) for result in results}
     seen: dict[str, _Seen] = {}
@@ -157,8 +156,9 @@ def trait_metrics(
                 trait.labels.add(score)
             elif score is not None:
                 trait.numbers.add(score)
+    evaluated = {result.question_id for result in results if result.outcome.judged or scores[id(result)]}
     for name, trait in seen.items():
-        make = partial(_metric, scores, name, frozenset(trait.questions))
+        make = partial(_metric, scores, name, None if evaluated <= trait.questions else frozenset(trait.questions))
         yield from _number_metrics(name, trait.numbers, make, cuts, scales)
         for label in sorted(trait.labels) if len(trait.labels) <= _MOST_LABELS else ():
             yield make(f"{name} is {label}", partial(_is_label, label=label))
@@ -227,7 +227,7 @@ def _is_label(score: float | str, label: str) -> float | None:
 def _metric(
     scores: Mapping[int, Mapping[str, Score]],
     trait: str,
-    questions: frozenset[str],
+    questions: frozenset[str] | None,
     name: str,
     scaled: Callable[[float | str], float | None],
     note: str = "",
@@ -246,7 +246,11 @@ def _metric(
     def missing(result: VerificationResult) -> bool:
         """Return whether the trait could not be scored, or is missing because the result was not judged."""
         own = _scores_of(result)
-        return own[trait] is None if trait in own else not result.outcome.judged
+        if trait in own:
+            return own[trait] is None
+        return not result.outcome.judged or any(
+            score is None and trait.startswith(f"{whole}.") for whole, score in own.items()
+        )
 
     def _scores_of(result: VerificationResult) -> Mapping[str, Score]:
         """Look up the result's scores in `scores`, or compute them if the result is a copy."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import combinations, product
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import karenina_report.statistics.statistics_text  # noqa: F401 - it registers how statistics are shown
+from karenina_engine.results.aggregate import is_unjudged
 from karenina_engine.results.rates import pass_rate
 from karenina_report.benchmark_questions import (
     BenchmarkQuestions,
@@ -26,7 +27,6 @@ from karenina_report.statistics.metrics import (
     as_fraction,
     check_trait_names,
     trait_metrics,
-    unjudged,
     verdict,
     verdict_metrics,
 )
@@ -119,7 +119,7 @@ def _describe_run(
     verdicts = _verdicts(run.results, judge_name)
     rated = {answer: by_judge for answer, by_judge in verdicts.items() if len(by_judge) > 1}
     judges = list(dict.fromkeys(judge_name(result) for result in run.results))
-    groups = group_rates(run.results, by, units, questions) if by is not None else []
+    groups = group_rates(run.results, by, units, judge_name, questions) if by is not None else []
     empty = [f"no result of this run has a value in the column {by!r}"] if by is not None and not groups else []
     return RunStatistics(
         name=run.name,
@@ -130,16 +130,14 @@ def _describe_run(
         notes=[*units.notes, *empty],
         summary=run.summary,
         pass_rate=_rate(run.results, units) if len(judges) < 2 else None,
-        by_judge={
-            judge: _rate([result for result in run.results if judge_name(result) == judge], units) for judge in judges
-        },
-        means=list(_means(run.results, units, cuts, scales)),
+        by_judge={judge: _rate(own, units) for judge, own in _by_judge(run.results, judge_name).items()},
+        means=list(_means(run.results, units, judge_name, cuts, scales)),
         by=by,
         groups=groups,
         turns=list(turn_rates(run.results, units, judge_name)),
         conversations_ended=reasons_for_ends(run.results),
         user_faults=user_faults(run.results),
-        draws=list(_draws(verdicts)),
+        draws=list(_draws(verdicts, {result.question_id for result in run.results if _needs_verdict(result)})),
         variance=_variance(verdicts, judges),
         agreement=[
             agreement for pair in combinations(judges, 2) if (agreement := _agreement(rated, pair, units)) is not None
@@ -166,31 +164,45 @@ def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
     return pass_rate((units.of(result.question_id), result.outcome) for result in results)
 
 
+def _by_judge(
+    results: Iterable[VerificationResult], judge_name: JudgeNamer
+) -> Mapping[str, Sequence[VerificationResult]]:
+    """Return the results of each judge, in order of occurrence."""
+    by_judge: dict[str, list[VerificationResult]] = defaultdict(list)
+    for result in results:
+        by_judge[judge_name(result)].append(result)
+    return by_judge
+
+
 def _means(
     results: Sequence[VerificationResult],
     units: Units,
+    judge_name: JudgeNamer,
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Mean]:
-    """Yield the mean of partial credit, and of each metric of a trait, by `cuts` and `scales`, with its interval, in
-    which each question belongs to one of the `units`. Metrics without values are skipped.
+    """Yield each judge's mean of partial credit, and of each metric of a trait, by `cuts` and `scales`, with its
+    interval, in which each question belongs to one of the `units`. Metrics without values are skipped.
     """
+    by_judge = _by_judge(results, judge_name)
     partial = [candidate for candidate in verdict_metrics(results) if candidate.name == PARTIAL_CREDIT]
-    for metric in (*partial, *trait_metrics(results, cuts, scales)):
+    metrics = (*partial, *trait_metrics(results, cuts, scales))
+    for metric, (judge, own) in product(metrics, by_judge.items()):
         values = [
             (units.of(result.question_id), as_fraction(value))
-            for result in results
+            for result in own
             if (value := metric.value(result)) is not None
         ]
         if values:
             value, low, high = mean_interval(values)
             yield Mean(
                 metric=metric.name,
+                judge=judge,
                 note=metric.note,
                 results=len(values),
                 missing=sum(
                     metric.value(result) is None and metric.missing(result)
-                    for result in results
+                    for result in own
                     if metric.questions is None or result.question_id in metric.questions
                 ),
                 units=len({unit for unit, _ in values}),
@@ -201,10 +213,14 @@ def _means(
 
 
 def group_rates(
-    results: Sequence[VerificationResult], by: str, units: Units, questions: BenchmarkQuestions | None = None
+    results: Sequence[VerificationResult],
+    by: str,
+    units: Units,
+    judge_name: JudgeNamer,
+    questions: BenchmarkQuestions | None = None,
 ) -> list[GroupRate]:
-    """Return the pass rate for each value in the column `by`, sorted by value. A result with several values counts for
-    each of them, and one without a value is not counted. Raises `ConfigError` if there is no such column.
+    """Return each judge's pass rate for each value in the column `by`, sorted by value. A result with several values
+    counts for each of them, and one without a value is not counted. Raises `ConfigError` if there is no such column.
     """
     values = find_column(by, results, questions)
     by_value: dict[str, list[VerificationResult]] = defaultdict(list)
@@ -212,14 +228,21 @@ def group_rates(
         for value in values(result):
             by_value[value].append(result)
     return [
-        GroupRate(value=value, rate=_rate(by_value[value], units), not_judged=sum(map(unjudged, by_value[value])))
+        GroupRate(value=value, judge=judge, rate=_rate(own, units), not_judged=sum(map(is_unjudged, own)))
         for value in sorted(by_value)
+        for judge, own in _by_judge(by_value[value], judge_name).items()
     ]
 
 
-def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
+def _needs_verdict(result: VerificationResult) -> bool:
+    """Return whether the result has a verdict or should have one."""
+    return result.outcome.has_verdict or is_unjudged(result)
+
+
+def _draws(verdicts: Mapping[Answer, Mapping[str, bool]], questions: Set[str]) -> Iterator[PassAtK]:
     """Yield pass@k and pass^k for each k up to `MAX_K`, averaged over judges and then over questions with at least k
-    judged replicates. Nothing is yielded if no question has several judged replicates.
+    judged replicates. The other `questions` are counted as left out. Nothing is yielded if no question has several
+    judged replicates.
     """
     of_question: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (question, _), by_judge in verdicts.items():
@@ -234,7 +257,7 @@ def _draws(verdicts: Mapping[Answer, Mapping[str, bool]]) -> Iterator[PassAtK]:
             any_right=fmean(fmean(pass_at_k(right, n, k) for right, n in question) for question in drawn),
             all_right=fmean(fmean(pass_hat_k(right, n, k) for right, n in question) for question in drawn),
             questions=len(drawn),
-            left_out=len(of_question) - len(drawn),
+            left_out=len(questions) - len(drawn),
         )
 
 

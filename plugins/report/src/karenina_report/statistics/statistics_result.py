@@ -22,9 +22,10 @@ class ReportModel(BaseModel):
 
 
 class Mean(ReportModel):
-    """A metric's mean over results, with its 95% interval. `missing` counts results without a value."""
+    """A metric's mean over one judge's results, with its 95% interval. `missing` counts results without a value."""
 
     metric: str
+    judge: str
     note: str
     results: int
     missing: int
@@ -35,9 +36,10 @@ class Mean(ReportModel):
 
 
 class GroupRate(ReportModel):
-    """The pass rate of results with the same value in a column. It is not corrected for multiple groups."""
+    """The pass rate of one judge's results with the same value in a column. It is not corrected for multiple groups."""
 
     value: str
+    judge: str
     rate: Rate
     not_judged: int
 

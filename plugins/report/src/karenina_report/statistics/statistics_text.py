@@ -20,19 +20,29 @@ if TYPE_CHECKING:
 def statistics_sections(found: RunStatistics) -> Iterator[Section]:
     """Yield the sections printed by `karenina stats` for one run."""
     yield [Facts([*_fact_rows(found)])]
+    several = len(found.judges) > 1
     if found.groups:
-        rows = [[in_one_line(group.value), *_rate_cells(group.rate), str(group.not_judged)] for group in found.groups]
-        head = [found.by or "", "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
+        with_judge = several and found.by != "judge"
+        rows = [
+            [
+                in_one_line(group.value),
+                *([in_one_line(group.judge)] if with_judge else []),
+                *_rate_cells(group.rate),
+                f"{group.not_judged:,}",
+            ]
+            for group in found.groups
+        ]
+        of = [found.by or "", *(["judge"] if with_judge else [])]
+        head = [*of, "right", "judged", _units(found), "pass rate", "95% CI", "not judged"]
         if any(group.rate.undecided for group in found.groups):
             head += ["undecided", "if these are wrong"]
             for row, group in zip(rows, found.groups, strict=True):
                 row += [f"{group.rate.undecided:,}", percent(group.rate.if_undecided_wrong)]
         yield [
-            Grid([head, *rows]),
+            Grid([head, *rows], texts=range(len(of))),
             Facts([("", "Groups are exploratory: no correction is made for the number of groups.")]),
         ]
     if found.turns:
-        several = len(found.judges) > 1
         cells = [
             [
                 turn.turn,
@@ -48,12 +58,20 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
         yield [Title("Fields by turn of the conversation"), Grid([head, *cells])]
     if found.means:
         means = [
-            [in_one_line(mean.metric), f"{mean.value:.3f}", _bounds(mean.low, mean.high), f"{mean.results:,}",
-             f"{mean.missing:,}"]
+            [
+                in_one_line(mean.metric),
+                *([in_one_line(mean.judge)] if several else []),
+                f"{mean.value:.3f}",
+                _bounds(mean.low, mean.high),
+                f"{mean.results:,}",
+                f"{mean.missing:,}",
+            ]
             for mean in found.means
-        ]  # fmt: skip
-        notes = [("", in_one_line(f"{mean.metric}: {mean.note}")) for mean in found.means if mean.note]
-        yield [Grid([["", "mean", "95% CI", "results", "missing"], *means]), Facts(notes)]
+        ]
+        notes = dict.fromkeys(in_one_line(f"{mean.metric}: {mean.note}") for mean in found.means if mean.note)
+        of = ["", *(["judge"] if several else [])]
+        table = Grid([[*of, "mean", "95% CI", "results", "missing"], *means], texts=range(len(of)))
+        yield [table, Facts([("", note) for note in notes])]
     if found.draws:
         drawn = [
             [str(draw.k), percent(draw.any_right), percent(draw.all_right), f"{draw.questions:,}", f"{draw.left_out:,}"]

@@ -1,0 +1,46 @@
+"""The statistical unit of a question: equal questions under several ids are one unit.
+
+Answers to the same question are alike, whatever ids the question has, so they are not independent evidence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from karenina_core.data.question import Question
+    from karenina_core.data.result import VerificationResult
+
+NO_QUESTION: Final = "What does the text say?"
+"""The question used for outputs without one. Small judges extract nothing if they are told that there is none."""
+
+
+def unit_of_result(result: VerificationResult) -> Hashable:
+    """Return the statistical unit of a result. Results with equal questions have the same unit.
+
+    If files are attached to the question, or if the result is an output without a question, its text does not identify
+    it. The unit is then the question's id.
+    """
+    meta = result.metadata
+    if any("attachments" in values for values in result.extensions.values()):
+        return meta.question_id
+    return _unit_of_text(meta.question_text, meta.question_id)
+
+
+def unit_of_question(question: Question) -> Hashable:
+    """Return the statistical unit of the results of a question, like `unit_of_result`."""
+    return question.id if question.attachments else _unit_of_text(question.question, question.id)
+
+
+def count_repeated(questions: Iterable[Question]) -> Mapping[Hashable, int]:
+    """Return how many of the questions belong to each statistical unit with several questions."""
+    counts = Counter(map(unit_of_question, questions))
+    return {unit: count for unit, count in counts.items() if count > 1}
+
+
+def _unit_of_text(text: str, id: str) -> Hashable:
+    """Return a hash of the text without regard to white space, which takes less memory, or the id if there is none."""
+    words = " ".join(text.split())
+    return hash(words) if words and words != NO_QUESTION else id
