@@ -119,7 +119,9 @@ def test_a_label_says_which_answer_is_right_if_it_marks_one() -> None:
     columns = ["question", "answerA", "answerB", "label"]
 
     def options(*labels: Any) -> dict[str, str]:
-        return dict(choose_roles(columns, [dict(zip(columns, ["?", "x", "y", label])) for label in labels]).options)
+        return dict(
+            choose_roles(columns, [dict(zip(columns, ("?", "x", "y", label), strict=True)) for label in labels]).options
+        )
 
     assert options("1", "2") == options("A", None) == {"A": "answerA", "B": "answerB"}
     assert options("biology", "1") == options(None) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import time, timedelta
 from pathlib import Path
 
 import openpyxl
@@ -80,7 +81,7 @@ def test_an_answer_with_other_names_is_right_by_each_of_them(tmp_path: Path) -> 
     ]
 
 
-def test_percentages_and_money_of_excel_are_read_as_shown(tmp_path: Path) -> None:
+def test_numbers_of_excel_are_read_as_shown(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active
     assert sheet is not None
@@ -97,6 +98,13 @@ def test_percentages_and_money_of_excel_are_read_as_shown(tmp_path: Path) -> Non
         (1200, '_-* #,##0.00\\ _\u20ac_-;-* #,##0.00\\ _\u20ac_-;_-* "-"??\\ _\u20ac_-;_-@_-'),
         (8, '_-* #,##0.00\\ "\u20ac"_-'),
         (9, "_($* #,##0_)"),
+        (5, '0 "mg"'),
+        (36.6, '0.0"\u00a0\u00b0C"'),
+        (7, "[Red]0\\ \\k\\g;[Blue]-0\\ \\k\\g"),
+        (3, 'General" mL"'),
+        (5000, '0,"k"'),
+        (4, '0 "up";-0 "down"'),
+        (2, '"No. "0'),
     ]
     sheet.append(["Question", "Answer"])
     for number, (value, shape) in enumerate(shown, 2):
@@ -105,7 +113,41 @@ def test_percentages_and_money_of_excel_are_read_as_shown(tmp_path: Path) -> Non
     book.save(tmp_path / "t.xlsx")
     benchmark = Benchmark.load(tmp_path / "t.xlsx")
     answers = ["5%", "7%", "$ 1234.5", "\u20ac -3", "5", "6", "99.5%", "12%", "5%", "1200", "\u20ac 8", "$ 9"]
+    answers += ["5 mg", "36.6 \u00b0C", "7 kg", "3 mL", "5000", "4", "2"]
     assert [expected(benchmark, id) for id in benchmark.ids] == [{"answer": answer} for answer in answers]
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "shown"),
+    [
+        (time(12, 30), "h:mm", "12:30"),
+        (time(9, 5), "hh:mm", "09:05"),
+        (time(9, 5, 7), "h:mm", "9:05:07"),
+        (time(0, 5), "h:mm AM/PM", "12:05 AM"),
+        (time(14, 5), "[$-409]h:mm AM/PM", "2:05 PM"),
+        (time(0, 3, 5), "mm:ss", "3:05"),
+        (timedelta(hours=26, minutes=30), "[h]:mm", "26:30"),
+        (timedelta(minutes=90), "[mm]:ss", "90:00"),
+        (timedelta(minutes=3), "[h]:mm:ss", "0:03:00"),
+    ],
+)
+def test_times_of_excel_are_read_as_shown(value: object, shape: str, shown: str, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    assert book.active is not None
+    book.active.append(["Question", "Answer"])
+    book.active.append(["When is it?", value])
+    book.active.cell(2, 2).number_format = shape
+    book.save(tmp_path / "t.xlsx")
+
+    assert [question.raw_answer for question in Benchmark.load(tmp_path / "t.xlsx")] == [shown]
+
+
+def test_a_title_above_the_header_is_named_once(tmp_path: Path) -> None:
+    file = written(tmp_path, "Exam of 2024\n\nquestion,answer\nWhich gene?,BCL2\nWhich other?,TP53\n")
+
+    with pytest.raises(ValueError, match=r"line 3: the row has 2 cells.*delete lines above the column names") as found:
+        Benchmark.load(file)
+    assert str(found.value).count("the row has") == 1
 
 
 def test_columns_of_other_names_are_mapped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -217,6 +217,76 @@ def test_alternative_sentences_are_compared_by_the_trait_that_shows_them() -> No
     assert "are not compared with responses" not in messages
 
 
+def test_a_question_with_a_stem_is_asked_with_its_choices(tmp_path: Path) -> None:
+    choices = [{"text": "Oxygen", "label": "1"}, {"text": "Neon", "label": "2"}]
+    row = {"id": "m", "question": {"stem": "Which do we breathe?", "choices": choices}, "answerKey": "1"}
+    source = write_lines(tmp_path / "arc.jsonl", [row])
+
+    assert "1 question read: 0 errors, 0 warnings" in karenina("check", source).out
+    assert import_file(source).code == 0
+    for path in (source, Path("out.yaml")):
+        (question,) = Benchmark.load(path)
+        assert question.question == "Which do we breathe?\n\nA. Oxygen\nB. Neon"
+        assert question.raw_answer == "A. Oxygen"
+
+
+@pytest.mark.parametrize(
+    ("row", "part"),
+    [
+        ({"turns": ["Write a post.", "Rewrite it."]}, "turns.0"),
+        ({"turns": [{"content": "Write a post."}]}, "turns.0.content"),
+        ({"prompt": ["Write a post.", "Rewrite it."]}, "prompt.0"),
+        ({"question": {"text": "Write a post.", "tokens": []}}, "question.text"),
+    ],
+)
+def test_the_first_turn_of_a_question_is_the_cure(tmp_path: Path, row: dict[str, Any], part: str) -> None:
+    source = write_lines(tmp_path / "turns.jsonl", [{"question_id": 81, **row}])
+
+    refused = import_file(source)
+    checked = karenina("check", source)
+
+    assert refused.code == checked.code == 2
+    assert f"--map question={part}" in refused.err
+    assert f"--columns question={part}" in checked.out
+    assert import_file(source, "--map", f"question={part}").code == 0
+    for benchmark in (Benchmark.load("out.yaml"), Benchmark.load(source, columns={"question": part})):
+        assert [question.question for question in benchmark] == ["Write a post."]
+
+
+@pytest.mark.parametrize("orient", ["list", "dict"])
+@pytest.mark.parametrize("name", ["question", "user_input"])
+def test_a_table_by_columns_is_named_with_the_way_on(tmp_path: Path, orient: str, name: str) -> None:
+    columns: dict[str, Any] = {name: ["Who?", "Where?"], "reference": ["Ann", "Lima"]}
+    if orient == "dict":
+        columns = {key: dict(zip(("0", "1"), cells, strict=True)) for key, cells in columns.items()}
+    source = write_json(tmp_path / "columns.json", columns)
+
+    done, checked = import_file(source), karenina("check", source)
+
+    assert done.code == checked.code == 2
+    for text in (done.err, checked.out):
+        assert "a list for each column, not a list of rows; write one object per row, with pandas" in text
+
+
+def test_a_part_that_some_rows_lack_is_no_correct_answer_there(tmp_path: Path) -> None:
+    rows = [{"question": "Who?"}, {"question": "Where?", "gold": {"city": "Lima"}}]
+
+    done = import_file(write_lines(tmp_path / "a.jsonl", rows), "--map", "raw_answer=gold.city")
+
+    assert done.code == 0, done.err
+    assert [question.raw_answer for question in Benchmark.load("out.yaml")] == [None, "Lima"]
+
+
+def test_a_finish_reason_beside_a_response_is_recorded() -> None:
+    rows = [{"question": f"Who {reason}?", "response": "Ann", "finish_reason": reason} for reason in ("length", "stop")]
+
+    _, _, messages = imported("a.json", rows, *RECORD)
+
+    recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
+    assert [line.get("finish_reason") for line in recorded] == ["length", None]
+    assert "not used" not in messages
+
+
 def test_letters_alone_are_not_appended_to_an_imported_question() -> None:
     text = "Liquid?\n1) iron 2) mercury (A is 1, B is 2)"
     rows = [{"question": text, "choices": ["A", "B"], "answer": "B"}]

@@ -201,6 +201,21 @@ def test_only_the_scorer_choice_needs_all_options_of_a_target(
     assert [bound.bind({"answer": answer}).verify() for answer in wrong] == [False] * len(wrong)
 
 
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [("stop", "wrong"), ("max_tokens", "truncated"), ("content_filter", "abstained"), ("unknown", "wrong")],
+)
+@pytest.mark.parametrize("turns", [[], TURNS])
+def test_the_reason_why_an_answer_ended_early_is_recorded(
+    tmp_path: Path, reason: str, shown: str, turns: list[dict[str, Any]]
+) -> None:
+    output = {"completion": "The answer is Cusco", "choices": [{"stop_reason": reason}]}
+    log(sample(output=output, messages=turns), scorers=[{"name": "match"}])
+
+    assert import_file("log.json", *RECORD).code == 0
+    assert [result.outcome.value for result in judge_imported(tmp_path)] == [shown]
+
+
 def test_what_is_not_carried_over_is_named() -> None:
     log(
         sample(sandbox=["docker", "c.yaml"], files={"a": "b"}, metadata={"level": 1, "long": "x" * 2000}),

@@ -17,6 +17,7 @@ from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
 from karenina_benchmark.tables.lettered_options import Options, letter_of_label, read_options
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts, is_conversation
+from karenina_benchmark.tables.question_rows import first_part
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
 from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
@@ -31,17 +32,19 @@ from karenina_importing.answer_fields import (
     show_truths,
     with_options,
 )
-from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping, as_response, find_first
+from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping, as_response, find_first, look_up
 from karenina_importing.source_files import SizeLimit, SourceRow
 from karenina_importing.verdicts import make_label, settle_scales
 from karenina_toolkit.files.bounded_files import max_file_bytes, size_limit_cure
 from karenina_toolkit.files.json_values import find_problem
 from karenina_toolkit.printable import quantity
+from karenina_toolkit.replies.reply_ends import read_end
 
 _MOST_KEYS: Final = 100
 _BYTES_PER_ROW: Final = 100
 """The file size limit divided by this is the maximum number of rows, which is a million by default."""
 _MIN_ROW_LIMIT: Final = 20_000
+_EARLY_ENDS: Final = ("length", "content_filter", "failed")
 _FIRST_ROWS: Final = 1000
 """The number of rows whose values are used to choose columns."""
 ChooseMapping = Callable[[Sequence[SourceRow], FieldMapping], tuple[FieldMapping, list[str]]]
@@ -110,8 +113,8 @@ class Imported:
         return {"evaluation_mode": "template_and_rubric" if has_templates else "rubric_only"}
 
 
-_Recorded = tuple[Any, str | None, int | None, Mapping[str, Any] | None]
-"""A response with its model, its replicate, and the label that a person gave it."""
+_Recorded = tuple[Any, str | None, int | None, Mapping[str, Any] | None, str | None]
+"""A response with its model, its replicate, the label that a person gave it, and the reason why it ended early."""
 
 
 class _RowError(ValueError):
@@ -230,11 +233,17 @@ class _Converter:
         A question that has already been added is only counted in `repeats`. If no ID is mapped, questions are the same
         if they have the same text and the format sets the same keys for them, apart from metadata.
         """
-        text = self._text(row, "question")
+        try:
+            text = self._text(row, "question")
+        except _RowError as error:
+            path = next(iter(self.mapping.of("question")), "")
+            part = first_part(look_up(row.values, path))
+            raise _RowError(f"{error}; map a part of it: --map question={path}.{part}" if part else error) from error
         if text is None or not text.strip():
+            turns = first_part(row.values.get("turns"))
+            cure = "a different path" if turns is None else f"its first turn, with --map question=turns.{turns}"
             raise _RowError(
-                f"the row has no question (mapped paths: {_names(self.mapping.of('question'))}); map question "
-                "to a different path"
+                f"the row has no question (mapped paths: {_names(self.mapping.of('question'))}); map question to {cure}"
             )
         choices = self._choices(row)
         text = with_options(text, choices)
@@ -360,7 +369,7 @@ class _Converter:
         next free one. Raises `_RowError` for no answer or a repeated replicate, and `ConfigError` for too many answers.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
-        for response, model, replicate, label in recordings:
+        for response, model, replicate, label, end in recordings:
             replicates = self.replicates.setdefault((id, model), set())
             if replicate in replicates:
                 raise _RowError(
@@ -373,13 +382,15 @@ class _Converter:
                 number += 1
             replicates.add(number)
             named = {"id": id, "replicate": number, **({"model": model} if model is not None else {})}
-            self.imported.recordings.append({**named, "response": response})
+            stated = {"finish_reason": end} if end is not None else {}
+            self.imported.recordings.append({**named, "response": response, **stated})
             if label is not None:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row, as tuples of response, model, replicate and label. Only a
-        single answer gets a label. Raises `_RowError` if there is an error instead of an answer, or nothing at all.
+        """Return the answers that the mapping finds in a row, as tuples of response, model, replicate, label and the
+        reason why it ended early. Only a single answer gets the last two. Raises `_RowError` if there is an error
+        instead of an answer, or nothing at all.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None
@@ -393,16 +404,22 @@ class _Converter:
         with _naming("response"):
             responses = [as_response(response) for response in several]
         replicate = self._replicate(row, several=len(responses) > 1)
-        label = self._label(row) if len(responses) == 1 else None
-        return [(response, model, replicate, label) for response in responses]
+        is_one = len(responses) == 1
+        label, end = (self._label(row), self._early_end(row)) if is_one else (None, None)
+        return [(response, model, replicate, label, end) for response in responses]
+
+    def _early_end(self, row: SourceRow) -> str | None:
+        """Return the reason why the answer in a row ended early, such as a token limit, or None if it did not."""
+        reason = self._text(row, "finish_reason")
+        return reason if reason is not None and read_end(reason)[0] in _EARLY_ENDS else None
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
         verdict = self._value(row, "label") if self.mapping.of("label") else None
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
-        """Return the answers that the format found in a row, as tuples of response, model, replicate and label, and add
-        `response` to the fields that were found. Raises `_RowError` if there are none.
+        """Return the answers that the format found in a row, as tuples of response, model, replicate, label and None,
+        and add `response` to the fields that were found. Raises `_RowError` if there are none.
         """
         if not recordings:
             raise _RowError("the row has no answer")
@@ -414,6 +431,7 @@ class _Converter:
                     recording.get("model"),
                     recording.get("replicate"),
                     recording.get("label"),
+                    None,
                 )
                 for recording in recordings
             ]

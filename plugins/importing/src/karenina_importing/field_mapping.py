@@ -35,6 +35,7 @@ NAMES: Final = {
     "response": "a model's answer, for --recordings; each item of a list is an answer",
     "model": "the model that answered",
     "replicate": "the number of the answer, from 1, if a model answered more than once",
+    "finish_reason": "why the model's answer ended, such as length, as the server stated it",
     "error": "why there is no answer; a row with an error gets no recording",
     "label": "a person's verdict on the answer, such as correct or incorrect, for --labels",
     "labeller": "who gave the verdict",

@@ -45,6 +45,8 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
     """Detect the format of a file. Formats that match for certain are preferred to formats that may match. Raises
     `ConfigError` if none or several match, and `BenchmarkFileError` for invalid YAML or JSON.
     """
+    from karenina_benchmark.errors import BenchmarkFileError
+    from karenina_benchmark.tables.table_reader import COLUMNS_NOT_ROWS, has_columns
     from karenina_importing.formats.promptfoo.files import YAML, read_document  # not for completion in a shell
 
     head = head_of(path)
@@ -56,6 +58,8 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
         if fitting:
             names = " or ".join(f"{import_format.key} ({import_format.name})" for import_format in fitting)
             raise ConfigError([f"{path} could be {names}; choose one with --from"])
+    if has_columns(head.document):
+        raise BenchmarkFileError(path, "", *COLUMNS_NOT_ROWS)
     if path.suffix.lower() in YAML:
         read_document(path)
     elif path.suffix.lower() in (*LINES, ".json") and head.start.strip() and not head.lines:

@@ -216,13 +216,14 @@ def has_rows(path: Path) -> bool:
 def _is_row(values: Mapping[str, Any]) -> bool:
     """Return whether an object is a row from another program, not a question or the head of a benchmark.
 
-    An object with the key `karenina` is a head. A question has a `question`, and either no `answer` or one that is a
-    mapping. All its keys are keys that questions may have, misspellings of these, or keys whose values are mappings.
+    An object with the key `karenina` is a head. A question has a `question` that is not an object or a list, and either
+    no `answer` or one that is a mapping. All its keys are keys that questions may have, misspellings of these, or keys
+    whose values are mappings.
     """
     if "karenina" in values:
         return False
     answer = values.get("answer")
-    if "question" not in values or (answer is not None and not isinstance(answer, Mapping)):
+    if isinstance(values.get("question", []), Mapping | list) or not isinstance(answer, Mapping | None):
         return True
     keys = [*QUESTION_KEYS, *(key for key in values if is_owned(key, "question_fields"))]
     unknown = [key for key, value in values.items() if key not in keys and not isinstance(value, Mapping)]

@@ -35,7 +35,14 @@ from karenina_benchmark.tables.column_roles import (
 )
 from karenina_benchmark.tables.declare_answers import TEXT_ANSWER, WrongTypeError
 from karenina_benchmark.tables.lettered_options import CHOICE_BY
-from karenina_benchmark.tables.question_rows import QuestionRow, cell_text, make_question_rows, name_columns, names_in
+from karenina_benchmark.tables.question_rows import (
+    QuestionRow,
+    cell_text,
+    first_part,
+    make_question_rows,
+    name_columns,
+    names_in,
+)
 from karenina_benchmark.tables.table_answers import RowTemplates, declare_rows
 from karenina_benchmark.tables.table_reader import Row, Table, find_header_problem, read_rows
 from karenina_benchmark.template_declarations import make_row_template
@@ -100,6 +107,8 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
         raise BenchmarkFileError(path, "", done.problem, done.cure)
     for row, why in done.unreadable:
         cure = "delete the row, or import the file with `karenina import --partial`"
+        if (part := first_part(row.values.get(roles.columns[QUESTION]))) is not None:
+            cure = f"choose a part of it, such as --columns question={roles.columns[QUESTION]}.{part}"
         problems.found.append(
             BenchmarkFileError(path, row.where(), f"the question cannot be asked as text: {why}", cure)
         )
@@ -211,8 +220,8 @@ class _Chosen:
 
 
 def _with_parts(table: Table, names: Iterable[str]) -> Table:
-    """Return the table with a column for each name that is a path into the objects of another column. A path without
-    any values adds no column.
+    """Return the table with a column for each name that is a path into the objects or lists of another column. A path
+    without any values adds no column.
     """
     paths = {name for name in names if "." in name and name not in table.columns}
     rows = table.rows
@@ -239,9 +248,12 @@ def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
 
 
 def _part_of(value: object, keys: Sequence[str]) -> Any:
-    """Return the value at a path of keys in an object, or None if a key is missing."""
+    """Return the value at a path of keys in an object and positions in lists, or None if one is missing."""
     for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
+        if isinstance(value, list):
+            value = value[int(key)] if key.isdecimal() and len(key) < 10 and int(key) < len(value) else None
+        else:
+            value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
@@ -277,6 +289,12 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
             raise BenchmarkFileError(table.file, "", f"{name} refers to a field without a column of answers", cure)
     if QUESTION not in roles.columns:
         longest = max(table.columns, key=lambda column: sum(len(str(row.get(column) or "")) for row in values[:50]))
+        turns = next((column for column in table.columns if fold_name(column) == "turns"), None)
+        part = first_part(values[0].get(turns)) if turns is not None and values else None
+        if part is not None:
+            what = f"no question column was found; {turns!r} contains several turns"
+            cure = f"ask the first turn of each alone with --columns question={turns}.{part}"
+            raise BenchmarkFileError(table.file, "", what, cure)
         example = _make_example(table.file, {QUESTION: longest, _RAW_ANSWER: roles.get(TRUTH) or "COLUMN"})
         raise BenchmarkFileError(
             table.file,

@@ -36,7 +36,7 @@ from karenina_benchmark.tables.lettered_options import (
     read_options,
     strip_marks,
 )
-from karenina_benchmark.tables.message_texts import NotText, as_text, is_conversation
+from karenina_benchmark.tables.message_texts import NotText, as_text
 from karenina_benchmark.tables.table_reader import Row
 from karenina_toolkit.files import find_column
 from karenina_toolkit.printable import quantity, shorten
@@ -140,7 +140,24 @@ def cell_text(cell: Any) -> str:
 
 def _question_text(cell: Any) -> str:
     """Return a question's text, which may consist of messages. Raises `NotText` for anything but text."""
-    return as_text(cell) if is_conversation(cell) else cell_text(cell)
+    return as_text(cell) if _is_nested(cell) else cell_text(cell)
+
+
+def first_part(cell: Any, depth: int = 0) -> str | None:
+    """Return the path to the first text in a list or object, such as `0`, `0.content` or `text`, or None. Messages and
+    content parts have none, because they belong together.
+
+    `depth` is the number of lists and objects that enclose the cell. Anything deeper than eight levels is skipped.
+    """
+    if isinstance(cell, list) and any(isinstance(item, Mapping) and item.keys() & {"role", "type"} for item in cell):
+        return None
+    items = cell.items() if isinstance(cell, Mapping) else enumerate(cell) if isinstance(cell, list) else ()
+    for key, item in items:
+        if isinstance(item, str) and item.strip():
+            return str(key)
+        if depth < _DEEPEST and (inner := first_part(item, depth + 1)) is not None:
+            return f"{key}.{inner}"
+    return None
 
 
 def _is_nested(cell: Any) -> bool:

@@ -53,6 +53,11 @@ _NUMBER_CELL: Final = re.compile(r"-?[0-9]+[.,][0-9]+|[0-9]{5,}")
 _QUESTION_CELL: Final = re.compile(r"\S+(?:\s+\S+){3,}\?")
 _DATA_CELLS: Final = (_PATH_CELL, _NUMBER_CELL, _QUESTION_CELL)
 _LONGEST_SHOWN: Final = 60
+COLUMNS_NOT_ROWS: Final = (
+    "the file contains a list for each column, not a list of rows",
+    "write one object per row, with pandas: pandas.DataFrame(json.load(open(FILE))).to_json(FILE, orient='records')",
+)
+"""The problem of a JSON document with columns, and a fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +278,7 @@ def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterat
                 continue
             if ending in (_EXCEL, _PARQUET):
                 values = name_classes({str(name): _plain_value(cell) for name, cell in values.items()}, classes)
+            values = _with_stem(values)
             place = record.where if record.where != f"line {record.number}" else ""  # the default: saves memory
             yield Row(record.number, values, place, is_short=record.is_short)
 
@@ -310,6 +316,8 @@ def find_rows(document: Any, path: Path) -> str | None:
     """
     if isinstance(document, list):
         return None
+    if has_columns(document):
+        raise FileError(path, "", *COLUMNS_NOT_ROWS)
     paths = suggest_rows(document)
     fitting = [place for place in paths if _has_questions(document, place, path)]
     if len(fitting) == 1:
@@ -326,6 +334,19 @@ def find_rows(document: Any, path: Path) -> str | None:
         else "the file contains several lists of rows"
     )
     raise FileError(path, "", what, cure)
+
+
+def has_columns(document: Any) -> bool:
+    """Return whether a JSON document is a table by columns: an object of lists of equal length, or of objects with
+    equal keys, as pandas writes, with a name for the question.
+    """
+    if not isinstance(document, Mapping) or find_role(map(str, document), QUESTION) is None:
+        return False
+    columns = list(document.values())
+    are_lists = all(isinstance(column, list) for column in columns)
+    are_objects = all(isinstance(column, Mapping) and "0" in column for column in columns)
+    same = {len(column) for column in columns} if are_lists or are_objects else set()
+    return len(columns) > 1 and len(same) == 1 and same != {0}
 
 
 def _has_questions(document: Any, rows: str, path: Path) -> bool:
@@ -350,7 +371,19 @@ def _row_of(record: Record) -> Row:
     values = {**{name: value for name, value in around.items() if find_column(own, name) is None}, **own}
     if record.key is not None and find_role(own, ID) is None:
         values[ID] = record.key
+    values = {**_with_stem(values)}
     return Row(record.number, values, f"row {record.where}" if record.where.isdecimal() else record.where)
+
+
+def _with_stem(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a row with the parts of a question that is an object with a `stem` and `choices`, as in ARC,
+    in columns of their own. All other rows are returned unchanged.
+    """
+    question = values.get(QUESTION)
+    if not isinstance(question, Mapping) or not isinstance(question.get("stem"), str):
+        return values
+    own = {str(name): value for name, value in question.items() if name != "stem" and str(name) not in values}
+    return {**values, QUESTION: question["stem"], **own}
 
 
 def _plain_value(value: Any) -> Any:

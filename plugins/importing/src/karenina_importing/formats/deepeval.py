@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
+from karenina_benchmark.tables.table_reader import has_columns
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.structured_values import as_messages, as_metadata, make_recording, objects, read_objects
 from karenina_importing.import_format import Fit, make_import_format
@@ -45,6 +46,8 @@ def _detect(head: FileHead) -> Fit:
     document = head.document
     if isinstance(document, Mapping) and any(isinstance(document.get(key), list) for key in _RUN):
         return Fit.YES
+    if has_columns(document):
+        return Fit.NO
     cases = [_snake(case) for case in objects(head, *_LISTS) if isinstance(case, Mapping)]
     return Fit.YES if cases and all(map(_is_case, cases)) else Fit.NO
 

@@ -98,6 +98,7 @@ OPENAI_EVALS: Final = make_import_format(
             ),
             "id": ("sample_id", "item-{datasource_item_id}"),
             "response": ("samplings.0.sampled", "matches.0.sampled", "sample.output.-1.content"),
+            "finish_reason": ("sample.finish_reason",),
             "model": ("spec.completion_fns.0", "sample.model"),
             "error": ("errors.0.message", "sample.error.message"),
         }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError, read_text
-from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, NAMES, QUESTION, TRUTH, choose_roles
+from karenina_benchmark.tables.column_roles import CHOICES, CONTEXT, NAMES, QUESTION, RESPONSE, TRUTH, choose_roles
 from karenina_benchmark.tables.question_rows import ALIASES, QuestionRows, make_question_rows, name_columns, names_in
 from karenina_benchmark.tables.table_answers import find_unused_types
 from karenina_benchmark.tables.table_reader import Row, find_classes, find_header_problem, name_classes, open_rows
@@ -20,6 +20,7 @@ from karenina_importing.formats.promptfoo.files import YAML
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow, head_of, read_json
 from karenina_toolkit.files import LINES, TABLES, suggest_rows
+from karenina_toolkit.traces.recorded_ends import END_KEYS
 
 _PARQUET: Final = b"PAR1"
 _LOOKED_AT: Final = 1000
@@ -159,6 +160,10 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
     paths = {**{name: path for name, path in default_paths.items() if name not in removed}, **mapping.paths}
     by = mapping.choice_by or (table.choice_by if table.choice_by in ("index", "number") else None)
     notes = [*table.notes, *table.warnings]
+    end = next((column for column in table.unused if column in END_KEYS and RESPONSE in roles.columns), None)
+    if end is not None:
+        paths.setdefault("finish_reason", (end,))
+        table.unused.remove(end)
     unused = [part for column in table.unused for part in _unused_parts(column, mapped.values(), values)]
     notes += [f"not used: {name_columns(unused)}"] if unused else []
     for column in find_unused_types(unused, values):
@@ -171,7 +176,7 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
     if (
         key
         and key != "aliases"
-        and any(isinstance(value[name], Mapping) and value[name].get("aliases") for value in values)
+        and any(isinstance(part := value.get(name), Mapping) and part.get("aliases") for value in values)
     ):
         notes.append(
             f"not used: '{name}.aliases', which some rows lack; to use it, add --map raw_answer={name}.aliases"

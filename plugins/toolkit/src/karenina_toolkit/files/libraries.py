@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -32,6 +33,12 @@ _LITERAL: Final = re.compile(r'"[^"]*"|\\.')
 """Text in a cell's number format that is shown as it is, as in `0.0"%"` and `0\\%`."""
 _LITERAL_OR_SPACE: Final = re.compile(rf"({_LITERAL.pattern})|[_*].")
 """A literal text (group 1), or a character that only takes up space or fills the cell, as in `0 _\u20ac`."""
+_UNIT: Final = re.compile(rf"(?:General|[0#?])\s*((?:{_LITERAL.pattern}|\s)+)(?=;|\Z)")
+"""The literals after the digits in a section of a number format, such as the unit in `0 "mg"`. After a comma, which
+divides the number by a thousand (`0,"k"`), the text is not a unit."""
+_COLOR: Final = re.compile(r"\[(?![hms]+\])[^\]]*\]", re.IGNORECASE)
+"""A color, a language or a condition in a cell's number format, but not hours that count on, as in `[h]:mm`."""
+_LONGEST_FORMAT: Final = 255
 _BUFFER: Final = 1 << 16
 _SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _LONGEST_REASON: Final = 200
@@ -57,8 +64,9 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
     sheet. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is set, exceeds a
     limit.
 
-    Percentages and amounts of money become strings, as shown in the sheet, and empty strings None. `package` is the
-    distribution whose extra installs the library, for use in messages.
+    Percentages, amounts of money, numbers with a unit in their format, times of day and durations become strings, as
+    shown in the sheet, and empty strings None. `package` is the distribution whose extra installs the library, for use
+    in messages.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -120,18 +128,49 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any) -> Any:
-    """Return a cell's value, with percentages and amounts of money formatted as in the sheet. An empty string is
-    converted to None.
+    """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format, times of day and
+    durations formatted as in the sheet. An empty string is converted to None.
     """
     value = cell.value
+    if isinstance(value, time | timedelta):
+        return _shown_time(value, _COLOR.sub("", _LITERAL.sub("", str(cell.number_format or ""))))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
-    shape = _LITERAL_OR_SPACE.sub(r"\1", str(cell.number_format or ""))
+    shape = _LITERAL_OR_SPACE.sub(r"\1", str(cell.number_format or "")[:_LONGEST_FORMAT])
     if "%" in shape:
         is_fraction = "%" in _LITERAL.sub("", shape)
         return f"{value * 100 if is_fraction else value:.15g}%"
     sign = _CURRENCY.search(shape)
-    return value if sign is None else f"{(sign[1] or sign[0]).strip()} {value:.15g}"
+    if sign is not None:
+        return f"{(sign[1] or sign[0]).strip()} {value:.15g}"
+    units = {_text_of(match[1]) for match in _UNIT.finditer(shape)}
+    unit = units.pop() if len(units) == 1 else ""
+    return f"{value:.15g} {unit}" if any(sign.isalpha() or sign == "\u00b0" for sign in unit) else value
+
+
+def _text_of(literals: str) -> str:
+    """Return the text that literals in a number format show."""
+    return "".join(literal.strip('"').removeprefix("\\") for literal in _LITERAL.findall(literals)).strip()
+
+
+def _shown_time(value: time | timedelta, shape: str) -> str:
+    """Return a time of day or a duration as its number format, `shape`, shows it: 9:05, 09:05, 2:05 PM, 26:30, 90:00.
+    Hours and seconds that are not 0 are added if the format lacks them.
+    """
+    passed = value if isinstance(value, timedelta) else datetime.combine(date.min, value) - datetime.min
+    total = round(abs(passed).total_seconds())
+    hours, minutes, seconds = total // 3600, total // 60 % 60, total % 60
+    shape = shape.casefold()
+    is_half = isinstance(value, time) and ("am/pm" in shape or "a/p" in shape)
+    if "h" in shape or (isinstance(value, time) and hours):
+        shown = hours % 12 or 12 if is_half else hours
+        parts = [f"{shown:02}" if "hh" in shape else str(shown), f"{minutes:02}"]
+    else:
+        parts = [str(total // 60)] if "m" in shape else []
+    if "s" in shape or seconds:
+        parts.append(f"{seconds:02}" if parts else str(total))
+    half = f" {'PM' if hours % 24 >= 12 else 'AM'}" if is_half else ""
+    return f"{'-' if passed < timedelta() else ''}{':'.join(parts)}{half}"
 
 
 def plain_cell(cell: Any) -> Any:

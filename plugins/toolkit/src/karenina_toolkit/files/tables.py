@@ -254,12 +254,13 @@ def iter_records(
     values, but are dropped at the end of the file. Raises `FileError` if a row has a value beyond the last column.
 
     Set `only` to limit the columns. With `keep_problems`, a row with too many cells becomes a record with a `problem`
-    instead.
+    instead, unless the first row is a single cell above the others, which is a title and not the header.
     """
     columns = tuple(columns)
     width = len(columns)
     names = [column if only is None or column in only else None for column in columns]
     empty = array("Q")
+    has_rows = False
     for number, cells in rows:
         if cells.count(None) == len(cells):
             empty.append(number)
@@ -270,10 +271,16 @@ def iter_records(
         if len(cells) > width and any(cell is not None for cell in cells[width:]):
             what = f"the row has {len(cells)} cells, but the file has {width} columns"
             error = FileError(path, where(number), what, "put values that contain the delimiter in quotes")
+            if width == 1 and not has_rows:
+                cure = (
+                    "delete lines above the column names, such as a title, or put values with the delimiter in quotes"
+                )
+                raise FileError(path, where(number), what, cure)
             if not keep_problems:
                 raise error
             yield Record(path, where(number), number, problem=error)
             continue
+        has_rows = True
         missing = width - len(cells)
         values = dict(zip(names, [*cells, *[None] * missing], strict=False))
         values.pop(None, None)

@@ -212,6 +212,7 @@ PROMPTFOO: Final = make_import_format(
                 *(f"vars.{name}" for name in ANSWERS),
             ),
             "response": ("response.output",),
+            "finish_reason": ("response.finishReason",),
             "model": ("provider.label", "provider.id", "provider"),
             "error": ("failure",),
         },
