@@ -175,8 +175,8 @@ def _is_distinctive(block: Entry) -> bool:
 
 def read_usage(counted: Any) -> Usage:
     """Convert the `usage` of a reply. Missing counts are 0. The API counts tokens read from or written to its cache
-    separately. Here, they are part of the input tokens. If the server shortened the conversation, this counts as another
-    call, whose tokens only `iterations` contains.
+    separately. Here, they are part of the input tokens. If the server shortened the conversation, this counts as a
+    further call, whose tokens only `iterations` contains.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
