@@ -15,6 +15,8 @@ from karenina_core.models.ports import AgentReply, CallInfo, Message, ToolCall
 from karenina_core.plan import make_plan
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import registered_stages
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.summary_text import summary_rows
 from karenina_testing import ScriptedModels
 
 GENE = """
@@ -177,13 +179,21 @@ def test_passing_both_checks_does_not_change_the_verdict() -> None:
 
 def test_checks_that_could_not_be_performed_change_nothing() -> None:
     models = judging(abstention_check="I am sorry.", sufficiency_check="I am sorry.")
-    (result,) = run(models)
+    results = run(models)
+    (result,) = results
     template = result.template
     assert result.outcome is Outcome.CORRECT
     assert (template.abstention_check_performed, template.sufficiency_check_performed) == (False, False)
     assert (template.abstention_detected, template.sufficiency_detected) == (None, None)
     assert template.abstention_reasoning is not None
     assert template.abstention_reasoning.startswith("not performed")
+    failed = VerificationResultSet(results).failed_checks()
+    assert [(one.items, one.error.partition(":")[0]) for one in failed] == [
+        (1, "abstention check not performed"),
+        (1, "sufficiency check not performed"),
+    ]
+    assert [name for name, _ in summary_rows(VerificationResultSet(results)) if name == "Checks"] == ["Checks"]
+    assert VerificationResultSet(run(judging())).failed_checks() == []
 
 
 def test_judges_may_disagree_about_a_refusal() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from karenina import Benchmark, VerificationConfig
 from karenina.templates import BaseAnswer, ExactMatch, VerifiedField
 from karenina_core import plugins as plugin_room
+from karenina_core.data.rubrics import RegexRubricTrait, Rubric
 from karenina_core.plugins import Plugins
 from karenina_testing import ScriptedModels
 
@@ -43,6 +45,22 @@ def test_settings_that_are_used_or_defaults_are_not_reported(
     caplog: pytest.LogCaptureFixture, settings: dict[str, Any]
 ) -> None:
     assert warnings_of(caplog, **settings) == []
+
+
+def test_a_benchmark_in_a_file_without_templates_causes_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    benchmark = Benchmark.create(name="one")
+    benchmark.add_question("Which gene?")
+    benchmark.global_rubric = Rubric.of(RegexRubricTrait(name="long", pattern="."))
+    benchmark.save(tmp_path / "one.yaml")
+    plugins = Plugins.discover()
+    plugins.register(ScriptedModels(say=lambda *_: "It is BCL2."))
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    config = VerificationConfig(answering_models=[model], parsing_models=[model], evaluation_mode="rubric_only")
+    with plugin_room.use_plugins(plugins), caplog.at_level(logging.WARNING, "karenina"):
+        Benchmark.load(tmp_path / "one.yaml").run_verification(config, progress=False)
+    assert [text for text in caplog.messages if "no effect" in text] == []
 
 
 def test_equal_models_under_two_ids_are_reported(caplog: pytest.LogCaptureFixture) -> None:

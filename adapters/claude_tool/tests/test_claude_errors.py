@@ -15,7 +15,7 @@ from port_errors import ASK, KEY, PROMPT, assert_refused, fails
 
 from karenina_claude_tool import plugin
 from karenina_claude_tool.ports import ClaudeLLM
-from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_core.models.ports import ErrorCategory, PortError, Usage
 from karenina_testing.server import Reply, ScriptedServer, faults
 
 pytestmark = pytest.mark.anyio
@@ -148,6 +148,13 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_kind(
     server.says(error(kind, "slow down"))
     found = await fails(open_port(ClaudeLLM(model(server.url))))
     assert (found.category, f"{kind}: slow down" in str(found)) == (category, True)
+
+
+async def test_text_beside_an_error_is_no_answer(server: ScriptedServer, open_port: Keep) -> None:
+    counted = {"content": [{"type": "text", "text": "Par"}], "usage": {"input_tokens": 7, "output_tokens": 3}}
+    server.says(Reply({**counted, "error": {"type": "overloaded_error", "message": "slow down"}}))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert (found.category, found.usage) == (C.SERVER, Usage(7, 3, calls=1))
 
 
 async def test_values_that_are_not_json_are_a_permanent_error(server: ScriptedServer, open_port: Keep) -> None:

@@ -88,6 +88,17 @@ async def test_thoughts_are_not_part_of_the_answer(server: ScriptedServer, open_
             Usage(127, 30, 100, 25, calls=1, cache_write_tokens=20),
         ),
         ({"input_tokens": None, "output_tokens": "3"}, Usage(0, 3, calls=1)),
+        (
+            {"input_tokens": 23, "output_tokens": 10}
+            | {
+                "iterations": [
+                    {"type": "compaction", "input_tokens": 180, "output_tokens": 35, "cache_read_input_tokens": 20},
+                    {"type": "message", "input_tokens": 23, "output_tokens": 10},
+                ]
+            },
+            Usage(223, 45, 20, calls=2),
+        ),
+        ({"input_tokens": 7, "output_tokens": 3, "iterations": None}, Usage(7, 3, calls=1)),
     ],
 )
 def test_tokens_are_counted_as_ours(counted: Any, usage: Usage) -> None:

@@ -115,6 +115,7 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted
         ("openai_endpoint", "http://host/v1", {"extra": {"structured": "pw-secret"}}, "extra.structured: "),
         ("openai_endpoint", "http://host/v1", {"extra": {"parameters": {"openai_api_key": "pw-secret"}}}, "is set by"),
         ("openai_endpoint", "http://host/v1", {"extra": {"parameters": {"max_retries": 3}}}, "is set by"),
+        ("openai_endpoint", "http://host/v1", {"extra": {"parameters": {"n": 2}}}, "several replies"),
     ],
 )
 def test_what_would_fail_every_item_is_refused_before_the_run(

@@ -110,6 +110,7 @@ SPEC = plugin.karenina_adapters()[0]
         ("http://host/v1", {"endpoint_api_key": "pw-secret\n"}, "line break"),
         ("http://host/v1", {"extra": {"header": {"X": "pw-secret"}}}, "extra.header: "),
         ("http://host/v1", {"extra": {"body": {"stream": True}}}, "body.stream is set by Karenina"),
+        ("http://host/v1", {"extra": {"body": {"n": 2}}}, "body.n requests several replies"),
         ("http://host/v1", {"extra": {"max_concurrency": 0}}, "extra.max_concurrency: "),
     ],
 )

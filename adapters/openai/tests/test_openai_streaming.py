@@ -318,8 +318,21 @@ B = ToolCall("b", "list_files", {})
             [_piece(None, "b", "list_files", "{}")],
         ],
         [[_piece(None, "a", "read_file", '{"path": "a.txt"}'), _piece(None, "b", "list_files", "{}")]],
+        [[_piece(0, "a", "read_file", '{"path": "a.txt"}')], [_piece(0, "b", "list_files", "{}")]],
+        [
+            [_piece(0, "a", "read_file", '{"path": "a.txt"}'), _piece(0, "b", "list_files", "{")],
+            [_piece(0, "", "", "}")],
+        ],
+        [
+            [_piece(0, "x", "read_file", '{"path": ')],
+            [_piece(0, "a", None, '"a.txt"}')],
+            [_piece(1, "b", "list_files", "{}")],
+        ],
     ],
-    ids=["one after the other", "side by side", "names repeated", "without numbers", "whole and without numbers"],
+    ids=[
+        *("one after the other", "side by side", "names repeated", "without numbers", "whole and without numbers"),
+        *("all numbered 0", "all numbered 0 in pieces", "a new id with each piece"),
+    ],
 )
 async def test_calls_of_tools_are_put_together(
     pieces: list[list[dict[str, Any]]], server: Scripted, open_port: Keep, tmp_path: Path

@@ -12,6 +12,7 @@ from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortErr
 from karenina_toolkit.http.error_cures import (
     NO_CREDIT,
     NO_MEDIA,
+    TOO_LARGE_FILE,
     TOO_LONG,
     TOO_MANY_FILES,
     UNREADABLE_FILE,
@@ -203,6 +204,17 @@ REFUSED = [
         UNREADABLE_FILE,
     ),
     (404, "No endpoints found that support image input", NO_MEDIA),
+    (404, "No endpoints found that support input audio", NO_MEDIA),
+    (400, "'messages.0' : one must be satisfied[('messages.0.content' : value must be a string)]", NO_MEDIA),
+    (400, "messages.0.content.0.image.source.base64: image exceeds 5 MB maximum: 8 bytes > 5 bytes", TOO_LARGE_FILE),
+    (400, "base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels", TOO_LARGE_FILE),
+    (400, "messages.0.content.0.pdf.source.base64.data: A maximum of 100 PDF pages may be provided.", TOO_LARGE_FILE),
+    (400, "Image size too large: 23.00 MB. The maximum is 20 MB", TOO_LARGE_FILE),
+    (400, "The image was not valid. Maximum image size is 33177600 pixels", TOO_LARGE_FILE),
+    (413, "Request exceeds the maximum size", TOO_LARGE_FILE),
+    (400, "Invalid MIME type. Only image types are supported.", UNREADABLE_FILE),
+    (400, "Unable to process input image. Please retry", UNREADABLE_FILE),
+    (400, "The PDF specified is password protected.", UNREADABLE_FILE),
     (
         400,
         "Failed to deserialize the JSON body: messages[0]: unknown variant `image_url`, expected `text`",
@@ -224,6 +236,13 @@ def test_a_refused_attachment_is_not_sent_again(status: int, said: str, cure: st
     for one in (error, forwarded, of_messages_api):
         assert (one.category, one.retriable) == (ErrorCategory.PERMANENT, False)
         assert str(one).endswith(f"; {cure}")
+
+
+def test_a_request_that_is_too_large_may_be_so_for_its_attachments() -> None:
+    page = "<html><head><title>413 Request Entity Too Large</title></head></html>"
+    too_long = "the prompt does not fit into the context window"
+    assert str(status_error("any", 413, {}, page, [], WITH_FILE)).endswith(f"; {TOO_LARGE_FILE}")
+    assert str(status_error("any", 413, {}, json.dumps(openai(too_long)), [], WITH_FILE)).endswith(f"; {TOO_LONG}")
 
 
 def test_a_server_error_without_attachments_is_tried_again() -> None:

@@ -190,9 +190,9 @@ class Client:
             raise self._unusable(str(error)) from None
         if not isinstance(data, dict):
             raise self._unusable("the reply body is not a JSON object")
-        error = stated_error(data)
-        if isinstance(error, dict):
-            kind, message = str(error.get("type") or ""), str(error.get("message") or "no message")
+        stated = stated_error(data)
+        if isinstance(stated, dict):
+            kind, message = str(stated.get("type") or ""), str(stated.get("message") or "no message")
             failure = messages_api_error(self.where, kind, message, self._secrets, messages)
             failure.usage = read_usage(data["usage"]) if data.get("usage") else NO_USAGE
             raise failure

@@ -58,7 +58,10 @@ class LangchainExtra(endpoints.ToolLoopExtra):
     @field_validator("parameters")
     @classmethod
     def _without_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Return the parameters. Raises `ValueError` if Karenina sets one of them itself."""
+        """Return the parameters. Raises `ValueError` if Karenina sets one of them itself, or if they ask for several
+        replies.
+        """
+        endpoints.check_reply_count("parameters", parameters)
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(

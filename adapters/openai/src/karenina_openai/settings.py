@@ -76,7 +76,8 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
     @field_validator("body")
     @classmethod
     def _not_ours(cls, body: dict[str, Any]) -> dict[str, Any]:
-        """Raise `ValueError` for fields that Karenina sets itself."""
+        """Raise `ValueError` for fields that Karenina sets itself, and for a request for several replies."""
+        endpoints.check_reply_count("body", body)
         return endpoints.check_body(body, _OWN_FIELDS)
 
 

@@ -199,6 +199,7 @@ class _Reply:
         self._function: _Call | None = None
         self._beside: dict[str, Any] = {}
         self._by_id: dict[str, int] = {}
+        self._by_number: dict[int, int] = {}
         self._last = -1
         self._any = False
         self._model: Any = None
@@ -316,8 +317,9 @@ class _Reply:
         number = piece.get("index")
         id = piece.get("id")
         call_id = id if isinstance(id, str) else ""
+        function = piece.get("function")
         if isinstance(number, int):
-            index = number
+            index = self._index_of(number, call_id, function, is_whole=is_whole)
         else:
             index = place if is_whole and not call_id else self._index_without_number(call_id, place)
         call = self._calls.setdefault(index, _Call())
@@ -327,9 +329,22 @@ class _Reply:
             call.id = id
         if call_id:
             self._by_id.setdefault(call_id, index)
-        function = piece.get("function")
         if isinstance(function, Mapping):
             call.add(function, is_whole=is_whole)
+
+    def _index_of(self, number: int, id: str, function: Any, *, is_whole: bool) -> int:
+        """Return the index for a call that was sent with `number`. It is a new one if the number belongs to a call with
+        another `id` that is already complete, because gateways to Gemini number several calls 0.
+
+        Some servers send a new `id` with each piece of a call, but its name only once.
+        """
+        index = self._by_number.get(number, number)
+        call = self._calls.get(index)
+        named = isinstance(function, Mapping) and function.get("name")
+        if call is not None and named and id not in ("", call.id) and not is_whole and call.is_complete:
+            index = self._by_id.get(id, max(self._calls) + 1)
+            self._by_number[number] = index
+        return index
 
     def _index_without_number(self, id: str, place: int) -> int:
         """Return the index for a call that was sent without one. A call with a new `id` gets a new index, and one with
@@ -362,15 +377,23 @@ class _Call:
             arguments = json.dumps(arguments)
         if not isinstance(arguments, str):
             return
-        if is_whole and arguments and self.arguments:
-            before = "".join(self.arguments)
-            if arguments.startswith(before) or UNREADABLE_ARGUMENTS not in read_arguments(before):
-                self.arguments = []
+        if is_whole and arguments and self.arguments and (self.is_complete or arguments.startswith(self.text)):
+            self.arguments = []
         self.arguments.append(arguments)
+
+    @property
+    def text(self) -> str:
+        """The arguments received so far."""
+        return "".join(self.arguments)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the arguments received so far are a JSON object."""
+        return bool(self.text) and UNREADABLE_ARGUMENTS not in read_arguments(self.text)
 
     def whole(self) -> dict[str, Any]:
         """Return the call as if it had not been streamed."""
-        function = {"name": self.name, "arguments": "".join(self.arguments)}
+        function = {"name": self.name, "arguments": self.text}
         return {"id": self.id, "type": "function", "function": function}
 
 

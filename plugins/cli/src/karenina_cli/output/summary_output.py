@@ -75,8 +75,8 @@ def result_json(result: VerificationResult) -> dict[str, Any]:
 
 
 def summary_json(results: Totals) -> dict[str, Any]:
-    """Return a dict for `--json` whose key `summary` contains the summary of the results, their usage and their
-    failures.
+    """Return a dict for `--json` whose key `summary` contains the summary of the results, their usage, failures
+    and failed checks.
     """
     usage = results.usage()
     return {
@@ -89,6 +89,7 @@ def summary_json(results: Totals) -> dict[str, Any]:
                 "calls": usage.calls,
             },
             "failures": [{"items": failure.items, "error": failure.error} for failure in results.failures()],
+            "failed_checks": [{"items": failed.items, "error": failed.error} for failed in results.failed_checks()],
         }
     }
 

@@ -298,7 +298,8 @@ def _given_agent_fields(model: ModelConfig) -> Iterator[str]:
 
 def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, plans: Sequence[Plan]) -> None:
     """Log a warning for each changed setting of a plugin whose stages are not in any plan. Settings that are read by a
-    planned stage of another plugin are skipped, and those of a sandbox in which programs of the models run.
+    planned stage of another plugin are skipped, and those of a sandbox in which programs of the models run, and those
+    to which a run sets the benchmark's folder.
     """
     stages = {stage.stage.name: stage.distribution for stage in registered_stages(plugins)}
     planned = [stage for plan in plans for stage in plan.stages]
@@ -308,7 +309,7 @@ def warn_about_unused_settings(plugins: Plugins, config: VerificationConfig, pla
     owned = all_settings()
     for name, value in config.given().items():
         owner = owned[name].owner
-        if owner in used or owner not in stages.values() or name in read:
+        if owner in used or owner not in stages.values() or name in read or owned[name].follows == "folder":
             continue
         if value != owned[name].info.get_default(call_default_factory=True):
             logger.warning("%s is set but has no effect: %s", name, _reasons_of(plans, stages, owner))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import repeat
@@ -45,6 +45,9 @@ _QUOTATION: Final = re.compile(
 _USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
 GroupKey = tuple[str, str]
 """The ids of an answering model and a judge. A jury counts as one judge."""
+
+
+_PERFORMED: Final = "_check_performed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,6 +395,7 @@ class Totals:
         self._answers: set[int] = set()
         self._used = [0] * len(_USAGE_FIELDS)
         self._failures = FailureCounts()
+        self._failed_checks = FailureCounts()
 
     def __len__(self) -> int:
         """Return the number of results counted so far."""
@@ -409,6 +413,8 @@ class Totals:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:
             self._traits.setdefault(group, TraitTally()).add(result.rubric)
+        for failed in _failed_checks(result):
+            self._failed_checks.add(failed, result.question_id, item_texts(result))
         owned = result.extensions.get(OWNER, {})
         if "user_fault" in owned or "user_checked" in owned:
             users = self._users.setdefault(group, [0, 0])
@@ -440,6 +446,27 @@ class Totals:
         """Return the reasons why items were not judged, most frequent first."""
         return self._failures.ranked()
 
+    def failed_checks(self) -> list[Failure]:
+        """Return the reasons why checks of answers were not performed although they were planned, most frequent first.
+        The items went on without the check.
+        """
+        return self._failed_checks.ranked()
+
     def usage(self) -> Usage:
         """Return the total number of calls and tokens of all results."""
         return Usage(*self._used)
+
+
+def _failed_checks(result: VerificationResult) -> Iterator[str]:
+    """Yield why each check of the answer that was tried was not performed."""
+    template = result.template
+    if template.abstention_reasoning is not None and not template.abstention_check_performed:
+        yield f"abstention check {template.abstention_reasoning}"
+    if template.sufficiency_reasoning is not None and not template.sufficiency_check_performed:
+        yield f"sufficiency check {template.sufficiency_reasoning}"
+    for owned in result.extensions.values():
+        for name, performed in owned.items():
+            if performed is False and name.endswith(_PERFORMED):
+                check = name.removesuffix(_PERFORMED)
+                if (why := owned.get(f"{check}_reasoning")) is not None:
+                    yield f"{check} check {why}"

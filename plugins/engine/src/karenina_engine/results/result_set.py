@@ -90,6 +90,12 @@ class VerificationResultSet:
         """Return the reasons why items were not judged, most frequent first."""
         return self.totals().failures()
 
+    def failed_checks(self) -> list[Failure]:
+        """Return the reasons why checks of answers were not performed although they were planned, most frequent first.
+        The items went on without the check.
+        """
+        return self.totals().failed_checks()
+
     def usage(self) -> Usage:
         """Return the total number of calls and tokens of all results. An answer shared by several judges is only
         counted once.

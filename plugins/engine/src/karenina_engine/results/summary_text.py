@@ -33,6 +33,9 @@ class Summarized(Protocol):
     def failures(self) -> Sequence[Failure]:
         """Return the reasons why items were not judged, most frequent first."""
 
+    def failed_checks(self) -> Sequence[Failure]:
+        """Return the reasons why planned checks of answers were not performed, most frequent first."""
+
     def usage(self) -> Usage:
         """Return the usage of all results."""
 
@@ -41,9 +44,9 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
     """Yield the lines of a summary as pairs of a name and a value, with an empty name for continuation lines. If there
     are several groups of models, their rates and bounds are not included (see `group_table`).
 
-    The lines contain rates, unjudged items, bounds, traits, tokens and failures. At most `MAX_TRAITS` traits are
-    listed. Unless `all_failures` is set, only the most frequent failures are listed, and another line says where to
-    find the rest.
+    The lines contain rates, unjudged items, bounds, traits, tokens, failures and failed checks. At most `MAX_TRAITS`
+    traits are listed. Unless `all_failures` is set, only the most frequent failures are listed, and another line says
+    where to find the rest.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -75,7 +78,8 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
         calls = quantity(usage.calls, "call")
         counts = f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else "not reported"
         yield "Tokens", f"{counts}, {calls}"
-    yield from _failure_rows(results.failures(), all_failures=all_failures)
+    yield from _failure_rows("Failures", results.failures(), all_failures=all_failures)
+    yield from _failure_rows("Checks", results.failed_checks(), all_failures=all_failures)
     if len(summary.groups) > MAX_GROUPS:
         yield "", f"{len(summary.groups) - MAX_GROUPS} more groups of models, in `summary().groups` and --json"
 
@@ -141,18 +145,19 @@ def fault_bounds(users: UserFaults) -> str:
     return f"pass rate {percent(users.worst)} if these were wrong, {percent(users.best)} if right"
 
 
-def _failure_rows(failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why items were not judged, each with its number of items. Unless `all_failures` is set, only
-    the `MAX_FAILURES` most frequent reasons are listed, and the last line gives the number of other reasons.
+def _failure_rows(name: str, failures: Sequence[Failure], *, all_failures: bool) -> Iterator[tuple[str, str]]:
+    """Yield failures, each with its number of items, below `name`. Unless `all_failures` is set, only the
+    `MAX_FAILURES` most frequent are listed, and the last line gives the number of the others.
     """
     shown = MAX_FAILURES + (len(failures) == MAX_FAILURES + 1)  # "1 other reason" would take as much room
     shown = len(failures) if all_failures else shown
     for number, failure in enumerate(failures[:shown]):
-        yield "Failures" if number == 0 else "", f"{failure.items:,} x {in_one_line(failure.error)}"
+        yield name if number == 0 else "", f"{failure.items:,} x {in_one_line(failure.error)}"
     left = failures[shown:]
     if left:
         count = sum(failure.items for failure in left)
-        yield "", f"{count:,} x {quantity(len(left), 'other reason')}, in `failures()` and `karenina show`"
+        where = "`failures()`" if name == "Failures" else "`failed_checks()`"
+        yield "", f"{count:,} x {quantity(len(left), 'other reason')}, in {where} and `karenina show`"
 
 
 def scores_only(summary: Counts) -> bool:

@@ -251,12 +251,6 @@ MESSAGES_REPLIES: Final[Mapping[str, OddReply]] = {
     "full context": OddReply(messages_reply("The capi", "model_context_window_exceeded"), **_CUT),
     "refusal without text": OddReply(messages_reply([], "refusal"), text="", finish_reason="content_filter"),
     "an error of a gateway": OddReply(messages_reply("The capi", "error"), **_FAILED),
-    "an error beside the content": OddReply(
-        {**messages_reply("The capi"), "error": {"type": "overloaded_error", "message": "Overloaded"}},
-        error=C.SERVER,
-        words="Overloaded",
-        tokens=(20, 8, 0, 0, 0),
-    ),
     "no block": OddReply(messages_reply([]), **_EMPTY),
     "white space": OddReply(messages_reply(" \n"), **_EMPTY),
     "thoughts alone": OddReply(messages_reply([{"type": "thinking", "thinking": "Oslo?"}]), words="thoughts", **_EMPTY),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -74,6 +74,16 @@ def check_body(body: dict[str, Any], own_fields: Collection[str]) -> dict[str, A
         if name in body:
             raise ValueError(f"body.{name} is set by Karenina; remove it")
     return body
+
+
+def check_reply_count(name: str, fields: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if `fields`, which the setting `name` adds to each request, ask for several replies."""
+    for count in ("n", "candidate_count"):
+        if fields.get(count) not in (None, 1):
+            raise ValueError(
+                f"{name}.{count} requests several replies, of which only one would be used; remove it (to ask several "
+                "times, use replicate_count)"
+            )
 
 
 def check_address(model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1") -> SplitResult:

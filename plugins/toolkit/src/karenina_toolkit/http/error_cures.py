@@ -19,6 +19,9 @@ NO_MEDIA: Final = (
     "understands, so that this is an error before the run"
 )
 TOO_MANY_FILES: Final = "attach fewer files, or let the server accept more in one request (vLLM: --limit-mm-per-prompt)"
+TOO_LARGE_FILE: Final = (
+    "the attached file is too large for the server; scale a picture down, or attach fewer pages of a PDF (`pages`)"
+)
 UNREADABLE_FILE: Final = "the server cannot decode the attached file; convert it, for example to PNG, JPEG, WAV or MP3"
 WRITE_HTTPS: Final = "write https:// instead of http:// in endpoint_base_url"
 WRITE_HTTP: Final = "the server does not use TLS on this port; write http:// instead of https:// in endpoint_base_url"
@@ -70,19 +73,27 @@ _NO_MEDIA: Final = re.compile(
     rf"|missing data required for {_MEDIA} input"  # Ollama
     r"|is not a multimodal model|At most 0 \w+\(s\)|limit_mm_per_prompt.{0,40}only supported for"  # vLLM
     rf"|{_PART} is only supported by certain models"  # OpenAI
-    rf"|no endpoints found that support {_MEDIA} input"  # OpenRouter
+    rf"|no endpoints found that support (?:input )?{_MEDIA}"  # OpenRouter
     rf"|unknown variant {_PART}|allowed values: \['text'\]|{_PART} is not one of"  # DeepSeek, DashScope
     r"|only (?:'text' content type|text (?:input|content)) is supported|only supports text"
-    r"|content must be a string|unsupported content\[\]\.type|unknown part type|invalid content type",  # Groq, vLLM
+    r"|content'? ?:? (?:value )?must be a string"  # Groq
+    r"|unsupported content\[\]\.type|unknown part type|invalid content type",  # Groq, vLLM
     re.IGNORECASE,
 )
 _TOO_MANY_FILES: Final = re.compile(
     rf"At most [1-9]\d* \w+\(s\) may be provided|too many {_MEDIA}", re.IGNORECASE
 )  # vLLM
+_TOO_LARGE_FILE: Final = re.compile(
+    rf"{_MEDIA} (?:\w+ ){{0,3}}(?:exceeds?|too large|too big|larger than)\b"  # Anthropic, xAI
+    r"|maximum of \d+ PDF pages|maximum image size|request exceeds the maximum size",
+    re.IGNORECASE,
+)
 _UNREADABLE_FILE: Final = re.compile(
     r"failed to (?:load|decode) (?:the )?(?:image|audio)"  # llama.cpp, Ollama
-    r"|(?:could not|cannot|unable to) (?:process|decode|identify) (?:the )?(?:image|audio|pdf|document)"  # Anthropic
-    r"|unsupported image|invalid image|image_parse_error|not represent a valid image",  # OpenAI
+    r"|(?:could not|cannot|unable to) (?:process|decode|identify) (?:the |input )?(?:image|audio|pdf|document)"
+    r"|unsupported image|invalid image|image_parse_error|not represent a valid image"  # OpenAI
+    r"|(?:unsupported|invalid) MIME type|image media type not supported"  # OpenAI, Google, Bedrock
+    r"|the PDF specified (?:is password|was not valid)",  # Anthropic
     re.IGNORECASE,
 )
 _REFUSING_STATUSES: Final = (None, 400, 404, 413, 415, 422, 500, 501)
@@ -133,6 +144,8 @@ def cure_for_files(status: int | None, message: str) -> str | None:
         return NO_MEDIA
     if _TOO_MANY_FILES.search(message):
         return TOO_MANY_FILES
+    if _TOO_LARGE_FILE.search(message) or (status == 413 and not _TOO_LONG_WORDS.search(message)):
+        return TOO_LARGE_FILE
     return UNREADABLE_FILE if _UNREADABLE_FILE.search(message) else None
 
 

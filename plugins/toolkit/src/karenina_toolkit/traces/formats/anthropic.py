@@ -175,10 +175,22 @@ def _is_distinctive(block: Entry) -> bool:
 
 def read_usage(counted: Any) -> Usage:
     """Convert the `usage` of a reply. Missing counts are 0. The API counts tokens read from or written to its cache
-    separately. Here, they are part of the input tokens.
+    separately. Here, they are part of the input tokens. If the server shortened the conversation, this counts as a
+    further call, whose tokens only `iterations` contains.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
+    iterations = counted.get("iterations")
+    shortening = [
+        each
+        for each in (iterations if isinstance(iterations, list) else ())
+        if isinstance(each, Mapping) and each.get("type") == "compaction"
+    ]
+    return sum(map(_read_counts, shortening), _read_counts(counted))
+
+
+def _read_counts(counted: Mapping[str, Any]) -> Usage:
+    """Convert the counts of a reply, or of one of its iterations."""
     cached = _count(counted, "cache_read_input_tokens")
     lifetimes = counted.get("cache_creation")
     by_lifetime = sum(_count(lifetimes, f"ephemeral_{time}_input_tokens") for time in ("5m", "1h"))
