@@ -97,7 +97,23 @@ FLAWS: dict[str, Flaw] = {
         "return None",
         "interface has a default value, so no argument is ever passed; remove the default value",
     ),
-    "returns-nothing": flawed_hook("settings()", "pass", "the hook must return a list, not None"),
+    "never-awaited": (
+        PLUGINS,
+        "from karenina_core import hookimpl\n" + PLUGIN.format("settings()", "return []").replace("def ", "async def "),
+        CORE,
+        "karenina_settings is never awaited; write def karenina_settings(...), without async",
+    ),
+    "no-hooks": (
+        PLUGINS,
+        "class plugin:\n    pass\n",
+        CORE,
+        "implements no hook; name an object with functions marked",
+    ),
+    "no-form": flawed_hook(
+        "settings()", "return []", "'no_form.plugin()' does not have the form 'package.module:object'"
+    ),
+    "returns-others": flawed_hook("exporters()", "return [3]", "the hook must return list[Exporter], not [3]"),
+    "returns-nothing": flawed_hook("exporters()", "pass", "the hook must return a list, not None"),
     "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
     "mistyped-artifact": flawed_stage(
         "requires = {ArtifactKey('raw_llm_respons', str)}",
@@ -182,6 +198,8 @@ def flawed(wheels: Wheels, tmp_path_factory: pytest.TempPathFactory) -> Environm
         typed = package != "untyped"
         found.append(wheels.package(package, "0.1", [(group, point)], text, metadata=metadata, typed=typed))
     site.install(*found, wheels.example("word-count"), wheels.example("parrot"), wheels.example("word-rules"))
+    points = site.folder / "site" / "no_form-0.1.dist-info" / "entry_points.txt"  # pip would not install it either
+    points.write_text(points.read_text("utf-8").replace(":plugin", ".plugin()"), "utf-8")
     newer = site.folder / "site" / "newer_python-0.1.dist-info" / "METADATA"  # pip would not install it
     newer.write_text(f"Requires-Python: >=4\n{newer.read_text('utf-8')}", "utf-8")
     return site
@@ -233,6 +251,13 @@ def test_a_failed_check_is_printed_with_its_cure(flawed: Environment) -> None:
     assert done.returncode == 2
     assert "failed  Stages: MistypedArtifact: `requires` lists the artifact 'raw_llm_respons'" in done.stdout
     assert (printed["distribution"], printed["version"], printed["problems"]) == ("mistyped-artifact", "0.1", 1)
+
+
+def test_a_group_that_does_not_exist_is_a_problem_for_doctor(flawed: Environment) -> None:
+    printed = flawed.karenina("doctor").stdout
+
+    assert "the entry point 'WrongGroup' of wrong-group is not used" in printed
+    assert "unknown group 'karenina.stage'; did you mean 'karenina.stages'?" in printed
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest(flawed: Environment) -> None:

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 import pytest
 from plugin_makers import offering
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from karenina_benchmark.config.config_files import read_config
 from karenina_core import ModelConfig, Stage, VerificationConfig, VerificationContext
@@ -111,6 +111,28 @@ def test_bad_values_say_what_where_and_whose(values: dict[str, object], says: st
     with pytest.raises(ConfigError) as caught:
         VerificationConfig(**values)
     assert says in str(caught.value)
+
+
+def test_settings_that_raise_are_named() -> None:
+    def fail(value: int) -> int:
+        raise KeyError("oops")
+
+    class Broken(BaseModel):
+        depth: Annotated[int, AfterValidator(fail)] = 1
+
+    plugin_room.active_plugins().register(offering(karenina_settings=[Broken]))
+    assert VerificationConfig().depth == 1
+    with pytest.raises(ConfigError, match=r"the settings test_config\.Broken failed: KeyError: 'oops'"):
+        VerificationConfig(depth=3)
+
+
+def test_a_setting_with_an_alias_is_set_by_its_name() -> None:
+    class Aliased(BaseModel):
+        depth: int = Field(default=1, alias="how_deep")
+
+    plugin_room.active_plugins().register(offering(karenina_settings=[Aliased]))
+    config = VerificationConfig(depth=3)
+    assert (config.depth, config.section(Aliased).depth) == (3, 3)
 
 
 def test_a_name_that_is_pythons_own_is_unknown_too(tmp_path: Path) -> None:

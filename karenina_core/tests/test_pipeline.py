@@ -322,6 +322,19 @@ def test_an_error_cannot_have_the_outcome_of_a_judged_item() -> None:
     assert "correct is an outcome for judged items, not for errors" in (result.metadata.error or "")
 
 
+def test_a_stage_that_does_not_say_whether_to_run_fails() -> None:
+    (result,) = run(stage("Forgetful", nothing, should_run=lambda self, context: None))
+    assert result.outcome is Outcome.STAGE_ERROR
+    assert "it must return True, False or Skip(reason), not None" in (result.metadata.error or "")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CORRECT, Outcome.SCORED, Outcome.PARSE_ERROR, Outcome.UNDECIDED])
+def test_a_veto_cannot_pass_an_item(outcome: Outcome) -> None:
+    (result,) = run(stage("Odd", lambda context: context.veto("no", outcome)))
+    assert (result.outcome, result.vetoes) == (Outcome.STAGE_ERROR, [])
+    assert f"{outcome} is not an outcome for a veto, which fails the item" in (result.metadata.error or "")
+
+
 def test_an_unknown_outcome_of_a_veto_fails_its_stage() -> None:
     (result,) = run(stage("Odd", lambda context: context.veto("no", "nonsense")))
     assert (result.outcome, result.vetoes) == (Outcome.STAGE_ERROR, [])

@@ -296,6 +296,12 @@ def test_an_exception_in_included_is_a_problem_of_the_plan() -> None:
     assert "Broken of test-plugin 1.0 failed in included() (KeyError: 'oops'); block it with [plugins]" in text
 
 
+@pytest.mark.parametrize("answer", [None, "no", Skip])
+def test_included_returns_a_bool_or_the_reason_to_skip(answer: object) -> None:
+    text = problems([*skeleton(), stage("Forgetful", included=lambda self, config, question: answer)])
+    assert f"(TypeError: it must return True, False or Skip(reason), not {answer!r}); block it with" in text
+
+
 def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:
     def refuses(self: Stage, config: object, question: object) -> bool:
         raise ConfigError(["search_tool names 'tavily': pip install tavily-python"])

@@ -14,11 +14,13 @@ from command_runs import run_karenina
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugin_makers import offering
+from pydantic import BaseModel
 from stevedore import ExtensionManager
 
 from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import PluginError
+from karenina_core.hooks import hookspec
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.plan import PlanError
 from karenina_core.plugins import PluginInfo, Plugins, Selection
@@ -51,6 +53,10 @@ class Late(Idle):
     after = frozenset({"Early"})
 
 
+class TasteSettings(BaseModel):
+    taste: int = 2
+
+
 CANARY = AdapterSpec(interface="canary", description="Sings.")
 FINCH = AdapterSpec(interface="finch", description="Hops.")
 
@@ -74,6 +80,20 @@ in_a_slot = offering(karenina_parse_template=[Early])
 
 class unmarked:
     @staticmethod
+    def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Early]
+
+
+class awaited:
+    @staticmethod
+    @hookimpl
+    async def karenina_extra_stages() -> Sequence[type[Stage]]:
+        return [Early]
+
+
+class specified:
+    @staticmethod
+    @hookspec
     def karenina_extra_stages() -> Sequence[type[Stage]]:
         return [Early]
 
@@ -349,6 +369,13 @@ def the_plan_says(plugins: Plugins) -> str:
         ("from_tomorrow", "version 2 of the plugin interface, but this core has version 1"),
         ("misspelt", "unknown hook 'karenina_extra_stage'; did you mean 'karenina_extra_stages'?"),
         ("unmarked", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
+        ("early_stage()", "does not have the form 'package.module:object'"),
+        ("Early", "implements no hook; name an object with functions marked with @hookimpl"),
+        ("specified", "karenina_extra_stages is not marked with @hookimpl, so it has no effect"),
+        (
+            "awaited",
+            "karenina_extra_stages is never awaited; write def karenina_extra_stages(...), without async",
+        ),
         (
             "in_the_wrong_slot",
             "Early is offered through karenina_parse_template, but declares slot = None; use karenina_extra_stages",
@@ -439,6 +466,21 @@ def test_what_is_offered_is_asked_again_after_a_registration() -> None:
     plugins.register(early_stage)
 
     assert offers(plugins) == [("Early", "this-program")]
+
+
+@pytest.mark.parametrize(
+    "offered", [None, TasteSettings, {TasteSettings}, [3], [TasteSettings()], [Early], [TasteSettings, "more"]]
+)
+def test_a_hook_that_offers_something_else_is_left_out_with_the_reason(offered: Any) -> None:
+    plugins = Plugins()
+    plugins.register(offering(karenina_settings=offered), distribution="broken")
+    plugins.register(offering(karenina_settings=[TasteSettings]), distribution="fine")
+
+    with plugin_room.use_plugins(plugins):
+        assert VerificationConfig(taste=3).taste == 3
+    (failed,) = [info for info in plugins.describe() if info.state == "failed"]
+    assert failed.distribution == "broken"
+    assert failed.failure == f"TypeError: karenina_settings must return list[type[BaseModel]], not {offered!r:.80}"
 
 
 def test_registering_twice_offers_once() -> None:

@@ -10,5 +10,5 @@ def version_mismatch(thing: object) -> str | None:
     plugin interface version, or None if it states the same version or nothing.
     """
     version = getattr(thing, "karenina_api", API_VERSION)
-    differs = f"it requires version {version} of the plugin interface, but this core has version {API_VERSION}"
+    differs = f"it requires version {version!r} of the plugin interface, but this core has version {API_VERSION}"
     return None if version == API_VERSION else differs

@@ -30,8 +30,8 @@ facts_of: Final = cache(attrgetter("metadata"))
 def third_parties() -> frozenset[str]:
     """Return the import packages of installed third-party plugins."""
     groups = (group for group in installed().groups if group.startswith("karenina."))
-    packages = {point.module.partition(".")[0] for group in groups for point in installed().select(group=group)}
-    return frozenset(packages - _members())
+    modules = (point.value.partition(":")[0] for group in groups for point in installed().select(group=group))
+    return frozenset(module.partition(".")[0] for module in modules) - _members()
 
 
 @cache

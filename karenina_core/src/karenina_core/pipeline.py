@@ -173,6 +173,8 @@ class Pipeline:
                 return Skip(f"{key.name} is missing because {producer} did not run")
         try:
             answer = stage.should_run(context)
+            if not isinstance(answer, bool | Skip):
+                raise TypeError(f"it must return True, False or Skip(reason), not {answer!r}")
             if answer:
                 return None
             skip = answer if isinstance(answer, Skip) else Skip("should_run() returned False")

@@ -259,9 +259,7 @@ def make_edges(
 def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Iterable[Edge]:
     """Yield an edge for each relation that `one` declares in `after` and `before`."""
     for other in selected:
-        if other is one:
-            continue
-        names: set[str | Slot | None] = {other.stage.name, other.slot}
+        names: set[str | Slot | None] = {other.stage.name, other.slot} if other is not one else set()
         if names & set(one.stage.after):
             yield Edge(other.stage.name, one.stage.name, None, f"{one.stage.name} declares after")
         if names & set(one.stage.before):
@@ -274,21 +272,17 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
     """
     stage = one.stage
     if stage.optional is ANY:
-        for other in selected:
-            if other is not one:
-                yield Edge(other.stage.name, stage.name, None, "reads everything")
+        others = (other.stage.name for other in selected if other is not one)
+        yield from (Edge(name, stage.name, None, "reads everything") for name in others)
         return
     for relation, keys in (("requires", stage.requires), ("optional", stage.optional), ("revises", stage.revises)):
         for key in sorted(keys, key=lambda key: key.name):
             producer = producers.get(key.name)
             if producer is not None and producer != stage.name:
                 yield Edge(producer, stage.name, key.name, relation)
-            if relation == "revises":
-                continue
             for other in selected:
-                if other is not one and key in other.stage.revises and key not in stage.revises:
-                    if {other.stage.name, other.slot} & set(stage.before):
-                        continue
+                names: set[str | Slot | None] = {other.stage.name, other.slot}
+                if key in other.stage.revises - stage.revises and other is not one and not names & set(stage.before):
                     yield Edge(other.stage.name, stage.name, key.name, f"{relation}, after it is revised")
 
 
@@ -298,8 +292,7 @@ def _chain_revisers(
     """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` maps
     stage names to ranks that replace those of the slots, as in `order_stages`.
     """
-    revised = sorted({key.name for choice in selected for key in choice.stage.revises})
-    for name in revised:
+    for name in sorted({key.name for choice in selected for key in choice.stage.revises}):
         revisers = [choice for choice in selected if any(key.name == name for key in choice.stage.revises)]
         if len(revisers) < 2:
             continue

@@ -179,7 +179,10 @@ class StageSelection:
         if offer.slot is not None and SLOT_RULES[offer.slot].single and type(offer.stage).included is Stage.included:
             return Skip("not selected by the configuration")
         try:
-            return offer.stage.included(self.config, self.question)
+            included = offer.stage.included(self.config, self.question)
+            if isinstance(included, bool | Skip):
+                return included
+            raise TypeError(f"it must return True, False or Skip(reason), not {included!r}")
         except ConfigError as error:
             self.problems += [problem for problem in error.problems if problem not in self.problems]
             return False

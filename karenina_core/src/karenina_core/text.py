@@ -27,9 +27,7 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
         return f"; did you mean {close[0]!r}?"
     if not names:
         return ""
-    if listed is not None:
-        return listed
-    return f"; available: {list_names(names)}"
+    return listed if listed is not None else f"; available: {list_names(names)}"
 
 
 def list_names(known: Iterable[str]) -> str:

@@ -364,6 +364,19 @@ class _Adds:
         app.command("greet")(greet)
 
 
+class _AddsGroups:
+    """A plugin that adds a group that works and one that cannot be built."""
+
+    @hookimpl
+    def karenina_commands(self, app: typer.Typer) -> None:
+        broken, sound = typer.Typer(), typer.Typer()
+        broken.command("say")(3)  # type: ignore[type-var]  # what a plugin does by mistake
+        sound.command("hi")(lambda: typer.echo("hi"))
+        sound.command("ho")(lambda: typer.echo("ho"))
+        app.add_typer(broken, name="broken")
+        app.add_typer(sound, name="sound")
+
+
 def test_a_plugin_adds_a_command() -> None:
     plugins = Plugins()
     plugins.register(_Adds(str))
@@ -375,5 +388,10 @@ def test_a_broken_plugin_command_leaves_other_commands_usable(capsys: pytest.Cap
     plugins = Plugins()
     plugins.register(_Adds("Missing"))
 
+    plugins.register(_AddsGroups(), distribution="sound-one")
+
     assert run_karenina("config", "--json", plugins=plugins).json["settings"]
-    assert "a plugin adds a command that cannot be built" in capsys.readouterr().err
+    printed = capsys.readouterr().err
+    assert "Warning: the command 'greet' of this-program 0 cannot be built and was ignored: " in printed
+    assert "Warning: the command 'broken' of a plugin cannot be built and was ignored: " in printed
+    assert run_karenina("sound", "hi", plugins=plugins).out == "hi\n"

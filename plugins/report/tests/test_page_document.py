@@ -277,6 +277,21 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
     assert sections["models"]["distribution"] == "karenina-report"
 
 
+class Unusable:
+    """A plugin whose hook fails."""
+
+    @hookimpl
+    def karenina_report_sections(self) -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
+        raise LookupError("no sections today")
+
+
+def test_a_plugin_whose_hook_fails_is_reported(tmp_path: Path) -> None:
+    plugins = with_commands()
+    plugins.register(Unusable(), distribution="ruler", version="2.0")
+    done = report(save(tmp_path / "r.jsonl", run([True, False])), "-o", tmp_path / "report.html", plugins=plugins)
+    assert "Warning: ruler 2.0 cannot be used, so the page contains no sections from it: LookupError: no se" in done.err
+
+
 def test_a_table_with_rows_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="a row has 1 cells, but the table has 2 columns"):
         TableBlock([Column("a"), Column("b")], [["x"]])

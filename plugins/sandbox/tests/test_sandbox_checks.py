@@ -21,6 +21,7 @@ from karenina_sandbox.diffs.reading import DiffError
 from karenina_sandbox.fields import Check, CheckFields
 from karenina_sandbox.junit import BadReport, nearest_names, plain_test_name, read_junit, spelled_as
 from karenina_sandbox.limiter import CommandLimiter
+from karenina_sandbox.sandbox import SandboxProvider
 from karenina_sandbox.settings import find_provider
 
 
@@ -298,8 +299,9 @@ def test_a_command_that_runs_alone_has_no_neighbours() -> None:
 
 
 def test_sandboxes_are_offered_by_name() -> None:
-    class Elsewhere:
+    class Elsewhere(SandboxProvider):
         name = "elsewhere"
+        needs_image = False
 
     class Offers:
         @hookimpl

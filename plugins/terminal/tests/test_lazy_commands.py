@@ -31,6 +31,10 @@ def greet(name: str, word: str = "hello", sign: list[str] = []) -> None:
 @group.command("two")
 def wave() -> None:
     "Wave."
+
+
+async def wait() -> None:
+    "Wait."
 """
 SUMMARY = "Greet somebody by a name, " + "which may be a long one, " * 10 + "and say hello."
 
@@ -51,6 +55,14 @@ def test_a_list_has_whole_summaries_and_imports_nothing(app: typer.Typer) -> Non
 
     assert SUMMARY in " ".join(done.output.split())
     assert "lazy_greetings" not in sys.modules
+
+
+def test_a_command_that_is_async_is_refused(app: typer.Typer) -> None:
+    add_lazy_command(app, "wait", "lazy_greetings:wait", "Wait.")
+    done = CliRunner().invoke(app, ["wait"])
+
+    assert done.exit_code == 2
+    assert "lazy_greetings:wait: TypeError: the function is async, but commands are not awaited" in done.output
 
 
 def test_a_call_imports_the_command(app: typer.Typer) -> None:

@@ -139,8 +139,7 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
     arguments is also reported.
     """
     own, inherited = ({k: v for k, v in attributes.items() if isfunction(v)} for attributes in _attributes(stage))
-    missing = [name for name in dir(stage) if _is_missing(stage, name)]
-    for name in missing:
+    for name in [name for name in dir(stage) if _is_missing(stage, name)]:
         method, near = getattr(stage, name), _nearest(name, own)
         line = f"{'async ' * iscoroutinefunction(method)}def {name}({', '.join(signature(method).parameters)})"
         yield f"the class has no {name}(){f', and {near}() is never called' if near else ''} (write {line})"

@@ -35,12 +35,8 @@ class PluginSelection(StrictSettings):
 
     block: tuple[str, ...] = Field(default=(), description="Plugins or distributions to leave out.")
     only: tuple[str, ...] = Field(default=(), description="If set, only these plugins or distributions are loaded.")
-    require: tuple[str, ...] = Field(
-        default=(), description="Plugins or distributions that must be usable for a run to start."
-    )
-    pick: dict[str, str] = Field(
-        default={}, description="The distribution to use for a name that several distributions offer."
-    )
+    require: tuple[str, ...] = Field(default=(), description="Plugins or distributions without which no run starts.")
+    pick: dict[str, str] = Field(default={}, description="The distribution to use for a name that several offer.")
 
 
 def _models(description: str, role: str, *options: str) -> Any:
@@ -249,7 +245,7 @@ def translate_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_models(plugins: Plugins) -> list[tuple[type[BaseModel], str]]:
     """Return the settings models of plugins, stages and hook owners, each with the name of its distribution."""
-    models = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings)]
+    models = [(offer.value, offer.distribution) for offer in plugins.offers(karenina_settings, type[BaseModel])]
     models += [(offer.value.settings, offer.distribution) for offer in plugins.of_kind("stage") if offer.value.settings]
     return [*models, *plugins.settings.items()]
 

@@ -21,7 +21,7 @@ from karenina_core.config.setting_owners import (
     read_environment,
     translate_settings,
 )
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, type_and_message
 from karenina_core.models.model import SECRECY
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, third_parties
 from karenina_core.plugins import active_plugins
@@ -73,10 +73,12 @@ class VerificationConfig(BaseModel):
         filled: dict[str, Any] = {}
         for model, section_values in sections.items():
             try:
-                instance = model.model_validate(section_values, context={**values, **filled})
+                instance = model.model_validate(section_values, context={**values, **filled}, by_name=True)
             except ValidationError as error:
                 prefix = namespace_of(model)
                 problems += [_describe_problem(problem, owned, prefix) for problem in error.errors(include_url=False)]
+            except Exception as error:
+                problems.append(f"the settings {model.__module__}.{model.__name__} failed: {type_and_message(error)}")
             else:
                 filled.update({name: getattr(instance, owned[name].field) for name in owned_fields([model])})
         problems += _find_unknown_tasks(filled.get("prompt_config", {}))

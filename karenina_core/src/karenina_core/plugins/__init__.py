@@ -9,6 +9,7 @@ from karenina_core.plugins.registry import (
     Plugins,
     active_plugins,
     installed_plugins,
+    is_a,
     use_plugins,
 )
 
@@ -20,5 +21,6 @@ __all__ = [
     "Selection",
     "active_plugins",
     "installed_plugins",
+    "is_a",
     "use_plugins",
 ]

@@ -92,7 +92,7 @@ def filter_entry_points(
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
-        if kind == "adapter" and not info.name.startswith(prefix := namespace(point.module)):
+        if kind == "adapter" and not info.name.startswith(prefix := namespace(point.value.partition(":")[0])):
             right = prefix + info.name.rpartition(".")[2]
             why = f"the name {info.name!r} must begin with {prefix!r}, as in {right!r}"
             yield info.with_failure("failed", why), point
@@ -127,6 +127,9 @@ def load_entry_point(point: EntryPoint) -> object:
     any of several entry points with the same name. Its list of entry points is therefore replaced by this one.
     """
     from stevedore import ExtensionManager, NamedExtensionManager
+
+    if EntryPoint.pattern.match(point.value) is None:
+        raise ImportError(f"the entry point {point.value!r} does not have the form 'package.module:object'")
 
     def fail(_manager: object, _point: EntryPoint, error: BaseException) -> None:
         raise error

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, get_args
 
 import pluggy
 
@@ -152,18 +152,27 @@ class Plugins:
             else:
                 yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
 
-    def offers(self, hook: Callable[[], Sequence[T]]) -> list[Offer[T]]:
+    def offers(self, hook: Callable[[], Sequence[T]], kind: Any = object) -> list[Offer[T]]:
         """Return an `Offer` for each object that plugins offer through `hook`, which takes no arguments. The result is
         cached until another plugin is registered. Do not modify the list.
+
+        A plugin that does not return a list of instances of `kind`, or of subclasses of C if `kind` is `type[C]`, is
+        rejected.
         """
         if hook.__name__ not in self._offered:
-            raw: Iterable[Offer[Any]] = self.each(hook)
-            self._offered[hook.__name__] = [replace(offer, value=value) for offer in raw for value in offer.value or ()]
+            found = list[Offer[Any]]()
+            for offer in self.each(hook):
+                if isinstance(offer.value, list | tuple) and all(is_a(value, kind) for value in offer.value):
+                    found += [replace(offer, value=value) for value in offer.value]
+                else:
+                    right = str(hook.__annotations__.get("return", "a list")).replace("Sequence", "list")
+                    self.reject(offer, TypeError(f"{hook.__name__} must return {right}, not {offer.value!r:.80}"))
+            self._offered[hook.__name__] = found
         return self._offered[hook.__name__]
 
-    def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
-        """Return the objects that plugins offer through `hook` in a single list. The hook must take no arguments."""
-        return [offer.value for offer in self.offers(hook)]
+    def call(self, hook: Callable[[], Sequence[T]], kind: Any = object) -> list[T]:
+        """Return the objects that plugins offer through `hook` in a single list. See `offers`."""
+        return [offer.value for offer in self.offers(hook, kind)]
 
     def reject(self, offer: Offer[object], error: Exception) -> None:
         """List all plugins of a distribution as failed, because an object that it offers cannot be used. The plugins
@@ -180,9 +189,7 @@ class Plugins:
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]
             offers = [offer for hook in hooks for offer in self.offers(getattr(self._manager.hook, hook).spec.function)]
-            named = [
-                ((kind, name_of(offer.value, offer.hook, offer.plugin), offer.distribution), offer) for offer in offers
-            ]
+            named = [((kind, name_of(one.value, one.hook, one.plugin), one.distribution), one) for one in offers]
             unused = {key for key, info in self._infos.items() if info.state != "loaded"}
             self._offered[kind] = [offer for key, offer in sorted(named, key=lambda pair: pair[0]) if key not in unused]
         return self._offered[kind]
@@ -250,6 +257,8 @@ class Plugins:
             self._offered.clear()
             self._manager.register(plugin, name=f"{distribution} {id(plugin)}")
             self._manager.check_pending()
+            if not self._manager.get_hookcallers(plugin):
+                failure = f"{plugin!r} implements no hook; name an object with functions marked with @hookimpl"
         return failure
 
     def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
@@ -280,6 +289,14 @@ class Plugins:
 
     def _record(self, info: PluginInfo) -> None:
         self._infos[(info.kind, info.name, info.distribution)] = info
+
+
+def is_a(value: object, kind: Any) -> bool:
+    """Return whether `value` is an instance of `kind` or, if that is `type[C]`, a subclass of C."""
+    classes = get_args(kind)
+    if isinstance(value, type):
+        return issubclass(value, classes) if classes else kind is object
+    return not classes and isinstance(value, kind)
 
 
 def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:

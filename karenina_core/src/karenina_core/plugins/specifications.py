@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -96,7 +97,7 @@ class PluginManager(pluggy.PluginManager):
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         """Return the options of a hook implementation, or None for other attributes. Raises `PluginValidationError` if
-        it is a wrapper, implements an unknown hook, or is named after a hook but not marked with `@hookimpl`.
+        it is a wrapper or async, implements an unknown hook, or is named after a hook but not marked with `@hookimpl`.
 
         Hooks specified by packages of this project that are not installed are treated as optional.
         """
@@ -113,7 +114,10 @@ class PluginManager(pluggy.PluginManager):
                 names = [candidate for candidate, caller in vars(self.hook).items() if caller.has_spec()]
                 raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, names)}")
             options["optionalhook"] = True
-        elif options is None and specified and not hasattr(getattr(plugin, name), f"{PROJECT}_spec"):
+        written = getattr(plugin, name)
+        if options is not None and (inspect.iscoroutinefunction(written) or inspect.isasyncgenfunction(written)):
+            raise pluggy.PluginValidationError(plugin, f"{name} is never awaited; write def {name}(...), without async")
+        if options is None and specified and written is not vars(self.hook)[hook].spec.function:
             raise pluggy.PluginValidationError(plugin, f"{name} is not marked with @hookimpl, so it has no effect")
         return options
 

@@ -159,7 +159,7 @@ class VerificationContext:
         Raises `UndeclaredSetting` if the setting belongs neither to the core nor to the stage and is not listed in
         `reads`.
         """
-        if not self._planned.reads_setting(name):
+        if name not in self._planned.readable:
             raise UndeclaredSetting(
                 f"stage {self._planned.name} reads the setting {name!r} of another owner without declaring it; "
                 f"add it to {self._planned.name}.reads"
@@ -288,8 +288,10 @@ class VerificationContext:
 
     def veto(self, reason: str, outcome: Outcome = Outcome.AUTO_FAILED) -> None:
         """Declare that the item is not correct, and log the reason. Later stages still run. The first veto determines
-        the item's outcome. The result lists all vetoes.
+        the item's outcome. The result lists all vetoes. Raises `ValueError` if `outcome` does not fail the item.
         """
+        if Outcome(outcome).passes or not Outcome(outcome).judged:
+            raise ValueError(f"{outcome} is not an outcome for a veto, which fails the item; use {Outcome.AUTO_FAILED}")
         stage, why = self._planned.name, replace_surrogates(str(reason))
         self._state.vetoes.append(VetoRecord(stage=stage, reason=why, outcome=Outcome(outcome)))
         self.log.warning("%s vetoes: %s", stage, why)
@@ -306,9 +308,8 @@ class VerificationContext:
         if self._state.error is None:
             if Outcome(outcome).judged:
                 raise ValueError(f"{outcome} is an outcome for judged items, not for errors")
-            self._state.error = error = ItemError(
-                self._planned.name, replace_surrogates(str(message)), Outcome(outcome)
-            )
+            why = replace_surrogates(str(message))
+            self._state.error = error = ItemError(self._planned.name, why, Outcome(outcome))
             self.log.error("%s failed: %s", error.stage, error.message)
 
     @property

@@ -68,9 +68,8 @@ def make_result(state: State) -> VerificationResult:
     try:
         return _make_result(state)
     except Exception as failure:
-        error = ItemError(
-            FinalizeResult.name, f"the result cannot be built: {describe_error(failure)}", Outcome.STAGE_ERROR
-        )
+        why = f"the result cannot be built: {describe_error(failure)}"
+        error = ItemError(FinalizeResult.name, why, Outcome.STAGE_ERROR)
         return _make_result(State(state.item, started=state.started, error=error))
 
 

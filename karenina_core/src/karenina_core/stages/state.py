@@ -70,12 +70,9 @@ class StageAccess:
     offers: Collection[str]
     reads_everything: bool
 
-    def reads_setting(self, name: str) -> bool:
-        """Return whether the stage may read the given setting: the core's, its own, or one in `other_settings`."""
-        return name in self._readable
-
     @cached_property
-    def _readable(self) -> frozenset[str]:
+    def readable(self) -> frozenset[str]:
+        """The names of the settings that the stage may read: the core's, its own, and those in `other_settings`."""
         from karenina_core.config import CoreSettings
 
         return frozenset({*CoreSettings.model_fields, *self.other_settings, *owned_fields([self.settings])})

@@ -96,8 +96,8 @@ def build_app() -> typer.Typer:
 
 
 def build_command() -> Callable[..., object]:
-    """Return the command as a function that reads the process's arguments. If a plugin command cannot be built, all
-    plugin commands are skipped with a warning.
+    """Return the command as a function that reads the process's arguments. Plugin commands that cannot be built are
+    skipped with a warning.
 
     Plugins that may add commands are loaded. SDKs, HTTP clients and the modules of built-in commands are imported only
     when they are needed.
@@ -106,14 +106,14 @@ def build_command() -> Callable[..., object]:
 
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
-    """Return the Typer application and its command. A plugin command with the name of a built-in one is skipped with a
-    warning. If a plugin command cannot be built, all of them are.
+    """Return the Typer application and its command. Plugin commands that cannot be built, or have the names of built-in
+    ones, are skipped with a warning.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
 
     app = _core_app()
-    first = len(app.registered_commands)
+    first, groups = len(app.registered_commands), len(app.registered_groups)
     try:
         count = first
         for offer in command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
@@ -132,14 +132,24 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
             )
     try:
         return app, typer.main.get_command(app)
-    except Exception as error:
-        typer.echo(
-            "Warning: all plugin commands were ignored because a plugin adds a command that cannot be built "
-            f"({error}).",
-            err=True,
-        )
-        app = _core_app()
+    except Exception:
+        _drop_broken(app.registered_commands, first)
+        _drop_broken(app.registered_groups, groups)
         return app, typer.main.get_command(app)
+
+
+def _drop_broken(added: list[Any], first: int) -> None:
+    """Remove the commands or groups from number `first` on that cannot be built, with a warning for each."""
+    for one in added[first:]:
+        single = typer.Typer()
+        (single.registered_commands if isinstance(one, CommandInfo) else single.registered_groups).append(one)
+        try:
+            typer.main.get_group(single)
+        except Exception as error:
+            added.remove(one)
+            name = _name(one) if isinstance(one, CommandInfo) else one.name
+            owner = _owners.get(name, "a plugin")
+            typer.echo(f"Warning: the command {name!r} of {owner} cannot be built and was ignored: {error}.", err=True)
 
 
 def _name(command: CommandInfo) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from karenina_core.hooks import hookspec
 from karenina_toolkit.hook_policy import HookPolicy
@@ -27,6 +27,7 @@ Level = Literal["error", "warning", "note"]
 """How serious a message of a rehearsal is."""
 
 
+@runtime_checkable
 class Demo(Protocol):
     """A demo with questions and two local models, one to answer them and one to judge. It needs no API key.
 
@@ -55,6 +56,7 @@ class Demo(Protocol):
         """Return a sentence about how often the judge agreed with people, or an empty string if this is not known."""
 
 
+@runtime_checkable
 class Diagnosis(Protocol):
     """A check of what a plugin needs of this machine, without calls or downloads."""
 
@@ -62,6 +64,7 @@ class Diagnosis(Protocol):
         """Return what was found. `config` is valid."""
 
 
+@runtime_checkable
 class Rehearsal(Protocol):
     """A check of questions by what belongs to them, such as folders and programs. It calls no model."""
 

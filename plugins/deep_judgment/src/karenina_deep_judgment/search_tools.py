@@ -19,6 +19,7 @@ from karenina_core.text import did_you_mean, replace_surrogates
 from karenina_deep_judgment.hookspecs import karenina_search_tools
 from karenina_deep_judgment.prompts import RISK, risk_request
 from karenina_deep_judgment.settings import USUAL_TOOL, settings_of
+from karenina_toolkit.agents.tool_sources import SearchTool
 from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.stage_support import gather_all
 from karenina_toolkit.structured import ask, object_schema
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from karenina_core import VerificationConfig, VerificationContext
     from karenina_core.plugins import Plugins
     from karenina_deep_judgment.settings import SearchFunction
-    from karenina_toolkit.agents.tool_sources import SearchTool
 
 
 logger = logging.getLogger("karenina")
@@ -35,7 +35,7 @@ logger = logging.getLogger("karenina")
 
 def search_tools(plugins: Plugins) -> list[SearchTool]:
     """Return the search tools of all plugins, sorted by name."""
-    return sorted(plugins.call(karenina_search_tools), key=lambda tool: tool.name)
+    return sorted(plugins.call(karenina_search_tools, SearchTool), key=lambda tool: tool.name)
 
 
 def find_search_tool(context: VerificationContext, name: str) -> SearchTool:

@@ -24,10 +24,12 @@ _NOTHING: Final = b"\0"
 
 def _format_names(incomplete: str) -> list[str]:
     """Return the export formats that start with `incomplete`, for shell completion."""
+    from karenina_report.exports.exporter import Exporter
     from karenina_report.hookspecs import karenina_exporters
     from karenina_terminal.command_hook import command_plugins
 
-    return matching((exporter.name for exporter in command_plugins().call(karenina_exporters)), incomplete)
+    exporters = command_plugins().call(karenina_exporters, Exporter)
+    return matching((exporter.name for exporter in exporters), incomplete)
 
 
 def _table_names(incomplete: str) -> list[str]:

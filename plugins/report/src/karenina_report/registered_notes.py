@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import Field
@@ -30,7 +30,7 @@ class Note(ReportModel):
 def find_notes(runs: Sequence[NotedRun]) -> list[Note]:
     """Return all plugins' notes about the given runs. A plugin that raises is skipped with a warning."""
     notes = []
-    for offer in command_plugins().offers(karenina_run_notes):
+    for offer in command_plugins().offers(karenina_run_notes, Callable):
         try:
             notes += [Note(name=note.name, text=note.text, values=note.values) for note in offer.value(runs)]
         except Exception as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import ValidationError
 
@@ -43,6 +43,7 @@ class TraitScore:
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
+@runtime_checkable
 class TraitEvaluator(Protocol):
     """Scores the traits that it claims.
 

@@ -31,10 +31,10 @@ def offered(plugins: Plugins) -> None:
     """Register the plugins' trait kinds. Kinds and evaluators that are invalid are rejected, so that they are listed as
     failed.
     """
-    from karenina_core.data.rubrics import register_trait_kind
+    from karenina_core.data.rubrics import RubricTrait, register_trait_kind
     from karenina_rubric.evaluators import find_flaw
 
-    for offer in plugins.offers(karenina_trait_kinds):
+    for offer in plugins.offers(karenina_trait_kinds, type[RubricTrait]):
         try:
             register_trait_kind(offer.value)
         except ValueError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from karenina_sandbox.hookspecs import karenina_sandboxes
+from karenina_sandbox.sandbox import SandboxProvider
 from karenina_sandbox.settings import SandboxSettings
 from karenina_toolkit.package_check.metadata import Finding
 
@@ -26,7 +27,7 @@ class SandboxDiagnosis:
         """
         chosen = config.section(SandboxSettings).sandbox
         works, missing = False, []
-        for offer in plugins.offers(karenina_sandboxes):
+        for offer in plugins.offers(karenina_sandboxes, SandboxProvider):
             provider = offer.value
             why = provider.unavailable()
             if why is not None:

@@ -106,6 +106,7 @@ class Sandbox(Protocol):
         """Return what has changed in the workspace since it was opened."""
 
 
+@runtime_checkable
 class SandboxProvider(Protocol):
     """A way to isolate programs. One instance serves all runs, and stores nothing about them."""
 

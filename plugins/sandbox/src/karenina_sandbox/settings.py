@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from pydantic import BaseModel, Field
 
+from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.text import did_you_mean, list_names
 from karenina_sandbox.hookspecs import karenina_sandboxes
-from karenina_sandbox.sandbox import Limits, Policy
+from karenina_sandbox.sandbox import Limits, Policy, SandboxProvider
 
 if TYPE_CHECKING:
     from karenina_core import VerificationConfig
     from karenina_core.plugins import Plugins
-    from karenina_sandbox.sandbox import SandboxProvider
 
 
 ENVIRONMENT: Final[Mapping[str, str]] = {"PYTEST_ADDOPTS": "-p no:karenina"}
@@ -77,10 +77,10 @@ def make_policy(settings: SandboxSettings, *, seconds: float | None = None) -> P
 
 def find_provider(plugins: Plugins, name: str) -> SandboxProvider:
     """Return the provider with the given name. Raises `ConfigError` if there is none."""
-    providers = {offer.value.name: offer.value for offer in plugins.offers(karenina_sandboxes)}
+    providers = {offer.value.name: offer.value for offer in plugins.offers(karenina_sandboxes, SandboxProvider)}
     if name not in providers:
         near = did_you_mean(name, providers, f"; there are: {list_names(providers)}")
-        raise ConfigError([f"there is no sandbox {name!r}{near}"])
+        raise ConfigError([f"there is no sandbox {name!r}{near}{not_loaded(plugins)}"])
     return providers[name]
 
 

@@ -49,9 +49,10 @@ def _offered(kind: PluginKind) -> Collection[object]:
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}
     if kind.name == "exporter":
+        from karenina_report.exports.exporter import Exporter
         from karenina_report.hookspecs import karenina_exporters
 
-        return {offer.value.name for offer in installed.offers(karenina_exporters)}
+        return {offer.value.name for offer in installed.offers(karenina_exporters, Exporter)}
     if kind.name == "executor":
         from karenina_engine.run.plugin_offers import offered_executors
 

@@ -31,15 +31,14 @@ def karenina_small_judges() -> Sequence[Callable[[ModelConfig], bool]]:
 
 def offered(plugins: Plugins) -> None:
     """Register the primitives offered by plugins. A plugin whose primitive is invalid, or has a name that is taken, is
-    marked as failed. Raises `TypeError` if a plugin offers something other than a subclass of `Primitive`.
+    marked as failed.
     """
     from karenina_core.namespaces import check_owner
-    from karenina_template.templates import register_primitive
+    from karenina_template.templates import Primitive, register_primitive
 
-    for offer in plugins.offers(karenina_primitives):
+    for offer in plugins.offers(karenina_primitives, type[Primitive]):
         try:
-            if isinstance(offer.value, type):
-                check_owner(offer.value, offer.plugin)
+            check_owner(offer.value, offer.plugin)
             register_primitive(offer.value)
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             plugins.reject(offer, error)

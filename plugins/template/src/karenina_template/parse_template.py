@@ -8,6 +8,7 @@ the response rejects.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -270,7 +271,7 @@ def wanted_extras(context: VerificationContext) -> tuple[bool, bool]:
 
 def is_small_judge(model: ModelConfig, plugins: Plugins) -> bool:
     """Return whether any plugin considers the judge `model` small."""
-    return any(is_small(model) for is_small in plugins.call(karenina_small_judges))
+    return any(is_small(model) for is_small in plugins.call(karenina_small_judges, Callable))
 
 
 def with_rejected(schema: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import cache
 from importlib.metadata import packages_distributions
+from inspect import iscoroutinefunction
 from pkgutil import resolve_name
 from typing import Any, Final
 
@@ -94,6 +95,8 @@ def _load(app: typer.Typer, name: str, target: str) -> Any:
     """
     try:
         loaded = resolve_name(target)
+        if iscoroutinefunction(loaded):
+            raise TypeError("the function is async, but commands are not awaited")
     except Exception as error:
         logger.debug("the traceback of the command %s:", name, exc_info=True)
         typer.echo(f"Error: {_explain_failure(name, target, error)}", err=True)

@@ -67,9 +67,7 @@ class Rubric(BaseModel, defer_build=True):
     callable_traits: tuple[CallableRubricTrait, ...] = Field(default=(), description="Traits computed by a function.")
     metric_traits: tuple[MetricRubricTrait, ...] = Field(default=(), description="Traits counting expected statements.")
     agentic_traits: tuple[AgenticRubricTrait, ...] = Field(default=(), description="Traits investigated by an agent.")
-    other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(
-        default=(), description="Traits of kinds added by plugins."
-    )
+    other_traits: tuple[SerializeAsAny[RubricTrait], ...] = Field(default=(), description="Traits of plugins' kinds.")
 
     @model_validator(mode="before")
     @classmethod
@@ -175,6 +173,5 @@ def check_dynamic_names(rubric: Rubric | None, dynamic: DynamicRubric | None) ->
         return
     both = sorted(set(rubric.names) & set(dynamic.names))
     if both:
-        raise ValueError(
-            f"the trait name {both[0]!r} is used both in the rubric and in the dynamic rubric; rename one of them"
-        )
+        why = f"the trait name {both[0]!r} is used both in the rubric and in the dynamic rubric; rename one of them"
+        raise ValueError(why)

@@ -109,9 +109,7 @@ class CallableRubricTrait(ScaledTrait):
         if self.source is not None and not self.source.strip():
             raise ValueError("`source` is empty; it must contain the source code of a function")
         if self.invert_result and self.kind != "boolean":
-            raise ValueError(
-                'invert_result is allowed only for kind "boolean"; remove invert_result, or change the kind'
-            )
+            raise ValueError('invert_result is only for kind "boolean"; remove invert_result, or change the kind')
         return self
 
     @classmethod
@@ -218,9 +216,7 @@ class MetricRubricTrait(RubricTrait):
                 raise ValueError("'full_matrix' requires tn_instructions, which state what answers must not contain")
             return self
         if self.tn_instructions:
-            raise ValueError(
-                "evaluation_mode 'tp_only' does not use tn_instructions; remove them, or set 'full_matrix'"
-            )
+            raise ValueError("evaluation_mode 'tp_only' does not use tn_instructions; remove them or set 'full_matrix'")
         missing = [metric for metric in self.metrics if metric in _NEEDS_TRUE_NEGATIVES]
         if missing:
             raise ValueError(

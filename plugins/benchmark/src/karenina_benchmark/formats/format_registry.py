@@ -136,7 +136,7 @@ def list_formats(plugins: Plugins) -> list[Offer[Format]]:
     """Return the formats of all plugins, including the built-in ones."""
     from karenina_core.catalog import __version__
 
-    offered = plugins.offers(karenina_formats)
+    offered = plugins.offers(karenina_formats, Format)
     present = [offer.value for offer in offered]
     return [*offered, *(Offer(built_in, OWNER, __version__, None) for built_in in FORMATS if built_in not in present)]
 

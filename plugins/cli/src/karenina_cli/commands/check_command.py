@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from rich.text import Text
 
-from karenina_cli.hookspecs import Level, karenina_rehearsals
+from karenina_cli.hookspecs import Level, Rehearsal, karenina_rehearsals
 from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.options import ConfigOptions, benchmark_argument
 from karenina_cli.output.progress_lines import call_every
@@ -125,7 +125,7 @@ def _inspect(
     from karenina_engine.check.restricted_values import RestrictedValues, require_trust, resolve_trust
 
     found: list[tuple[Level, str, str]] = []
-    for one in command_plugins().call(karenina_rehearsals):
+    for one in command_plugins().call(karenina_rehearsals, Rehearsal):
         questions = [question for question in content if one.applies_to(question)]
         if not questions:
             continue
@@ -168,7 +168,7 @@ async def _rehearse(
     from karenina_engine.check.restricted_values import require_trust
 
     resolved, chosen = require_trust(content, config, trust)
-    rehearsals = command_plugins().call(karenina_rehearsals)
+    rehearsals = command_plugins().call(karenina_rehearsals, Rehearsal)
     asked = [(one, question) for question in content for one in rehearsals if one.applies_to(question)]
     if not asked:
         raise ConfigError(["--run-checks has nothing to run because no question has checks; remove --run-checks"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from karenina_cli.hookspecs import karenina_demos
+from karenina_cli.hookspecs import Demo, karenina_demos
 from karenina_cli.input.options import ResultsJSON
 from karenina_cli.output.progress_lines import call_every
 from karenina_core.hooks import hookimpl
@@ -20,7 +20,6 @@ from karenina_terminal.screen import get_screen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from karenina_cli.hookspecs import Demo
     from karenina_engine.progress.observers import StageStarted
     from karenina_engine.results.result_set import VerificationResultSet
     from karenina_terminal.screen import Screen
@@ -89,7 +88,7 @@ def _offered(screen: Screen) -> Demo:
     from karenina_core.catalog import install_command
     from karenina_terminal.command_hook import command_plugins
 
-    demos = command_plugins().call(karenina_demos)
+    demos = command_plugins().call(karenina_demos, Demo)
     if not demos:
         screen.fail(
             "no installed plugin provides a demo; install karenina-local, which does: "

@@ -109,7 +109,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
     """Yield findings about broken or blocked plugins and ineffective hooks, and the number of loaded plugins."""
     from karenina_core.stages.stage import registered_stages
-    from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks
+    from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks, misplaced_plugins
     from karenina_toolkit.plugin_lookup import registered_adapters
 
     registered_stages(plugins)
@@ -119,6 +119,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
             f"fix or uninstall the package, or block its plugins with [plugins] block = [{', '.join(map(repr, names))}]"
         )
         yield Finding("Plugins", "problem", f"{', '.join(names)} of {owner} cannot be used: {failure}; {cure}")
+    yield from (Finding("Plugins", "problem", text) for text in misplaced_plugins())
     yield from (Finding("Plugins", "warning", text) for text in deprecated_hooks(plugins))
     infos = plugins.describe()
     for info in infos:
@@ -218,9 +219,9 @@ def _check_model(plugins: Plugins, config: VerificationConfig, role: str, model:
 
 def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Finding]:
     """Yield the findings of all plugins that check this machine."""
-    from karenina_cli.hookspecs import karenina_diagnoses
+    from karenina_cli.hookspecs import Diagnosis, karenina_diagnoses
 
-    for diagnosis in plugins.call(karenina_diagnoses):
+    for diagnosis in plugins.call(karenina_diagnoses, Diagnosis):
         yield from diagnosis.findings(config, plugins)
 
 

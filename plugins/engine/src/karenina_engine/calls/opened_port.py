@@ -29,6 +29,7 @@ from karenina_core.models.ports import (
 from karenina_core.text import replace_surrogates_in
 from karenina_engine.calls.call import Call
 from karenina_engine.calls.hookspecs import karenina_tool_sources
+from karenina_toolkit.agents.tool_sources import ToolSource
 from karenina_toolkit.files.source_digest import digest_folders
 from karenina_toolkit.plugin_lookup import registered_adapters
 from karenina_toolkit.replies.reply_bounds import sanitize_usage
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.call import Endpoint
     from karenina_engine.calls.call_runner import CallRunner
-    from karenina_toolkit.agents.tool_sources import ToolSource
 
 
 _Key = tuple[str, str, "Path | None"]
@@ -333,7 +333,9 @@ class _Session:
 
 def list_tool_sources(plugins: Plugins) -> list[ToolSource]:
     """Return the tool sources for agents, sorted by name and distribution."""
-    offers = sorted(plugins.offers(karenina_tool_sources), key=lambda offer: (offer.value.name, offer.distribution))
+    offers = sorted(
+        plugins.offers(karenina_tool_sources, ToolSource), key=lambda offer: (offer.value.name, offer.distribution)
+    )
     return [offer.value for offer in offers]
 
 

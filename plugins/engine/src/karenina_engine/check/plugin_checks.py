@@ -23,7 +23,8 @@ from karenina_core.data.trust import NO_TRUST, Trust
 from karenina_core.errors import ConfigError
 from karenina_core.namespaces import describe_unknown, namespace_of, owned_fields, read_owned, third_parties
 from karenina_core.plugins import active_plugins
-from karenina_core.plugins.discovery import canonical
+from karenina_core.plugins.discovery import GROUPS, canonical, installed
+from karenina_core.plugins.specifications import GROUP as SPECIFICATIONS
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
@@ -60,11 +61,11 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Log warnings about broken plugins, deprecated hooks and mixed releases. Broken plugins are not used in the
-    run.
+    """Log warnings about broken and misplaced plugins, which are not used in the run, deprecated hooks and mixed
+    releases.
     """
     _warn_of_broken(plugins)
-    for problem in deprecated_hooks(plugins):
+    for problem in [*misplaced_plugins(), *deprecated_hooks(plugins)]:
         logger.warning("%s", problem)
     _warn_of_mixed_releases(plugins)
 
@@ -108,6 +109,21 @@ def broken_plugins(plugins: Plugins) -> list[tuple[str, list[str], str]]:
             key = (f"{info.distribution} {info.version}", info.failure or "unknown")
             broken.setdefault(key, []).append(info.name)
     return [(owner, list(dict.fromkeys(names)), failure) for (owner, failure), names in broken.items()]
+
+
+def misplaced_plugins() -> list[str]:
+    """Return a message for each installed entry point that is not used, because its group looks like one of Karenina's
+    but does not exist.
+    """
+    known = (*GROUPS, SPECIFICATIONS)
+    unknown = [group for group in installed().groups if group not in known]
+    groups = [group for group in unknown if group.startswith("karenina.") or get_close_matches(group, known, 1, 0.8)]
+    return [
+        f"the entry point {point.name!r}{f' of {point.dist.name}' if point.dist is not None else ''} is not used, "
+        f"because it is in the unknown group {group!r}{did_you_mean(group, known)}"
+        for group in sorted(groups)
+        for point in sorted(installed().select(group=group))
+    ]
 
 
 def deprecated_hooks(plugins: Plugins) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.ports import Usage
 from karenina_engine.cost.hookspecs import karenina_prices
-from karenina_engine.cost.price_source import FREE, OwnPrice, Tariff, format_cost, to_dollars
+from karenina_engine.cost.price_source import FREE, OwnPrice, PriceSource, Tariff, format_cost, to_dollars
 from karenina_toolkit.http.urls import is_local, redact_url
 from karenina_toolkit.plugin_lookup import find_adapter
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.call import CallRecord
-    from karenina_engine.cost.price_source import PriceSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Price:
 
 def list_price_sources(plugins: Plugins) -> list[PriceSource]:
     """Return the installed price lists, sorted by name."""
-    return sorted(plugins.call(karenina_prices), key=lambda source: source.name)
+    return sorted(plugins.call(karenina_prices, PriceSource), key=lambda source: source.name)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ Amounts are whole picodollars (10^-12 US dollars), so that sums are exact. A pri
 from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, ROUND_UP, Decimal
-from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 from pydantic import Field
 
@@ -157,6 +157,7 @@ class OwnPrice(StrictSettings):
         )
 
 
+@runtime_checkable
 class PriceSource(Protocol):
     """A price list provided by a plugin.
 

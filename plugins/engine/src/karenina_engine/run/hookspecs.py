@@ -113,6 +113,8 @@ def karenina_call_finished(event: CallStarted, made: CallOutcome) -> None:
 
 def offered(plugins: Plugins) -> None:
     """Register the settings of the available executors as configuration names."""
-    for offer in plugins.offers(karenina_executors):
+    from karenina_engine.run.executor import Executor
+
+    for offer in plugins.offers(karenina_executors, Executor):
         if offer.value.settings is not None:
             plugins.settings.setdefault(offer.value.settings, offer.distribution)

@@ -103,7 +103,7 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
     always included.
     """
     executors: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
-    executors += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors)]
+    executors += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors, Executor)]
     return sorted(executors, key=lambda pair: (pair[0].name, pair[1]))
 
 

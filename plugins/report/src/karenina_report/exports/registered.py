@@ -16,13 +16,13 @@ from karenina_engine.results.result_file import ROW_LINE, TABLE_LINE, read_heade
 from karenina_engine.results.result_set import read_results
 from karenina_engine.results.table_columns import CALLS
 from karenina_engine.results.tables import RESULT_TABLES, Table, result_table, unknown_table
+from karenina_report.exports.exporter import Exporter
 from karenina_report.hookspecs import karenina_exporters
 from karenina_report.runs import find_journal, is_journal, journal_results
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.plugins import Offer, Plugins
-    from karenina_report.exports.exporter import Exporter
 
 
 def built_in() -> Sequence[Exporter]:
@@ -39,7 +39,7 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
     """Return the exporter named `name`, or else the one for the suffix of `output`, or JSON lines if it has none.
     Raises `ConfigError` if there is no such exporter, or more than one.
     """
-    offered = plugins.offers(karenina_exporters)
+    offered = plugins.offers(karenina_exporters, Exporter)
     if name is not None:
         fitting = [offer for offer in offered if offer.value.name == name]
         names = [offer.value.name for offer in offered]
@@ -70,7 +70,7 @@ def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
 
 def can_read(plugins: Plugins, path: Path) -> bool:
     """Return whether the file's suffix belongs to a format that can be read."""
-    offered = plugins.offers(karenina_exporters)
+    offered = plugins.offers(karenina_exporters, Exporter)
     return bool(_with_suffix_of(path, [offer for offer in offered if offer.value.read is not None]))
 
 

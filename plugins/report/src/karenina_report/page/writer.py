@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_core.errors import ConfigError, KareninaError, describe_error
 from karenina_core.plugins import active_plugins
+from karenina_engine.check.plugin_checks import broken_plugins
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.journal.rows import read_spent
 from karenina_engine.journal.view import JournalView
@@ -217,8 +218,14 @@ def _run_facts(
 
 
 def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
-    """Yield the plugins' sections as JSON. If a plugin raises, its remaining sections are skipped with a warning."""
-    for offer in active_plugins().offers(karenina_report_sections):
+    """Yield the plugins' sections as JSON. If a plugin cannot be used or raises, its remaining sections are skipped
+    with a warning.
+    """
+    plugins = active_plugins()
+    offered = plugins.offers(karenina_report_sections, Callable)
+    for owner, _, failure in broken_plugins(plugins):
+        warn(f"{owner} cannot be used, so the page contains no sections from it: {failure}")
+    for offer in offered:
         try:
             for section in offer.value(page):
                 yield plain_json(section.to_json(offer.distribution))

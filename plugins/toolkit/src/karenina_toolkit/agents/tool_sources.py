@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,6 +17,7 @@ class ToolError(Exception):
     """Raised if a tool rejects a call or fails. The model sees the message and may try again."""
 
 
+@runtime_checkable
 class ToolSource(Protocol):
     """A source of external tools, such as MCP servers.
 
@@ -54,6 +55,7 @@ class ToolSource(Protocol):
         """
 
 
+@runtime_checkable
 class SearchTool(Protocol):
     """A search tool, selected in the configuration by its `name`. One instance serves all items."""
 

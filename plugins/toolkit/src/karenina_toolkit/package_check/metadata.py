@@ -60,7 +60,7 @@ class InstalledPackage:
         be found are omitted.
         """
         roots: dict[str, list[Path]] = {}
-        for module in (point.module for point in self.points):
+        for module in (point.value.partition(":")[0] for point in self.points):
             name, places = _root_of(module)
             if places:
                 roots.setdefault(name, places)
@@ -91,7 +91,7 @@ def find_package(name: str) -> InstalledPackage:
                 points += [point] if point not in points else []
     ways: list[Callable[[str, EntryPoint], bool]] = [
         lambda owner, _: owner == canonical(name),
-        lambda _, point: name in (point.module, point.module.partition(".")[0]),
+        lambda _, point: name in (module := point.value.partition(":")[0], module.partition(".")[0]),
         lambda _, point: point.name == name,
     ]
     for fits in ways:

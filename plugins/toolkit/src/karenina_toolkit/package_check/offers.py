@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import PydanticUndefined
@@ -14,6 +17,7 @@ from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, Agent
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.settings_models import mark_of
 from karenina_core.namespaces import namespace_of
+from karenina_core.plugins import is_a
 from karenina_core.plugins.hookspecs import karenina_settings
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
@@ -51,7 +55,10 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
-    """Yield the problems with a hook implementation. A hook without parameters is called to find problems."""
+    """Yield the problems with a hook implementation. A hook without parameters is called to find problems.
+
+    Implementations that are async cannot be registered.
+    """
     written = getattr(offer.plugin, offer.hook, None)
     if written is None:  # it is implemented under another name (specname)
         return
@@ -67,22 +74,41 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
             f"{names} {'has' if len(defaults) == 1 else 'have'} a default value, so no argument is ever passed; "
             "remove the default value"
         )
-    if inspect.iscoroutinefunction(written) or inspect.isasyncgenfunction(written):
-        yield "the hook is async, but hooks are not awaited; write def without async"
-    elif not inspect.signature(specification).parameters:
+    if not inspect.signature(specification).parameters:
         try:
             offered = offer.value()
         except Exception as error:
             yield f"the hook failed: {type_and_message(error)}"
             return
+        kind = _offered_kind(specification)
         if not isinstance(offered, list | tuple):
             yield f"the hook must return a list, not {'None' if offered is None else type(offered).__name__}"
+        elif not all(is_a(value, kind) for value in offered):
+            right = str(inspect.signature(specification).return_annotation).replace("Sequence", "list")
+            yield f"the hook must return {right}, not {offered!r:.80}"
+
+
+def _offered_kind(specification: Callable[..., Any]) -> Any:
+    """Return what the values of the list are that a hook returns, for `is_a`. Types that the module of the
+    specification imports only under `TYPE_CHECKING` are imported.
+    """
+    module = sys.modules[specification.__module__]
+    imports = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)]
+    names = {
+        name.name: getattr(import_module(node.module), name.name)
+        for node in imports
+        if node.module is not None
+        for name in node.names
+        if name.name in str(inspect.signature(specification))
+    }
+    kind = next(iter(get_args(get_type_hints(specification, localns=names).get("return"))), object)
+    return kind if get_origin(kind) in (None, type) else get_origin(kind)
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
     """Yield findings about a distribution's settings models: their defaults and descriptions."""
     models: dict[type[BaseModel], bool] = {}
-    for offer in plugins.offers(karenina_settings):
+    for offer in plugins.offers(karenina_settings, type[BaseModel]):
         if offer.distribution == distribution:
             models[offer.value] = True
     for registered in registered_stages(plugins):
@@ -141,6 +167,8 @@ def _check_model(model: type[BaseModel], are_settings: bool) -> Iterator[Finding
                 where = ".".join((model.__name__, *map(str, problem["loc"])))
                 text = f"{where}: the default {problem['input']!r:.100} is not valid: {problem['msg']}"
                 yield Finding("Settings", "problem", text)
+    except Exception as error:
+        yield Finding("Settings", "problem", f"{model.__name__} failed: {type_and_message(error)}")
 
 
 def check_adapters(plugins: Plugins, distribution: str) -> Iterator[Finding]:
