@@ -15,6 +15,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdis
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
 
+@cache  # each environment looks for the members that it requires
 def projects() -> dict[str, dict[str, Any]]:
     """Return the `[project]` table of each member, keyed by its folder."""
     patterns = ("karenina_core", "karenina", "plugins/*", "adapters/*")
