@@ -2,11 +2,11 @@
 
 There is one environment for each member. It installs the member with its extra `tests`, the other members that these
 require, and the test tools, and nothing else: a requirement that a member does not declare is missing there. CI runs
-the tests of most members in three environments instead (`PARTS`), because installing and importing the same packages
-33 times takes longer than the tests; `wheels` shows that each member works with only what it declares, and a release
-runs all tests this way. Members are installed with `-e`, because a plain path would install a copy, which becomes
-outdated and still passes. Additional settings of single environments, and environments without a member, are in
-`tox.ini`.
+the tests of most members in three environments instead (`PARTS`), because installing and importing the same packages 33
+times takes longer than the tests; `tests/test_packaging_imports.py` shows that each member declares what it imports,
+`wheels` that members with extras work without them, and a release runs all tests this way. Members are installed with
+`-e`, because a plain path would install a copy, which becomes outdated and still passes. Additional settings of single
+environments, and environments without a member, are in `tox.ini`.
 """
 
 from __future__ import annotations
