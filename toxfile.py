@@ -2,11 +2,11 @@
 
 There is one environment for each member. It installs the member with its extra `tests`, the other members that these
 require, and the test tools, and nothing else: a requirement that a member does not declare is missing there. CI runs
-the tests of most members in three environments instead (`PARTS`), because installing and importing the same packages
-33 times takes longer than the tests; `wheels` shows that each member works with only what it declares, and a release
-runs all tests this way. Members are installed with `-e`, because a plain path would install a copy, which becomes
-outdated and still passes. Additional settings of single environments, and environments without a member, are in
-`tox.ini`.
+the tests of most members in three environments instead (`PARTS`), because installing and importing the same packages 33
+times takes longer than the tests; `tests/test_packaging_imports.py` shows that each member declares what it imports,
+`wheels` that members with extras work without them, and a release runs all tests this way. Members are installed with
+`-e`, because a plain path would install a copy, which becomes outdated and still passes. Additional settings of single
+environments, and environments without a member, are in `tox.ini`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdis
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
 
+@cache  # each environment looks for the members that it requires
 def projects() -> dict[str, dict[str, Any]]:
     """Return the `[project]` table of each member, keyed by its folder."""
     patterns = ("karenina_core", "karenina", "plugins/*", "adapters/*")

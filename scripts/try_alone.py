@@ -3,8 +3,9 @@
 The wheels of this repository are installed one after another, each with its requirements and nothing else in the
 environment. All modules of a wheel must be importable, except those that need one of its extras, and its plugins must
 load. Then the test tools and its extra `tests` are installed, and its tests marked `alone` are run; they show how it
-behaves without the other members. CI runs the tests of few members (`--quick`), a release those of all. Packages are
-installed with uv, because it takes one second where pip takes twenty.
+behaves without the other members. A release tests all members like this, CI those that something may be missing from:
+the members with extras, and those whose tests say what is missing (`--quick`). Packages are installed with uv, because
+it takes one second where pip takes twenty.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout")
 OWN = {"karenina-embedding", "karenina-local", "karenina-ray"}
 """Members with many requirements, which CI already tests alone."""
 QUICK = {"karenina-api", "karenina-cli", "karenina-core", "karenina-engine"}
-"""Members whose tests are run with `--quick`: they say what is missing. That the others declare what they import is
-shown by the import of their modules and, for imports in functions, by `tests/test_packaging_imports.py`."""
+"""Members whose tests are run with `--quick`: they say what is missing. That members without extras declare what they
+import is shown by `tests/test_packaging_imports.py`, and that their plugins load by their contracts."""
 GROUPS = ("karenina.plugins", "karenina.stages", "karenina.adapters")
 """The entry-point groups of plugins."""
 LIBRARIES = {"yaml": "pyyaml", "opentelemetry": "opentelemetry_exporter_otlp_proto_http"}
@@ -119,15 +120,16 @@ def main() -> int:
     parser.add_argument(
         "names", nargs="*", help="distributions to test; by default, all that CI does not already test alone"
     )
-    parser.add_argument("--quick", action="store_true", help=f"run only the tests of {', '.join(sorted(QUICK))}")
+    parser.add_argument("--quick", action="store_true", help="test only the members with extras and a few others")
     given = parser.parse_args()
     wheels = given.folder.absolute()
     failures = 0
     with tempfile.TemporaryDirectory(prefix="karenina-alone-") as place:
         environment = Environment(Path(place), wheels)
         for folder in member_folders(ROOT):
-            name = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["name"]
-            if name not in (given.names or {name} - OWN):
+            project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+            name, extras = project["name"], project.get("optional-dependencies", {}).keys() - {"tests"}
+            if name not in (given.names or {name} - OWN) or (given.quick and not extras and name not in QUICK):
                 continue
             wheel = wheels / f"{name.replace('-', '_')}-{current_version(ROOT)}-py3-none-any.whl"
             try:

@@ -49,11 +49,11 @@ def tools(cursor: str | None) -> dict[str, Any]:
         return {"tools": [{"name": "act", "inputSchema": {"type": "object", "properties": {"n": 5}}}]}
     schema: dict[str, Any] = SCHEMA
     if ATTACK == "schema bomb":
-        levels = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(60)}
+        levels = {f"d{n}": {"anyOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(30)}
         schema = {
             "type": "object",
             "properties": {"n": {"$ref": "#/$defs/d0"}},
-            "$defs": {**levels, "d60": {"type": "string"}},
+            "$defs": {**levels, "d30": {"type": "string"}},
         }
     return {"tools": [{"name": "act", "description": "Acts.", "inputSchema": schema}]}
 

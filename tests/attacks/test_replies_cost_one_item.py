@@ -172,7 +172,9 @@ def attacked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     with Hostile(ATTACKS) as server:
         site = Environment(tmp_path_factory.mktemp("attacked"))
         # Some attacks last until the limit; on a busy machine, those that fill the memory need some seconds before.
-        return run_against(site, server, request.param, "request_timeout=8", "stream_timeout=8", script=True, **fields)
+        return run_against(
+            site, server, request.param, "request_timeout=15", "stream_timeout=15", script=True, **fields
+        )
 
 
 def test_the_run_goes_on_within_its_bounds(attacked: Done) -> None:
@@ -246,7 +248,7 @@ PIECES = event(tool_calls=[{"index": 0, "function": {"arguments": "[1, "}}]) * 1
 def test_streams_have_bounds_of_bytes_seconds_and_calls(site: Environment) -> None:
     """Attack: stream a reply that does not end, fast, in one line, or slowly; and 20,000 calls of tools."""
     with Hostile({name: attack for name, (attack, _) in STREAMS.items()}) as server:
-        done = run_against(site, server, "openai", "stream_timeout=6", extra={"stream": True})
+        done = run_against(site, server, "openai", "stream_timeout=15", extra={"stream": True})
     assert done.code == 0, done.errors
     assert {done.outcomes()[id] for id in GOOD} == {"correct"}
     assert {name: done.error(name) for name, (_, word) in STREAMS.items() if word not in done.error(name)} == {}

@@ -24,7 +24,7 @@ if os.fork() == 0:
     if os.fork() == 0:
         open('daemon', 'w').write(str(os.getpid()))
         {before}
-        time.sleep(60)
+        time.sleep(600)
     os._exit(0)
 while not os.path.exists('daemon') or not open('daemon').read():
     time.sleep(0.01)
@@ -43,11 +43,11 @@ def run(provider: SandboxProvider, folder: Path, *command: str, limits: Limits) 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("stream", ["", ">&2"])
 def test_endless_output_is_stopped_as_output(tmp_path: Path, provider: SandboxProvider, stream: str) -> None:
-    result = run(provider, tmp_path, "sh", "-c", f"yes {stream}", limits=Limits(seconds=30, output=1000))
+    result = run(provider, tmp_path, "sh", "-c", f"yes {stream}", limits=Limits(seconds=200, output=1000))
 
     assert (result.exit, result.stopped_by) == (None, "output")
     assert result.output + result.error_output == b"y\n" * 500
-    assert result.seconds < 15
+    assert result.seconds < 150
 
 
 def is_running(pid: int) -> bool:
@@ -62,18 +62,18 @@ def is_running(pid: int) -> bool:
 def test_a_daemon_ends_with_its_command(tmp_path: Path) -> None:
     script = DAEMON.format(before="pass")
     began = time.monotonic()
-    result = run(NONE, tmp_path, "python", "-c", script, limits=Limits(seconds=30))
+    result = run(NONE, tmp_path, "python", "-c", script, limits=Limits(seconds=200))
 
     assert (result.exit, result.output) == (0, b"done\n")
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 150
     if Path("/proc/self/environ").exists():
         assert not is_running(int((tmp_path / "daemon").read_text()))
 
 
 def test_output_is_not_awaited_from_a_process_that_hides(tmp_path: Path) -> None:
-    hidden = "os.execve('/bin/sleep', ['sleep', '20'], {})"
+    hidden = "os.execve('/bin/sleep', ['sleep', '200'], {})"
     began = time.monotonic()
-    result = run(NONE, tmp_path, "python", "-c", DAEMON.format(before=hidden), limits=Limits(seconds=30))
+    result = run(NONE, tmp_path, "python", "-c", DAEMON.format(before=hidden), limits=Limits(seconds=200))
 
     assert (result.exit, result.output) == (0, b"done\n")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 150

