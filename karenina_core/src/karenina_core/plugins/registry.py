@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar
 
 import pluggy
 
@@ -45,8 +44,7 @@ _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callab
 _active: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Offer(Generic[T_co]):
+class Offer(NamedTuple, Generic[T_co]):
     """An object offered by a plugin, or the plugin's implementation of a hook, with the distribution."""
 
     value: T_co
@@ -158,7 +156,7 @@ class Plugins:
         """
         if hook.__name__ not in self._offered:
             raw: Iterable[Offer[Any]] = self.each(hook)
-            self._offered[hook.__name__] = [replace(offer, value=value) for offer in raw for value in offer.value or ()]
+            self._offered[hook.__name__] = [offer._replace(value=value) for offer in raw for value in offer.value or ()]
         return self._offered[hook.__name__]
 
     def call(self, hook: Callable[[], Sequence[T]]) -> list[T]:
@@ -263,7 +261,7 @@ class Plugins:
         """Return a copy of `info` in the state `loaded`, listing the plugin's hooks that are not specified."""
         names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names)
-        return replace(info, state="loaded", ignored=ignored)
+        return info._replace(state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
         """Call the function `offered` of each hook owner's module that has one, or only of the owners of the given
