@@ -7,7 +7,7 @@ from typing import Any
 
 from karenina_core import ANY, ArtifactKeys, Slot, Stage
 from karenina_core.stages.stage import RegisteredStage
-from karenina_sandbox.prepare_sandbox import WORKSPACE_PATCH
+from karenina_sandbox.patch import WORKSPACE_PATCH
 from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES
 from karenina_toolkit.conversations import CONVERSATION
 

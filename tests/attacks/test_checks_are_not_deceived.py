@@ -12,7 +12,7 @@ from folders import write_files
 
 from karenina import Benchmark, VerificationResult
 from karenina_core import Outcome, VerificationConfig
-from karenina_sandbox.limiter import CommandLimiter
+from karenina_sandbox.limits.command_limiter import CommandLimiter
 from karenina_sandbox.providers.bwrap import SANDBOX
 from karenina_sandbox.settings import SandboxSettings, make_policy
 from karenina_sandbox.work import RunCommand

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from karenina_core import ModelConfig
 from karenina_core.models.ports import CallNotes, ErrorCategory, PortError
-from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits, is_refusal
+from karenina_engine.calls.concurrency import Bounds
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, is_refusal
 from karenina_engine.calls.retry import RetryPolicy
-from karenina_engine.run.executor import WorkerPool
+from karenina_engine.run.local_execution import WorkerPool
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m")
 ROUND_TRIP = 0.001

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
 from karenina_core.errors import KareninaError
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.stage import RegisteredStage
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A stage in the graph.
 
     `rank` is the rank of the stage's slot. If the stage has no slot, `rank` is None, and the stage is placed by its
@@ -42,8 +41,7 @@ class Node:
     lowest: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """A relation between two stages: `first` comes before `second`.
 
     `why` is the reason for the relation. `artifact` is the artifact that it concerns, or None.
@@ -116,8 +114,7 @@ class PlanError(KareninaError):
         self.problems = tuple(problems)
 
 
-@dataclass(frozen=True, slots=True)
-class WaitsFor:
+class WaitsFor(NamedTuple):
     """The reason why a stage runs after another: a relation, and its artifact (None for `after` and `before`)."""
 
     artifact: str | None
@@ -125,8 +122,7 @@ class WaitsFor:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(NamedTuple):
     """An installed stage that is not in the plan, and the reason."""
 
     name: str

@@ -15,7 +15,8 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import CallInfo, Usage
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, Endpoint
-from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
+from karenina_engine.calls.concurrency import Bounds
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.progress.run_progress import RunProgress
 

@@ -15,7 +15,8 @@ from karenina_core.models.ports import CallInfo, ErrorCategory, LLMReply, Messag
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import Call, Endpoint
 from karenina_engine.calls.call_runner import CallRunner
-from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
+from karenina_engine.calls.concurrency import Bounds
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.cost.budget import Budget, OverBudget
 from karenina_engine.cost.ledger import Ledger, LedgerLine, Price, PriceTable, SpendCounts

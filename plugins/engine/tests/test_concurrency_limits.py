@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from karenina_core import ModelConfig
 from karenina_core.models.ports import ErrorCategory, PortError
-from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits, ServerLimiter, is_refusal
+from karenina_engine.calls.concurrency import Bounds, Concurrency
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits, ServerLimiter, is_refusal
 from karenina_testing.virtual_time import run_in_virtual_time
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m")

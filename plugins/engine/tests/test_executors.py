@@ -22,7 +22,7 @@ from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine import plugin as engine
-from karenina_engine.calls.concurrency_limits import Concurrency
+from karenina_engine.calls.concurrency import Concurrency
 from karenina_engine.run.execution import collect_results
 from karenina_engine.run.executor import Executor
 from karenina_engine.run.matrix import IndexedResult

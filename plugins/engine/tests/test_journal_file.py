@@ -18,7 +18,8 @@ from journal_runs import CONFIG, ScriptedRuns, make_benchmark, summarize
 
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
-from karenina_engine.calls.concurrency_limits import Bounds, ConcurrencyLimits
+from karenina_engine.calls.concurrency import Bounds
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.journal.file import JournalInUse
 from karenina_engine.journal.journal import GATHERING, Journal, JournalError
 from karenina_engine.journal.repair import repair

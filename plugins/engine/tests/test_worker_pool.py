@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 from karenina_core.errors import RunError
-from karenina_engine.run.executor import WorkerPool
+from karenina_engine.run.local_execution import WorkerPool
 
 
 class TwoWorkers(WorkerPool[str, str]):

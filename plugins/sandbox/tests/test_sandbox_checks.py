@@ -20,7 +20,7 @@ from karenina_sandbox.diffs.applying import apply_diff
 from karenina_sandbox.diffs.reading import DiffError
 from karenina_sandbox.fields import Check, CheckFields
 from karenina_sandbox.junit import BadReport, nearest_names, plain_test_name, read_junit, spelled_as
-from karenina_sandbox.limiter import CommandLimiter
+from karenina_sandbox.limits.command_limiter import CommandLimiter
 from karenina_sandbox.sandbox import SandboxProvider
 from karenina_sandbox.settings import find_provider
 

@@ -16,7 +16,7 @@ import pytest
 from karenina_sandbox.capture.folders import compare_folders
 from karenina_sandbox.check_running import CheckRunner
 from karenina_sandbox.fields import Check
-from karenina_sandbox.limiter import CommandLimiter
+from karenina_sandbox.limits.command_limiter import CommandLimiter
 from karenina_sandbox.patch import Patch
 from karenina_sandbox.providers.none import SANDBOX
 from karenina_sandbox.sandbox import Policy

@@ -13,8 +13,8 @@ import pytest
 
 from karenina_toolkit.files import workspace_archives
 from karenina_toolkit.files.source_digest import digest_folder
-from karenina_toolkit.files.workspace_archives import opened_source, source_folder
-from karenina_toolkit.files.workspace_copy import WorkspaceError, resolve_source
+from karenina_toolkit.files.workspace_archives import opened_source
+from karenina_toolkit.files.workspace_copy import WorkspaceError, resolve_source, source_folder
 
 MOST = 1_000_000
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_local.settings import LocalSettings, settings_of
-from karenina_local.store import find_model, is_catalogued
 from karenina_toolkit.attachments.media_types import IMAGES
 from karenina_toolkit.attachments.support import usual_limits
 from karenina_toolkit.lazy_names import LazyPorts
@@ -37,6 +36,8 @@ def check(model: ModelConfig) -> None:
 
         load_replies(settings.replies)
     else:
+        from karenina_local.store import find_model
+
         find_model(model.model_name)
     if settings.mmproj is not None and not settings.mmproj.is_file():
         raise AdapterConfigError(
@@ -64,6 +65,8 @@ _PORTS: Final = LazyPorts(_classes)
 
 def _restricts(model: ModelConfig) -> tuple[str, ...]:
     """Return ("model_name",) for a path, because only the contents of catalogue models are known."""
+    from karenina_local.store import is_catalogued
+
     return () if is_catalogued(model.model_name) else ("model_name",)
 
 

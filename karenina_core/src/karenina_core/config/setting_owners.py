@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Final, Literal, Union, get_args, get_origin
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, field_validator
 from pydantic.fields import FieldInfo
@@ -138,8 +137,7 @@ PREFIX: Final = "KARENINA_"
 _json: Final = TypeAdapter(Any).validate_json
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """A setting, as shown by `karenina config`."""
 
     name: str

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from karenina_core.catalog import CORE
 from karenina_core.errors import type_and_message
@@ -25,8 +24,7 @@ GROUPS: Final[dict[str, Kind]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class PluginInfo:
+class PluginInfo(NamedTuple):
     """An entry point and its state."""
 
     name: str
@@ -45,11 +43,10 @@ class PluginInfo:
 
     def with_failure(self, state: State, failure: str) -> PluginInfo:
         """Return a copy with the given state. `failure` is the reason why the plugin is not used."""
-        return replace(self, state=state, failure=failure)
+        return self._replace(state=state, failure=failure)
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(NamedTuple):
     """A selection of plugins by the names of their entry points or distributions.
 
     Plugins in `block` are not loaded. If `only` is not empty, no other plugins are loaded. `pick` chooses the

@@ -10,10 +10,9 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, get_args
 
 import pluggy
 
@@ -45,8 +44,7 @@ _HOOKS_OF_KIND: Final[dict[Kind, tuple[Iterable[str], Callable[..., str], Callab
 _active: ContextVar[Plugins | None] = ContextVar("karenina_plugins", default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Offer(Generic[T_co]):
+class Offer(NamedTuple, Generic[T_co]):
     """An object offered by a plugin, or the plugin's implementation of a hook, with the distribution."""
 
     value: T_co
@@ -163,7 +161,7 @@ class Plugins:
             found = list[Offer[Any]]()
             for offer in self.each(hook):
                 if isinstance(offer.value, list | tuple) and all(is_a(value, kind) for value in offer.value):
-                    found += [replace(offer, value=value) for value in offer.value]
+                    found += [offer._replace(value=value) for value in offer.value]
                 else:
                     right = str(hook.__annotations__.get("return", "a list")).replace("Sequence", "list")
                     self.reject(offer, TypeError(f"{hook.__name__} must return {right}, not {offer.value!r:.80}"))
@@ -272,7 +270,7 @@ class Plugins:
         """Return a copy of `info` in the state `loaded`, listing the plugin's hooks that are not specified."""
         names = [caller.name for caller in self._manager.get_hookcallers(plugin) or () if not caller.has_spec()]
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names)
-        return replace(info, state="loaded", ignored=ignored)
+        return info._replace(state="loaded", ignored=ignored)
 
     def _index(self, plugin: object = None) -> None:
         """Call the function `offered` of each hook owner's module that has one, or only of the owners of the given

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint
 from types import ModuleType
-from typing import Final
+from typing import Final, NamedTuple
 
 import pluggy
 
@@ -40,8 +40,7 @@ class HookOwner:
         return [name for name in vars(self.module) if parse(self.module, name) is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class Specifications:
+class Specifications(NamedTuple):
     """The hooks that plugins may implement, grouped by owner, with the core first.
 
     `problems` contains entry points whose specifications cannot be used.
@@ -60,7 +59,7 @@ class Specifications:
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
         owners = [owner for _, owner in loaded if owner is not None]
-        accepted = [HookOwner(import_module(name), replace(_CORE, target=name)) for name in _CORE_MODULES]
+        accepted = [HookOwner(import_module(name), _CORE._replace(target=name)) for name in _CORE_MODULES]
         everything = [*accepted, *owners]
         for one in owners:
             rivals = [other for other in everything if other is not one and set(one.hooks) & set(other.hooks)]
@@ -130,7 +129,7 @@ def _owner(module: object, info: PluginInfo) -> HookOwner:
         raise TypeError(f"{info.target} is not a module")
     if failure := version_mismatch(module):
         raise ImportError(failure)
-    owner = HookOwner(module, replace(info, state="loaded"))
+    owner = HookOwner(module, info._replace(state="loaded"))
     if not owner.hooks:
         raise ImportError(f"{info.target} does not specify any hooks; mark its functions with karenina_core.hookspec")
     return owner

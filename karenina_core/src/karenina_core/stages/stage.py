@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from karenina_core.artifacts.artifact import STAGE_HOOKS, AnyKey, ArtifactKey
 from karenina_core.data.outcome import Outcome
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 Scope = Literal["item", "answer"]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelNeed:
+class ModelNeed(NamedTuple):
     """A model that a stage will call. It must have all `ports`. Messages refer to it as `role`."""
 
     role: str
@@ -39,8 +38,7 @@ class ModelNeed:
     ports: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceNeed:
+class ServiceNeed(NamedTuple):
     """A service that a stage needs but that is not available. Only runs that make no calls are allowed.
 
     `problem` names the service, the reason why it is not available, and a fix.
@@ -193,8 +191,7 @@ class Stage:
         raise NotImplementedError(f"{type(self).__name__} must define execute()")
 
 
-@dataclass(frozen=True, slots=True)
-class RegisteredStage:
+class RegisteredStage(NamedTuple):
     """A stage class with its distribution and slot. A stage without a slot is placed by its relations alone."""
 
     stage: type[Stage]
@@ -211,8 +208,7 @@ def registered_stages(plugins: Plugins) -> tuple[RegisteredStage, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Detection:
+class Detection(NamedTuple):
     """The result of a check. If the check could not run, `performed` is False and `detected` is None."""
 
     detected: bool | None

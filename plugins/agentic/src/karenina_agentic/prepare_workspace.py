@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +21,6 @@ from karenina_core.models.ports import SourceFolder
 from karenina_core.stages.stage import ModelNeed
 from karenina_toolkit.agent_work import works_in_folder
 from karenina_toolkit.files.created_folders import CreatedFolder
-from karenina_toolkit.files.workspace_archives import hold, source_folder
 from karenina_toolkit.files.workspace_copy import (
     CLEANUP_LIST,
     WorkspaceError,
@@ -32,6 +30,7 @@ from karenina_toolkit.files.workspace_copy import (
     make_slug,
     resolve_root,
     resolve_source,
+    source_folder,
     unique_name,
 )
 
@@ -123,6 +122,8 @@ class PrepareWorkspace(Stage):
         `workspace_copy`, the question's own folder, which agents then change. Raises `WorkspaceError` if the root or
         the folder is missing or not allowed, or if the folder cannot be copied.
         """
+        from karenina_toolkit.files.workspace_archives import hold
+
         root = resolve_root(settings.workspace_root)
         replicate = context.replicate if context.config.core.replicate_count > 1 else None
         path = context.question.workspace_path
@@ -170,6 +171,8 @@ async def run_to_completion(context: VerificationContext, work: Callable[[*Ts], 
     """Run `work` with `arguments` in a thread of `context`, and wait for it even if cancelled, so that the files it
     creates can be removed.
     """
+    import asyncio  # most commands load the stages without running them
+
     thread = asyncio.ensure_future(context.in_thread(work, *arguments))
     try:
         await asyncio.shield(thread)

@@ -19,7 +19,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import ErrorCategory
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_core.text import did_you_mean
-from karenina_engine.calls.concurrency_limits import Concurrency
+from karenina_engine.calls.concurrency import Concurrency
 from karenina_engine.calls.retry import DEFAULT_MAX_RETRIES, RetryPolicy
 from karenina_engine.cost.price_source import OwnPrice
 from karenina_engine.model_settings import model_settings, models_in

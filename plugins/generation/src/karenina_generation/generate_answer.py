@@ -11,15 +11,8 @@ from karenina_core.data.trust import Trust
 from karenina_generation.settings import GenerationSettings
 from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.answer_values import ANSWER_VALUES
+from karenina_toolkit.answers.answer_keys import ANSWER_KEYS, FEW_SHOT_GENERATION, GENERATION
 from karenina_toolkit.answers.few_shot import check_examples
-from karenina_toolkit.answers.model_turn import (
-    ANSWER_KEYS,
-    FEW_SHOT_GENERATION,
-    GENERATION,
-    first_messages,
-    record_turns,
-    take_turn,
-)
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -66,4 +59,6 @@ class GenerateAnswer(Stage):
         The class docstring describes which empty answers are allowed. If the provider stopped the answer and no
         abstention check follows, the item is vetoed.
         """
+        from karenina_toolkit.answers.model_turn import first_messages, record_turns, take_turn
+
         record_turns(context, [await take_turn(context, first_messages(context))])

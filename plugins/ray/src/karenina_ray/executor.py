@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -103,6 +102,8 @@ class RayExecutor(Executor):
         """Yield the results as they become available. Ray is only started if some results are not in the journal yet.
         Raises `ConfigError` if the cluster cannot be reached, and `ExecutorError` if the run cannot continue.
         """
+        import asyncio
+
         from karenina_ray.cluster import open_cluster
         from karenina_ray.work_queue import WorkQueue
         from karenina_ray.worker_scheduler import Scheduler

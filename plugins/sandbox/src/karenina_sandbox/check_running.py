@@ -19,7 +19,7 @@ from karenina_sandbox.steering import ALWAYS_IMPORTED, LIST_MODULES, OWN_NAMES
 from karenina_toolkit.files.workspace_copy import WorkspaceError
 
 if TYPE_CHECKING:
-    from karenina_sandbox.limiter import CommandLimiter
+    from karenina_sandbox.limits.command_limiter import CommandLimiter
     from karenina_sandbox.sandbox import SandboxProvider, Stop
     from karenina_sandbox.task_files import TaskFiles
 

@@ -13,6 +13,19 @@ from karenina_core.models.settings_models import AllowedInFiles, StrictSettings
 REPORT: Final = "{report}"
 """What stands for the path of the report in a command."""
 
+StopReason = Literal["nothing", "time", "memory", "processes", "disk", "output"]
+REPORT_LISTS: Final = ("passed", "failed", "errors", "skipped")
+VALUES: Final[Mapping[str, object]] = {
+    "output": str,
+    "error_output": str,
+    "exit": int,
+    "seconds": float,
+    "stopped_by": StopReason,
+}
+"""The known values that every check offers, with their types."""
+VALUES_OF_REPORTS: Final[Mapping[str, object]] = {**dict.fromkeys(REPORT_LISTS, list[str]), "ended": bool}
+"""Those that a check with a report also offers."""
+
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 

@@ -7,7 +7,9 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
+
+from karenina_core.artifacts.artifact import ArtifactKey
 
 EntryKind = Literal["file", "link", "directory", "deleted"]
 
@@ -88,6 +90,10 @@ class Patch:
 
     def __bool__(self) -> bool:
         return bool(self.entries)
+
+
+WORKSPACE_PATCH: Final[ArtifactKey[Patch | None]] = ArtifactKey("workspace_patch", Patch)
+"""What the model under test changed in its workspace. None if a recorded patch does not fit the folder."""
 
 
 def printable_name(path: str) -> str:

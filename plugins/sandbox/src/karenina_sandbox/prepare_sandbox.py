@@ -1,29 +1,21 @@
-"""The stages that give an agent its sandbox, and record what it left in its workspace."""
+"""The stages that give an agent its sandbox, and record what it left in its workspace.
+
+They import `agent_workspace`, which does this, only when they are executed.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from karenina_core import ArtifactKeys as Keys
 from karenina_core import Question, Skip, Slot, Stage, VerificationConfig
-from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.stages.stage import ServiceNeed
-from karenina_sandbox.capture.folders import MOST_KEPT
-from karenina_sandbox.check_running import MOST_LISTED
-from karenina_sandbox.diffs.reading import DiffError, UnreadableDiff
-from karenina_sandbox.limiter import command_limiter
-from karenina_sandbox.patch import Patch, printable_name
-from karenina_sandbox.settings import SandboxSettings, find_provider, make_policy, sandbox_problem
-from karenina_sandbox.steering import may_steer
-from karenina_sandbox.task_files import TaskFiles
-from karenina_sandbox.work import COMMAND_SECONDS, MOST_RECORDED, RunCommand, WorkspaceWork, is_recordable
-from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, has_unconfined_tools, works_in_folder
-from karenina_toolkit.files.bounded_files import format_size
-from karenina_toolkit.files.workspace_copy import MOST_BYTES, WorkspaceError
-from karenina_toolkit.kept_files import keep_file
+from karenina_sandbox.patch import WORKSPACE_PATCH
+from karenina_sandbox.settings import SandboxSettings, find_provider, sandbox_problem
+from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, has_unconfined_tools
+from karenina_toolkit.files.workspace_copy import MOST_BYTES
 from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
@@ -31,12 +23,6 @@ if TYPE_CHECKING:
     from karenina_core.data.trust import Trust
 
 logger = logging.getLogger("karenina")
-
-WORKSPACE_PATCH: ArtifactKey[Patch | None] = ArtifactKey("workspace_patch", Patch)
-"""What the model under test changed in its workspace. None if a recorded patch does not fit the folder."""
-
-MOST_SHOWN: Final = 100_000
-"""The maximum number of characters of a patch in a result. A longer one is also kept as a file."""
 
 OF_WORKSPACES: Final[Mapping[str, object]] = {
     "workspace_root": None,
@@ -104,23 +90,9 @@ class PrepareSandbox(_WorkspaceStage):
         """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace. A
         recorded answer may have recorded work even if it has no workspace.
         """
-        workspace = context.find_artifact(Keys.WORKSPACE_PATH)
-        if workspace is None and not context.answer_is_recorded():
-            context.set_artifact(AGENT_WORK, None)
-            return
-        settings = cast("SandboxSettings", context.settings)
-        run_command = None
-        if settings.sandbox is not None:
-            policy = make_policy(settings, seconds=COMMAND_SECONDS)
-            provider = find_provider(context.plugins, settings.sandbox)
-            run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
-        try:
-            files = await TaskFiles.find(context.config, context.question).held(context)
-        except WorkspaceError:  # of a recorded answer, for which the folder may be missing unless there are checks
-            context.set_artifact(AGENT_WORK, None)
-            return
-        works = workspace is not None and works_in_folder(context.config, context.answering_model)
-        context.set_artifact(AGENT_WORK, WorkspaceWork(files, workspace, run_command, by_model=works))
+        from karenina_sandbox.agent_workspace import prepare_work
+
+        await prepare_work(context)
 
 
 class CaptureWorkspace(_WorkspaceStage):
@@ -140,69 +112,6 @@ class CaptureWorkspace(_WorkspaceStage):
         """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result. A recorded patch
         that cannot be used here ends the item with an error.
         """
-        work = context.get_artifact(AGENT_WORK)
-        if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):
-            context.set_artifact(WORKSPACE_PATCH, Patch())
-            context.set_artifact(LEFT_FILES, LeftFiles({}))
-            return
-        patch, problem = work.patch, None
-        if work.diff is not None:
-            try:
-                patch = await work.files.read_diff(work.diff)
-            except UnreadableDiff as error:
-                context.mark_error(f"the answer is not judged, because its patch cannot be used here: {error}")
-                return
-            except DiffError as error:
-                problem = str(error)
-            except WorkspaceError as error:
-                context.mark_error(str(error))
-                return
-        context.set_artifact(WORKSPACE_PATCH, patch)
-        context.set_artifact(LEFT_FILES, _left_files(patch, problem))
-        keep = cast("SandboxSettings", context.settings).workspace_keep
-        if keep == "none" or (patch is None and problem is None):
-            return
-        context.set_result_field(
-            "workspace", await context.in_thread(_describe, work.files, patch, problem, keep == "all")
-        )
+        from karenina_sandbox.agent_workspace import capture_work
 
-
-def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:
-    """Return the contents of the files in a patch. If there is a `problem`, or the changes are too large to be stored,
-    return none and the reason. A missing patch is taken to be too large.
-    """
-    if problem is None and (patch is None or not is_recordable(patch)):
-        limits = f"{format_size(MOST_KEPT)} for a file and {format_size(MOST_RECORDED)} in total"
-        problem = f"the changes are too large to be stored with the reply (the limits are {limits})"
-    if patch is None or problem is not None:
-        return LeftFiles({}, problem)
-    return LeftFiles({one.path: one.content for one in patch.entries if one.kind == "file" and one.content is not None})
-
-
-def _describe(files: TaskFiles, patch: Patch | None, problem: str | None, with_files: bool) -> dict[str, Any]:
-    """Return a description of an agent's changes for the result, or of the `problem` if there is no patch, and store a
-    long patch as a file of the item. With `with_files`, each changed file is stored, too.
-    """
-    if patch is None:
-        return {"problem": problem}
-    text = patch.text().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    if len(text) > MOST_SHOWN:
-        keep_file("workspace.patch", text.encode(), media_type="text/x-diff")
-    changes = []
-    for one in patch.entries:
-        change: dict[str, Any] = {"path": printable_name(one.path), "kind": one.kind}
-        if one.kind == "file":
-            change |= {"size": one.size, "sha256": one.sha256}
-            if with_files and one.content is not None:
-                keep_file(one.path, one.content)
-        if files.is_restored(one.path):
-            change["restored"] = True
-        elif may_steer(one.path):
-            change["may_steer"] = True
-        changes.append(change)
-    return {
-        "patch": text[:MOST_SHOWN],
-        "changes": changes[:MOST_LISTED],
-        "changed": len(changes),
-        "left_out": list(patch.left_out),
-    }
+        await capture_work(context)

@@ -33,7 +33,7 @@ from karenina_sandbox.steering import (
 )
 from karenina_toolkit.files.safe_paths import open_file, resolve_links
 from karenina_toolkit.files.source_digest import digest_folder
-from karenina_toolkit.files.workspace_archives import hold, opened_source, source_folder
+from karenina_toolkit.files.workspace_archives import hold, opened_source
 from karenina_toolkit.files.workspace_copy import (
     CLEANUP_LIST,
     MOST_BYTES,
@@ -42,6 +42,7 @@ from karenina_toolkit.files.workspace_copy import (
     create_folder,
     resolve_root,
     resolve_source,
+    source_folder,
     unique_name,
 )
 

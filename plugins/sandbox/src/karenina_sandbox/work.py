@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_core.models.ports import Tool
-    from karenina_sandbox.limiter import CommandLimiter
+    from karenina_sandbox.limits.command_limiter import CommandLimiter
     from karenina_sandbox.sandbox import SandboxProvider
     from karenina_sandbox.task_files import TaskFiles
 

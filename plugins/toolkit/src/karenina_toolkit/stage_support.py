@@ -1,14 +1,14 @@
-"""Helpers for stages: judge input, skipping, concurrent calls and services."""
+"""Helpers for stages: judge input, skipping, concurrent calls and services.
+
+Commands that run nothing load this module with the stages, so the functions that wait import asyncio themselves.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
-
-from anyio import to_thread
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
 from karenina_core.errors import ItemInterrupt, RunError
@@ -33,6 +33,8 @@ async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
     `ItemInterrupt` takes precedence, because it affects more than the stage. If the caller is cancelled, all awaitables
     are cancelled.
     """
+    import asyncio
+
     ended = await asyncio.gather(*works, return_exceptions=True)
     errors = [outcome for outcome in ended if isinstance(outcome, BaseException)]
     if errors:
@@ -80,6 +82,10 @@ async def call_service(ask: Ask, limit: float) -> str:
 
     A plain function runs in a thread, which is abandoned if it hangs.
     """
+    import asyncio
+
+    from anyio import to_thread
+
     time_out = asyncio.timeout(limit)
     try:
         async with time_out:

@@ -8,7 +8,8 @@ and of UCUM; the rest is common use in laboratories and hospitals. Names that en
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from functools import cache
+from typing import Final, NamedTuple
 
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
@@ -221,22 +222,34 @@ def _entries() -> Iterator[tuple[tuple[str, ...], str, bool]]:
             yield tuple(name.split(" or ")), word, True
 
 
-_SYMBOLS: Final[dict[str, tuple[str, ...]]] = {}
-_WORDS: Final[dict[str, tuple[str, ...]]] = {}
-_ANY_CASE: Final[dict[str, set[tuple[str, ...]]]] = {}
-for _names, _spelling, _is_word in _entries():
-    (_WORDS if _is_word else _SYMBOLS).setdefault(_spelling, _names)
-    _ANY_CASE.setdefault(_spelling.casefold(), set()).add(_names)
+class _Tables(NamedTuple):
+    """The names in pint by symbol, by word, and by either in lower case.
 
-_WITH_ANY_PREFIX: Final[dict[str, dict[str, tuple[str, ...]]]] = {}
-"""By symbols in lower case, the units that any common prefix makes of a symbol, such as the megaliter."""
-for _line in (*_WITH_PREFIXES.strip().splitlines(), "metric_ton ; t", "dalton or molar_dalton_ ; Da"):
-    _name, _listed = (part.strip() for part in _line.split(";")[:2])
-    for _prefix in "fpnumckMGTP":
-        for _symbol in filter(None, _listed.split(", ")):
-            _spelling = f"{_prefix}{_symbol.removeprefix('_')}"
-            _names = tuple(_PREFIXES[_prefix] + one for one in _name.split(" or "))
-            _WITH_ANY_PREFIX.setdefault(_spelling.casefold(), {})[_spelling] = _names
+    `with_any_prefix` contains, by symbols in lower case, the units that any common prefix makes of a symbol, such as
+    the megaliter.
+    """
+
+    symbols: dict[str, tuple[str, ...]]
+    words: dict[str, tuple[str, ...]]
+    any_case: dict[str, set[tuple[str, ...]]]
+    with_any_prefix: dict[str, dict[str, tuple[str, ...]]]
+
+
+@cache
+def _tables() -> _Tables:
+    """Return the tables of all units, which are made when the first unit is read."""
+    tables = _Tables({}, {}, {}, {})
+    for names, spelling, is_word in _entries():
+        (tables.words if is_word else tables.symbols).setdefault(spelling, names)
+        tables.any_case.setdefault(spelling.casefold(), set()).add(names)
+    for line in (*_WITH_PREFIXES.strip().splitlines(), "metric_ton ; t", "dalton or molar_dalton_ ; Da"):
+        name, listed = (part.strip() for part in line.split(";")[:2])
+        for prefix in "fpnumckMGTP":
+            for symbol in filter(None, listed.split(", ")):
+                spelling = f"{prefix}{symbol.removeprefix('_')}"
+                names = tuple(_PREFIXES[prefix] + one for one in name.split(" or "))
+                tables.with_any_prefix.setdefault(spelling.casefold(), {})[spelling] = names
+    return tables
 
 
 def find_names(written: str) -> tuple[str, ...]:
@@ -245,29 +258,30 @@ def find_names(written: str) -> tuple[str, ...]:
     There are several for a symbol with several meanings, such as C. Case matters for symbols, unless only one unit can
     be meant, also with prefixes that this list does not have: *UMOL* is a micromole, but *ML* may be a megaliter.
     """
-    if written in _SYMBOLS:
-        return _SYMBOLS[written]
+    symbols, words, any_case, with_any_prefix = _tables()
+    if written in symbols:
+        return symbols[written]
     if written in ("Calorie", "Calories"):
         return ("kilocalorie",)
     if written in _PLURALS:
-        return _SYMBOLS[written[:-1]]
+        return symbols[written[:-1]]
     word = _APART.sub(r"\1", written.casefold())
     for name in (word, word[:-1] if word.endswith("s") and len(word) > 3 else word, _singular(word)):
-        if name in _WORDS:
-            return _WORDS[name]
-    readings = _WITH_ANY_PREFIX.get(word, {})
+        if name in words:
+            return words[name]
+    readings = with_any_prefix.get(word, {})
     same_symbol = {spelling for spelling in readings if spelling[1:] == written[1:]}
     if same_symbol and written[:1] in ("g", "t") and written not in readings:  # gK is g K, not GK
         return ()
     if len(same_symbol) == 1 and (written in readings or not written.isupper()):
-        return _SYMBOLS.get(same_symbol.pop(), ())
-    units = _ANY_CASE.get(word, set()).union(readings.values())
+        return symbols.get(same_symbol.pop(), ())
+    units = any_case.get(word, set()).union(readings.values())
     return next(iter(units)) if len(units) == 1 and len(word) > 1 else ()
 
 
 def find_symbol(written: str) -> tuple[str, ...]:
     """Return the names in pint for a symbol that is written in its own case; empty if it is unknown."""
-    return _SYMBOLS.get(written, ())
+    return _tables().symbols.get(written, ())
 
 
 def is_english(word: str) -> bool:
@@ -277,7 +291,8 @@ def is_english(word: str) -> bool:
 
 def all_names() -> frozenset[str]:
     """Return all names that are looked up in pint."""
-    return frozenset(name for names in (*_SYMBOLS.values(), *_WORDS.values()) for name in names)
+    tables = _tables()
+    return frozenset(name for names in (*tables.symbols.values(), *tables.words.values()) for name in names)
 
 
 def _singular(words: str) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError, nearest_key, read_text, to_checkpoint_error
-from karenina_benchmark.formats.checkpoint_format import read_checkpoint, serialize_checkpoint
 from karenina_benchmark.formats.format import Format
 from karenina_benchmark.formats.hookspecs import karenina_formats
 from karenina_benchmark.formats.load_warnings import find_warnings
@@ -37,6 +36,8 @@ _LONGEST_FIRST_LINE: Final = 1 << 20
 
 def _read_checkpoint(path: Path, _check_paths: CheckPaths) -> BenchmarkContent:
     """Return the benchmark in a checkpoint, or in a table if the JSON file contains rows."""
+    from karenina_benchmark.formats.checkpoint_format import read_checkpoint
+
     if has_rows(path):
         return _read_columns(path, {})
     benchmark = read_checkpoint(_read_nonempty(path), path)
@@ -94,6 +95,8 @@ def _read_columns_of_json(path: Path, columns: Mapping[str, str]) -> BenchmarkCo
 
 
 def _write_checkpoint(benchmark: BenchmarkContent, path: Path) -> Iterator[str]:
+    from karenina_benchmark.formats.checkpoint_format import serialize_checkpoint
+
     yield serialize_checkpoint(benchmark, path)
 
 

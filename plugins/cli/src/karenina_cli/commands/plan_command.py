@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,11 +79,11 @@ class _Planned:
                     "slot": planned.slot.config_name if planned.slot is not None else None,
                     "distribution": planned.distribution,
                     "version": planned.version,
-                    "waits_for": [asdict(wait) for wait in planned.waits_for],
+                    "waits_for": [wait._asdict() for wait in planned.waits_for],
                 }
                 for planned in self.plan.stages
             ],
-            "left_out": [asdict(left) for left in self.plan.left_out],
+            "left_out": [left._asdict() for left in self.plan.left_out],
             "known_values": known,
             "without_judge": self.without_judge,
             **({"attachments": self.attachments} if self.attachments else {}),

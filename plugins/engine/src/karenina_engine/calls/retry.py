@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -91,6 +90,8 @@ class RetryPolicy:
         """Call a function and return its result, with retries as the policy allows. Retries are counted in `notes`. If
         every attempt fails, raises the last attempt's `PortError`.
         """
+        import asyncio  # the policy is part of the settings, which commands load without making calls
+
         while True:
             try:
                 return await call()

@@ -28,7 +28,8 @@ from karenina_core.models.ports import (
 from karenina_core.text import replace_surrogates
 from karenina_engine.calls.call import Call, Endpoint, PortKind
 from karenina_engine.calls.call_runner import CallRunner
-from karenina_engine.calls.concurrency_limits import Bounds, Concurrency, ConcurrencyLimits
+from karenina_engine.calls.concurrency import Bounds, Concurrency
+from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.opened_port import OpenedPort, ToolSessions, run_agent, with_zero_temperature
 from karenina_engine.calls.program_sandboxes import find_program_sandbox

@@ -22,10 +22,10 @@ from karenina_core.models.ports import (
     PortError,
     Usage,
 )
-from karenina_core.models.prompts import PromptTask
 from karenina_toolkit import traces
 from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.answer_values import note_uncounted_calls, offer_answer_values
+from karenina_toolkit.answers.answer_keys import FEW_SHOT_GENERATION, GENERATION
 from karenina_toolkit.answers.few_shot import examples_for, few_shot_settings, to_turns
 from karenina_toolkit.structured.reply_checks import ends_empty
 from karenina_toolkit.traces.reasoning import has_content
@@ -33,28 +33,7 @@ from karenina_toolkit.traces.reasoning import has_content
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from karenina_core.artifacts.artifact import AnyKey
     from karenina_core.stages.context import VerificationContext
-
-GENERATION: Final = PromptTask("generation", "")
-"""The prompt apart from the question: the model's system prompt and the user's `prompt_config`."""
-
-FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
-"""The prompt with few-shot examples before the question. The examples contain the ground truth of other questions."""
-
-ANSWER_KEYS: Final[frozenset[AnyKey]] = frozenset(
-    {
-        Keys.RAW_LLM_RESPONSE,
-        Keys.TRACE_MESSAGES,
-        Keys.FINAL_AI_MESSAGE,
-        Keys.RECURSION_LIMIT_REACHED,
-        Keys.RESPONSE_TRUNCATED,
-        Keys.RESPONSE_REFUSED,
-        Keys.ANSWERING_MCP_SERVERS,
-        Keys.AGENT_METRICS,
-    }
-)
-"""The artifacts that describe an answer."""
 
 _STOPPED: Final = ("length", "content_filter")
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
-from karenina_core.models.ports import SourceFolder
 from karenina_toolkit.files.created_folders import printable_path
 from karenina_toolkit.files.safe_paths import open_file
 from karenina_toolkit.files.workspace_copy import (
@@ -33,7 +32,6 @@ from karenina_toolkit.files.workspace_copy import (
     WorkspaceError,
     check_links,
     create_folder,
-    is_created_name,
     unique_name,
 )
 
@@ -65,13 +63,6 @@ class _Use:
 _USES: Final[dict[tuple[Path, int, int], _Use]] = {}
 _LOCK: Final = threading.Lock()
 os.register_at_fork(after_in_child=_USES.clear)  # the folders are those of the parent
-
-
-def source_folder(place: Path, root: Path) -> SourceFolder:
-    """Return a folder or file below `root` as a folder whose content can be compared."""
-    if place.is_dir():
-        return SourceFolder(place, within=root, ignores=is_created_name)
-    return SourceFolder(place.parent, within=root, ignores=lambda name: name != place.name)
 
 
 async def hold(context: VerificationContext, place: Path, root: Path, most_bytes: int) -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal
 
 from karenina_core.errors import KareninaError
+from karenina_core.models.ports import SourceFolder
 from karenina_toolkit.files.created_folders import CleanupList, CreatedFolder, printable_path
 from karenina_toolkit.files.safe_paths import FOLDER, open_file_at, open_folder, resolve_links
 
@@ -105,6 +106,13 @@ def unique_name(base: str, kind: Literal["run", "judge"], replicate: int | None)
 def is_created_name(name: str) -> bool:
     """Return whether a run created the file or folder with the given name. Copies skip such entries."""
     return _CREATED_NAME.search(name) is not None
+
+
+def source_folder(place: Path, root: Path) -> SourceFolder:
+    """Return a folder or file below `root` as a folder whose content can be compared."""
+    if place.is_dir():
+        return SourceFolder(place, within=root, ignores=is_created_name)
+    return SourceFolder(place.parent, within=root, ignores=lambda name: name != place.name)
 
 
 def create_folder(path: Path, *, noted: bool = True) -> CreatedFolder:
