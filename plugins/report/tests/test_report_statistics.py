@@ -26,9 +26,7 @@ from karenina_report.runs import read_runs
 from karenina_report.statistics.statistics_result import RunStatistics
 
 
-def described(
-    results: list[VerificationResult], **more: str | Benchmark | Mapping[str, tuple[float, float]]
-) -> RunStatistics:
+def described(results: list[VerificationResult], **more: object) -> RunStatistics:
     """Return the statistics of the only run."""
     (statistics,) = describe(results, **more)  # type: ignore[arg-type]
     return statistics
