@@ -65,9 +65,14 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
     grades = {grade for _, grade in judged if grade is not None}
     if grades - {0.0, 1.0} and all(0 <= grade <= 1 for grade in grades):
         graded = {question for question, grade in judged if grade is not None}
-        ungraded = {item.question_id for item in results if item.outcome in _COMPARED} - graded
+        ungraded = {item.question_id for item in results if _was_compared(item)} - graded
         some = frozenset(item.question_id for item in results if item.question_id not in ungraded) if ungraded else None
         yield Metric(PARTIAL_CREDIT, partial_credit, lambda item: is_unjudged(item) or item.outcome.has_verdict, some)
+
+
+def _was_compared(result: VerificationResult) -> bool:
+    """Return whether the verdict comes from the comparison of fields, and not from a veto or a limit."""
+    return result.outcome.has_verdict and result.outcome.group != "failed"
 
 
 def verdict(result: VerificationResult) -> float | None:
@@ -131,10 +136,6 @@ class _Seen:
     whole: bool = False
     labels: set[str] = field(default_factory=set)
     questions: set[str] = field(default_factory=set)
-
-
-_COMPARED: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.TRUNCATED)
-"""The outcomes of answers whose fields were compared."""
 
 
 def trait_metrics(
