@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import run_karenina
+from command_runs import run_karenina, write_benchmark
+from journal_runs import ScriptedRuns
 from servers import RecordingServer, recording_server
 from typer.testing import CliRunner
 
 from karenina import Benchmark
 from karenina_cli.app import build_app
 from karenina_core.data.rubrics import LLMRubricTrait, Rubric
+from karenina_core.models.ports import LLMReply, Usage
 from karenina_core.plugins import Plugins
 
 QUESTIONS = 60
@@ -116,6 +118,28 @@ def test_a_run_stops_at_its_budget_and_continues_when_raised(tmp_path: Path, mon
     models = {one["model"]: one for one in status["spent"]["by_model"]}
     assert (cost(models["m"]), cost(models["j"])) == (QUESTIONS * ANSWER, QUESTIONS * REPLY)
     assert [(one["judge"], one["calls"]) for one in status["spent"]["by_judge"]] == [("j", QUESTIONS)]
+
+
+def test_an_estimate_has_as_many_cached_tokens_and_as_much_reasoning_as_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    used = Usage(1000, 700, cached_tokens=900, reasoning_tokens=600, calls=1)
+    runs = ScriptedRuns(answers=lambda text: LLMReply(f"an answer to {text}", used))
+    models = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
+    prices = 'prices={"m": {"input": 8, "cached": 1, "output": 2, "reasoning": 40}, "j": {"input": 1, "output": 1}}'
+    command = ("run", write_benchmark(tmp_path, *"abcdef"), *models, "--set", prices, "-o", "r.jsonl", "--json")
+
+    run_karenina(*command, "--limit", "4", plugins=runs.plugins())
+    estimate = run_karenina(*command, "--dry-run", plugins=runs.plugins()).json["estimate"]
+    (answers,) = [
+        line for line in run_karenina(*command, plugins=runs.plugins()).json["money"]["lines"] if not line["judge"]
+    ]
+
+    (expected,) = [line for line in estimate["lines"] if line["model"] == "m"]
+    assert answers["calls"] == 2
+    assert answers["cost_usd"] == pytest.approx(2 * (100 * 8 + 900 * 1 + 100 * 2 + 600 * 40) / 1e6)
+    assert expected["cost_usd"][1] == pytest.approx(answers["cost_usd"])
 
 
 def test_paid_traits_are_kept_when_the_budget_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

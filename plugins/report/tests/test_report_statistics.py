@@ -26,7 +26,7 @@ from karenina_report.runs import read_runs
 from karenina_report.statistics.statistics_result import RunStatistics
 
 
-def described(results: list[VerificationResult], **more: str | Benchmark) -> RunStatistics:
+def described(results: list[VerificationResult], **more: object) -> RunStatistics:
     """Return the statistics of the only run."""
     (statistics,) = describe(results, **more)  # type: ignore[arg-type]
     return statistics
@@ -163,6 +163,20 @@ def test_groups_and_means_of_several_judges_are_not_pooled() -> None:
     (by_keyword,) = sections["keywords"].blocks
     assert isinstance(by_keyword, TableBlock)
     assert [row[0] for row in by_keyword.rows] == ["all, judged by manual:strict", "all, judged by manual:mild"]
+
+
+@pytest.mark.parametrize("score", [1, 4])
+def test_equal_scores_on_an_unknown_scale_have_no_mean(score: int) -> None:
+    """The lowest score of a scale from 1 to 5 must not be shown as 100%."""
+    results = run([True] * 6, traits={"clarity": score, "clear": True})
+    note = f"the trait clarity has no mean because all its scores are {score}; set its lowest and highest score"
+
+    unknown, known = described(results), described(results, scales={"clarity": (1, 5)})
+    (pair,) = compare(results, run([True] * 6, traits={"clarity": score}, model="n")).pairs
+
+    assert [mean.metric for mean in unknown.means] == ["clear"]
+    assert [mean.value for mean in known.means if mean.metric == "clarity (mean)"] == [(score - 1) / 4]
+    assert [note in " ".join(found.notes) for found in (unknown, known, pair)] == [True, False, True]
 
 
 def test_any_column_has_rates_of_its_own() -> None:

@@ -12,7 +12,7 @@ from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import ModelConfig
-from karenina_toolkit.question_units import NO_QUESTION
+from karenina_engine.results.question_units import NO_QUESTION
 
 if TYPE_CHECKING:
     from pathlib import Path

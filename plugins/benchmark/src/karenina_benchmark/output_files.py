@@ -22,6 +22,7 @@ from karenina_benchmark.tables.column_roles import (
     ranked_columns,
 )
 from karenina_core.errors import ConfigError
+from karenina_engine.results.question_units import NO_QUESTION
 from karenina_toolkit.files import (
     AUTO,
     LINES,
@@ -33,7 +34,6 @@ from karenina_toolkit.files import (
     read_json,
     read_records,
 )
-from karenina_toolkit.question_units import NO_QUESTION
 from karenina_toolkit.traces import (
     END_KEYS,
     TraceFormatError,

@@ -31,9 +31,9 @@ from karenina_engine.journal.named_files import find_changes
 from karenina_engine.model_settings import model_settings
 from karenina_engine.offline.rescoring import RescoreReport, find_change
 from karenina_engine.results.aggregate import RunTally
+from karenina_engine.results.question_units import unit_of_question
 from karenina_engine.results.result_set import VerificationResultSet, read_results
 from karenina_toolkit.answer_values import values_of_result
-from karenina_toolkit.question_units import unit_of_question
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark

@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
+from karenina_engine.results.question_units import unit_of_result
 from karenina_engine.results.rates import Rate, pass_rate, rate
 from karenina_jury.votes import OUTCOME
 from karenina_toolkit.conversations import read_conversation
-from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 EXTENSION: Final = "karenina-jury"
-_COMPARED: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.TRUNCATED, Outcome.UNDECIDED)
-"""The outcomes of judges that vote on fields: the judge did not fail, and no check failed the answer."""
 
 
 class JudgeVote(BaseModel, defer_build=True):
@@ -53,7 +51,12 @@ class JudgeVote(BaseModel, defer_build=True):
     @property
     def was_asked(self) -> bool:
         """Whether there was something to judge: an answer and a valid template."""
-        return self.outcome not in (Outcome.MODEL_ERROR, Outcome.TEMPLATE_ERROR)
+        return self.outcome is not Outcome.MODEL_ERROR and self.outcome is not Outcome.TEMPLATE_ERROR
+
+    @property
+    def is_on_fields(self) -> bool:
+        """Whether the judge voted on fields: it did not fail, and no check failed the answer."""
+        return self.outcome.group not in ("not_judged", "failed") or self.outcome is Outcome.TRUNCATED
 
 
 class JuryRecord(BaseModel, defer_build=True):
@@ -92,7 +95,7 @@ class JuryRecord(BaseModel, defer_build=True):
         """
         share = self.agreement.get(name)
         if name == OUTCOME and share is None and self.agreement and self.vote == "field":
-            return all(vote.outcome in _COMPARED for vote in self.judges if not vote.decides)
+            return all(vote.is_on_fields for vote in self.judges if not vote.decides)
         return share == 1 if share else None
 
 

@@ -36,6 +36,7 @@ from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.check.run_checks import check_questions
+from karenina_engine.cost.ledger import SpendCounts
 from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.offline.prompt_preview import NO_JUDGE, Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
@@ -417,16 +418,10 @@ class _LineCounter:
         """The reasons why attachments are not counted, by what they belong to."""
         self._models: dict[_Key, ModelConfig] = {}
         self._found: dict[_Key, EstimatedLine] = {}
-        self._measured: dict[_Key, tuple[float, float]] = {}
-        sums: dict[_Key, list[int]] = {}
+        spent: dict[_Key, SpendCounts] = {}
         for line in view.spent() if view is not None else ():
-            spent = line.spent
-            total = sums.setdefault((line.model, line.interface, line.model_name, line.stage), [0, 0, 0])
-            for at, count in enumerate((spent.calls, spent.input_tokens, spent.output_tokens)):
-                total[at] += count
-        for key, (calls, sent, output) in sums.items():
-            if calls >= MEASURED and sent:
-                self._measured[key] = sent / calls, output / calls
+            spent.setdefault((line.model, line.interface, line.model_name, line.stage), SpendCounts()).merge(line.spent)
+        self._measured = {key: sums for key, sums in spent.items() if sums.calls >= MEASURED and sums.input_tokens}
 
     @property
     def lines(self) -> list[EstimatedLine]:
@@ -445,7 +440,11 @@ class _LineCounter:
         calls, sent, output = _usage_of(prompt, attached)
         line.attached = line.attached.plus(calls.times(attached).times(times))
         if key in self._measured:
-            sent, output = (calls.scaled(mean).times(_SPREAD) for mean in self._measured[key])
+            spent = self._measured[key]
+            sent, output = (
+                calls.scaled(tokens / spent.calls).times(_SPREAD)
+                for tokens in (spent.input_tokens, spent.output_tokens)
+            )
         line.calls = line.calls.plus(calls.times(times))
         line.input_tokens = line.input_tokens.plus(sent.times(times))
         line.output_tokens = line.output_tokens.plus(output.times(times))
@@ -490,10 +489,27 @@ class _LineCounter:
                 continue
             costs = []
             for calls, sent, output in zip(line.calls, line.input_tokens, line.output_tokens, strict=True):
-                each = Usage(round(sent / calls), round(output / calls), calls=1) if calls else Usage()
+                each = _one_call(sent / calls, output / calls, self._measured.get(key)) if calls else Usage()
                 costs.append(calls * tariff.cost(each))
             line.cost = Span(*costs)
         return [line for line in self._found.values() if line.calls.most >= 0.5]
+
+
+def _one_call(sent: float, output: float, measured: SpendCounts | None) -> Usage:
+    """Return the usage of a call with these numbers of tokens. As many of them are cached tokens and reasoning as in
+    the `measured` calls, if there are any.
+    """
+    if measured is None:
+        return Usage(round(sent), round(output), calls=1)
+    of_input, of_output = sent / measured.input_tokens, output / (measured.output_tokens or 1)
+    return Usage(
+        round(sent),
+        round(output),
+        round(of_input * measured.cached_tokens),
+        round(of_output * measured.reasoning_tokens),
+        calls=1,
+        cache_write_tokens=round(of_input * measured.cache_write_tokens),
+    )
 
 
 def _usage_of(prompt: Prompt, attached: Span = _ZERO) -> tuple[Span, Span, Span]:

@@ -23,6 +23,7 @@ from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
 from karenina_engine.results.kept_files import FileStore, files_folder
+from karenina_engine.results.question_units import unit_of_question
 from karenina_engine.results.result_file import (
     check_output,
     default_journal,
@@ -39,7 +40,6 @@ from karenina_terminal.notebook_html import SectionsView, sections_of
 from karenina_terminal.text_layout import Facts, Grid, Section, Title
 from karenina_toolkit.plugin_lookup import plugins_of
 from karenina_toolkit.printable import quantity
-from karenina_toolkit.question_units import unit_of_question
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

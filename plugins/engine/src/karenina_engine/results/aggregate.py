@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict
 from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 from karenina_core.stages.finalize import NO_TEMPLATE
+from karenina_engine.results.question_units import unit_of_result
 from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
 from karenina_toolkit.conversations import OWNER
-from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

@@ -20,12 +20,12 @@ from karenina_engine.journal.rows import UnstorableRow
 from karenina_engine.model_settings import configured_models
 from karenina_engine.progress.observers import NO_OBSERVERS, RunFinished, RunStarted
 from karenina_engine.results.aggregate import RunTally, Totals
+from karenina_engine.results.question_units import count_repeated
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
 from karenina_engine.settings import EngineSettings
 from karenina_toolkit.plugin_lookup import find_adapter
-from karenina_toolkit.question_units import count_repeated
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig

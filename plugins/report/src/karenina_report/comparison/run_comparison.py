@@ -25,7 +25,14 @@ from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.statistics.columns import Units, assign_units, find_column, require_values
 from karenina_report.statistics.conversations import count_faults, user_faults
-from karenina_report.statistics.metrics import NOT_JUDGED, Metric, check_trait_names, trait_metrics, verdict_metrics
+from karenina_report.statistics.metrics import (
+    NOT_JUDGED,
+    Metric,
+    check_trait_names,
+    find_unscaled,
+    trait_metrics,
+    verdict_metrics,
+)
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
@@ -221,7 +228,12 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         judges=pairing.judges,
         same_answers=pairing.same_answers,
         unit=units.name,
-        notes=[*pairing.notes, *units.notes, *_share_notes(pairing, (label_a, label_b))],
+        notes=[
+            *pairing.notes,
+            *units.notes,
+            *find_unscaled(everything, options.scales),
+            *_share_notes(pairing, (label_a, label_b)),
+        ],
         only_a=pairing.only_a,
         only_b=pairing.only_b,
         changed=pairing.changed,

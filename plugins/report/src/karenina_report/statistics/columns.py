@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose, did_you_mean
+from karenina_engine.results.question_units import unit_of_result
 from karenina_toolkit.printable import quantity
-from karenina_toolkit.question_units import unit_of_result
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult

@@ -65,9 +65,14 @@ def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
     grades = {grade for _, grade in judged if grade is not None}
     if grades - {0.0, 1.0} and all(0 <= grade <= 1 for grade in grades):
         graded = {question for question, grade in judged if grade is not None}
-        ungraded = {item.question_id for item in results if item.outcome in _COMPARED} - graded
+        ungraded = {item.question_id for item in results if _was_compared(item)} - graded
         some = frozenset(item.question_id for item in results if item.question_id not in ungraded) if ungraded else None
         yield Metric(PARTIAL_CREDIT, partial_credit, lambda item: is_unjudged(item) or item.outcome.has_verdict, some)
+
+
+def _was_compared(result: VerificationResult) -> bool:
+    """Return whether the verdict comes from the comparison of fields, and not from a veto or a limit."""
+    return result.outcome.has_verdict and result.outcome.group != "failed"
 
 
 def verdict(result: VerificationResult) -> float | None:
@@ -99,7 +104,8 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
     """Return a result's trait scores by name. A literal trait's score is its label, and that of a trait that failed is
     None.
 
-    If a score has several parts, as for metric traits and templates, each numeric part has an entry `TRAIT.PART`.
+    If a score has several parts, as for metric traits and templates, each numeric part has an entry `TRAIT.PART`. Only
+    scores on a scale of whole numbers are integers; booleans are 1.0 or 0.0.
     """
     if result.rubric is None:
         return {}
@@ -111,7 +117,7 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
         elif isinstance(score, dict):
             scores |= {f"{name}.{part}": float(value) for part, value in score.items() if is_number(value)}
         elif is_number(score):
-            scores[name] = float(score)
+            scores[name] = float(score) if isinstance(score, bool) else score
         elif score is None or isinstance(score, str):
             scores[name] = score
     return scores
@@ -124,15 +130,12 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @dataclass(slots=True)
 class _Seen:
-    """A trait's scores, and the questions that have them."""
+    """A trait's scores, and the questions that have them. `whole` is True if there are integers among the numbers."""
 
     numbers: set[float] = field(default_factory=set)
+    whole: bool = False
     labels: set[str] = field(default_factory=set)
     questions: set[str] = field(default_factory=set)
-
-
-_COMPARED: Final = (Outcome.CORRECT, Outcome.PARTIAL, Outcome.WRONG, Outcome.TRUNCATED)
-"""The outcomes of answers whose fields were compared."""
 
 
 def trait_metrics(
@@ -156,12 +159,28 @@ def trait_metrics(
                 trait.labels.add(score)
             elif score is not None:
                 trait.numbers.add(score)
+                trait.whole = trait.whole or isinstance(score, int)
     evaluated = {result.question_id for result in results if result.outcome.judged or scores[id(result)]}
     for name, trait in seen.items():
         make = partial(_metric, scores, name, None if evaluated <= trait.questions else frozenset(trait.questions))
-        yield from _number_metrics(name, trait.numbers, make, cuts, scales)
+        yield from _number_metrics(name, trait, make, cuts, scales)
         for label in sorted(trait.labels) if len(trait.labels) <= _MOST_LABELS else ():
             yield make(f"{name} is {label}", partial(_is_label, label=label))
+
+
+def find_unscaled(results: Iterable[VerificationResult], scales: Mapping[str, tuple[float, float]]) -> list[str]:
+    """Return a note about each trait that has no mean, because all scores are equal and its `scales` are not known."""
+    numbers: dict[str, set[float]] = {}
+    for result in results:
+        for name, score in trait_scores(result).items():
+            if is_number(score) and name not in scales and (isinstance(score, int) or not 0 <= score <= 1):
+                numbers.setdefault(name, set()).add(score)
+    return [
+        f"the trait {name} has no mean because all its scores are {next(iter(own)):g}; set its lowest and highest "
+        "score with --scale or --benchmark"
+        for name, own in numbers.items()
+        if len(own) == 1
+    ]
 
 
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
@@ -176,7 +195,7 @@ def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str
 
 def _number_metrics(
     name: str,
-    numbers: set[float],
+    trait: _Seen,
     make: Callable[..., Metric],
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
@@ -184,13 +203,15 @@ def _number_metrics(
     """Yield the metrics of a trait's numbers, if any: the mean, rescaled to 0 to 1 if need be, and the share at or
     above the trait's cut.
 
-    Numbers outside the range from 0 to 1 are rescaled, using the trait's scale or else the lowest and highest number.
-    If these are equal, there is no mean. `make` is called with the metric's name, a function of the score, and a note.
+    Numbers outside the range from 0 to 1, and whole numbers, are rescaled, using the trait's scale or else the lowest
+    and highest number. If these are equal, there is no mean (see `find_unscaled`). `make` is called with the metric's
+    name, a function of the score, and a note.
     """
+    numbers = trait.numbers
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
         return
-    if low >= 0 and high <= 1:
+    if low >= 0 and high <= 1 and (name in scales or not trait.whole):
         yield make(name, _as_number)
     elif low < high:
         source = (
