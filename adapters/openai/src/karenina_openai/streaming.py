@@ -166,10 +166,12 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
                 is_error = line[6:].strip() == b"error"
             elif line.startswith(b"error:"):
                 data.append(b'{"error":%b}' % line[6:])
-            elif not line and data:
-                event = b"\n".join(data)
-                yield event if not is_error else _as_error(event)
-                data, is_error = [], False
+            elif not line:
+                if data:
+                    event = b"\n".join(data)
+                    yield event if not is_error else _as_error(event)
+                    data = []
+                is_error = False
     if rest.strip() == _DONE:
         yield _DONE[6:]
 
