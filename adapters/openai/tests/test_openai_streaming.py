@@ -251,6 +251,13 @@ async def test_an_error_in_a_stream_is_paid_for_if_its_tokens_were_counted(serve
     assert (await fails(open_port(OpenAILLM(streaming(server))))).usage == Usage(7, 3, calls=1)
 
 
+async def test_a_message_of_success_is_no_error(server: Scripted, open_port: Keep) -> None:
+    success = {"code": 0, "message": "Success"}
+    pieces = [success, {**success, "choices": [{"delta": {"content": "Paris."}}]}]
+    server.answer = lambda _: in_pieces([(0, "".join(map(event, pieces)) + ENDED)])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
+
+
 async def test_an_event_without_data_is_no_error(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces([(0, NAMED + "\n" + chunk(content="Paris.") + ENDED)])
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."

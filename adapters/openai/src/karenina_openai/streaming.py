@@ -117,8 +117,11 @@ def _error_of(chunk: Mapping[str, Any]) -> object:
         return error
     if chunk.get("error_code"):  # FastChat
         return {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}
-    is_message = "usage" not in chunk and any(isinstance(chunk.get(name), str) for name in ("message", "detail", "msg"))
-    return dict(chunk) if is_message or chunk.get("object") == "error" else None
+    if chunk.get("object") == "error":
+        return dict(chunk)
+    succeeded = "usage" in chunk or chunk.get("code") in (0, "0")  # iFlytek adds such a code to each chunk
+    has_message = any(isinstance(chunk.get(name), str) for name in ("message", "detail", "msg"))
+    return dict(chunk) if has_message and not succeeded else None
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
