@@ -119,7 +119,7 @@ def _error_of(chunk: Mapping[str, Any]) -> object:
         return {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}
     if chunk.get("object") == "error":
         return dict(chunk)
-    succeeded = "usage" in chunk or chunk.get("code") in (0, "0")  # iFlytek adds such a code to each chunk
+    succeeded = "usage" in chunk or chunk.get("code") in (0, "0")  # a code that some services use for success
     has_message = any(isinstance(chunk.get(name), str) for name in ("message", "detail", "msg"))
     return dict(chunk) if has_message and not succeeded else None
 
