@@ -528,6 +528,16 @@ async def test_a_last_usage_loses_no_tokens(last: dict[str, int], server: Script
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 300, calls=1)
 
 
+async def test_calls_that_are_numbered_0_and_have_no_ids_are_separate(
+    server: Scripted, open_port: Keep, tmp_path: Path
+) -> None:
+    pieces = [_piece(0, None, "list_files", "{}"), _piece(0, None, "read_file", '{"path": "a.txt"}')]
+    replies = [said(*({"tool_calls": [piece]} for piece in pieces)) + DONE, streamed(completion("Done."))]
+    server.answer = lambda _: in_pieces([(0, replies.pop(0))])
+    reply = await open_port(OpenAIAgent(streaming(server))).run(ASK, AgentOptions(workspace=tmp_path))
+    assert [call.name for call in reply.trace[0].tool_calls] == ["list_files", "read_file"]
+
+
 @pytest.mark.parametrize("id", ["a", None])
 async def test_a_message_after_the_calls_repeats_them(id: str | None, server: Scripted, open_port: Keep) -> None:
     pieces = [_piece(0, id, "Answer", '{"city": '), _piece(0, None, None, '"Paris"}')]

@@ -338,15 +338,17 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_of(self, number: int, id: str, function: Any, *, is_whole: bool) -> int:
-        """Return the index for a call that was sent with `number`. It is a new one if the number belongs to a call with
-        another `id` that is already complete, because gateways to Gemini number several calls 0.
+        """Return the index for a call that was sent with `number`. It is a new one if the number belongs to another
+        call that is already complete, because Gemini's endpoint and gateways to it number several calls 0.
 
         Some servers send a new `id` with each piece of a call, but its name only once.
         """
         index = self._by_number.get(number, number)
         call = self._calls.get(index)
-        named = isinstance(function, Mapping) and function.get("name")
-        if call is not None and named and id not in ("", call.id) and not is_whole and call.is_complete:
+        if call is None or is_whole or not isinstance(function, Mapping) or not function.get("name"):
+            return index
+        is_other = id != call.id if id else bool(str(function.get("arguments") or "").strip())
+        if is_other and call.is_complete:
             index = self._by_id.get(id, max(self._calls) + 1)
             self._by_number[number] = index
         return index
