@@ -150,6 +150,11 @@ async def test_an_error_passed_on_by_a_gateway_keeps_its_kind(
     assert (found.category, f"{kind}: slow down" in str(found)) == (category, True)
 
 
+async def test_a_reply_that_cannot_be_read_is_paid_for(server: ScriptedServer, open_port: Keep) -> None:
+    server.says(Reply({"content": [{"type": "text"}], "usage": {"input_tokens": 7, "output_tokens": 3}}))
+    assert (await fails(open_port(ClaudeLLM(model(server.url))))).usage == Usage(7, 3, calls=1)
+
+
 async def test_text_beside_an_error_is_no_answer(server: ScriptedServer, open_port: Keep) -> None:
     counted = {"content": [{"type": "text", "text": "Par"}], "usage": {"input_tokens": 7, "output_tokens": 3}}
     server.says(Reply({**counted, "error": {"type": "overloaded_error", "message": "slow down"}}))

@@ -251,6 +251,18 @@ async def test_an_error_in_a_stream_is_paid_for_if_its_tokens_were_counted(serve
     assert (await fails(open_port(OpenAILLM(streaming(server))))).usage == Usage(7, 3, calls=1)
 
 
+async def test_a_message_of_success_is_no_error(server: Scripted, open_port: Keep) -> None:
+    success = {"code": 0, "message": "Success"}
+    pieces = [success, {**success, "choices": [{"delta": {"content": "Paris."}}]}]
+    server.answer = lambda _: in_pieces([(0, "".join(map(event, pieces)) + ENDED)])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
+
+
+async def test_an_event_without_data_is_no_error(server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: in_pieces([(0, NAMED + "\n" + chunk(content="Paris.") + ENDED)])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
+
+
 async def test_an_error_without_values_in_every_chunk_is_none(server: Scripted, open_port: Keep) -> None:
     nothing = {"error": {"message": "", "type": "", "code": None}}
     chunks = [{"choices": [{"index": 0, "delta": {"content": "Paris."}, "finish_reason": "stop"}], **nothing}]
@@ -514,6 +526,16 @@ async def test_a_last_usage_loses_no_tokens(last: dict[str, int], server: Script
     later = event({"choices": [], "usage": {"prompt_tokens": 7, **last}}).encode()
     sends(server, counted + later + DONE)
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 300, calls=1)
+
+
+async def test_calls_that_are_numbered_0_and_have_no_ids_are_separate(
+    server: Scripted, open_port: Keep, tmp_path: Path
+) -> None:
+    pieces = [_piece(0, None, "list_files", "{}"), _piece(0, None, "read_file", '{"path": "a.txt"}')]
+    replies = [said(*({"tool_calls": [piece]} for piece in pieces)) + DONE, streamed(completion("Done."))]
+    server.answer = lambda _: in_pieces([(0, replies.pop(0))])
+    reply = await open_port(OpenAIAgent(streaming(server))).run(ASK, AgentOptions(workspace=tmp_path))
+    assert [call.name for call in reply.trace[0].tool_calls] == ["list_files", "read_file"]
 
 
 @pytest.mark.parametrize("id", ["a", None])

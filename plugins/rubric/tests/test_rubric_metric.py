@@ -45,7 +45,7 @@ def found_by(trait: MetricRubricTrait, *said: dict[str, Any]) -> Any:
             {"tp": list(FACTS), "fn": [], "fp": [], "tn": []},
         ),
         (
-            {"said": [], "other_things_said": [" "]},
+            {"said": [], "other_things_said": [" ", "None", "n/a", "none.", "\u2013"]},
             {"precision": 0.0, "recall": 0.0, "f1": 0.0},
             {"tp": [], "fn": list(FACTS), "fp": [], "tn": []},
         ),

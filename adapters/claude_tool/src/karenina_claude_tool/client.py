@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Message, Turn
+    from karenina_core.models.ports import Message, Turn, Usage
 
 
 PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
@@ -145,7 +145,7 @@ class Client:
         try:
             return from_wire(data)
         except ValueError as error:
-            raise self._unusable(str(error)) from None
+            raise self._unusable(str(error), _usage_of(data)) from None
 
     async def aclose(self) -> None:
         """Close the connections. Later calls raise `PortError`."""
@@ -194,16 +194,16 @@ class Client:
         if isinstance(stated, dict):
             kind, message = str(stated.get("type") or ""), str(stated.get("message") or "no message")
             failure = messages_api_error(self.where, kind, message, self._secrets, messages)
-            failure.usage = read_usage(data["usage"]) if data.get("usage") else NO_USAGE
+            failure.usage = _usage_of(data)
             raise failure
         if "content" not in data:
             shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
             raise self._unusable(f"the message has no content: {shown}")
         return data
 
-    def _unusable(self, why: str) -> PortError:
+    def _unusable(self, why: str, usage: Usage = NO_USAGE) -> PortError:
         """Return the error for a successful reply that cannot be used."""
-        return BrokenReply(f"{self.where} sent no usable reply: {why}")
+        return BrokenReply(f"{self.where} sent no usable reply: {why}", usage)
 
     def _open_sdk(self) -> AsyncAnthropic:
         """Return the SDK client, creating it on first use. Raises `PortError` if the port is closed or the proxy in the
@@ -256,6 +256,11 @@ class Client:
         self._headers = own
         self._omitted_headers: dict[str, str | Omit] = dict.fromkeys(left_out, omit)
         self._secrets = find_secrets(self._base_url, self._key, *own.values(), *environment.values())
+
+
+def _usage_of(data: Mapping[str, Any]) -> Usage:
+    """Return the usage that a reply states, or that of no call."""
+    return read_usage(data["usage"]) if data.get("usage") else NO_USAGE
 
 
 @cache

@@ -224,7 +224,7 @@ class Client:
         try:
             reply = from_completion(completion, message)
         except ValueError as problem:
-            raise BrokenReply(f"{self.where} sent no usable reply: {problem}") from None
+            raise BrokenReply(f"{self.where} sent no usable reply: {problem}", usage_of(completion)) from None
         check_tool_call_count(self.where, reply.message.tool_calls)
         return reply
 

@@ -73,7 +73,7 @@ class ChatConversation:
         try:
             return from_wire(data)
         except ValueError as error:
-            raise self.client.unusable_reply(str(error)) from None
+            raise self.client.unusable_reply(str(error), data) from None
 
     def add_turn(self, turn: Turn) -> None:
         """Add the assistant's message."""

@@ -222,9 +222,10 @@ class Client:
         self._closed = True
         await self._server.aclose()
 
-    def unusable_reply(self, why: str) -> PortError:
-        """Return the error for an unusable reply with a success status."""
-        return BrokenReply(f"{self.where} sent no usable reply: {why}")
+    def unusable_reply(self, why: str, data: Mapping[str, Any] | None = None) -> PortError:
+        """Return the error for an unusable reply with a success status, with the usage in the completion `data`."""
+        usage = usage_of(data) if data is not None and data.get("usage") else NO_USAGE
+        return BrokenReply(f"{self.where} sent no usable reply: {why}", usage)
 
     def _adapt_dialect(self, dialect: _Dialect, error: HTTPStatusError) -> _Dialect:
         """Return the dialect that an error asks for, or `dialect` if the error has another reason."""

@@ -35,7 +35,7 @@ class OpenAILLM:
         try:
             reply = from_wire(data)
         except ValueError as error:
-            raise self._client.unusable_reply(str(error)) from None
+            raise self._client.unusable_reply(str(error), data) from None
         return text_reply(reply)
 
     async def aclose(self) -> None:
@@ -170,7 +170,7 @@ class OpenAIParser:
             needed = mode == "tool" or not reply.message.content.strip()
             arguments = _arguments(data, reply) if needed else None
         except ValueError as error:
-            raise self._client.unusable_reply(str(error)) from None
+            raise self._client.unusable_reply(str(error), data) from None
         return json_reply(reply, mode, arguments)
 
 

@@ -117,8 +117,11 @@ def _error_of(chunk: Mapping[str, Any]) -> object:
         return error
     if chunk.get("error_code"):  # FastChat
         return {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}
-    is_message = "usage" not in chunk and any(isinstance(chunk.get(name), str) for name in ("message", "detail", "msg"))
-    return dict(chunk) if is_message or chunk.get("object") == "error" else None
+    if chunk.get("object") == "error":
+        return dict(chunk)
+    succeeded = "usage" in chunk or chunk.get("code") in (0, "0")  # a code that some services use for success
+    has_message = any(isinstance(chunk.get(name), str) for name in ("message", "detail", "msg"))
+    return dict(chunk) if has_message and not succeeded else None
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
@@ -166,10 +169,12 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
                 is_error = line[6:].strip() == b"error"
             elif line.startswith(b"error:"):
                 data.append(b'{"error":%b}' % line[6:])
-            elif not line and data:
-                event = b"\n".join(data)
-                yield event if not is_error else _as_error(event)
-                data, is_error = [], False
+            elif not line:
+                if data:
+                    event = b"\n".join(data)
+                    yield event if not is_error else _as_error(event)
+                    data = []
+                is_error = False
     if rest.strip() == _DONE:
         yield _DONE[6:]
 
@@ -333,15 +338,17 @@ class _Reply:
             call.add(function, is_whole=is_whole)
 
     def _index_of(self, number: int, id: str, function: Any, *, is_whole: bool) -> int:
-        """Return the index for a call that was sent with `number`. It is a new one if the number belongs to a call with
-        another `id` that is already complete, because gateways to Gemini number several calls 0.
+        """Return the index for a call that was sent with `number`. It is a new one if the number belongs to another
+        call that is already complete, because Gemini's endpoint and gateways to it number several calls 0.
 
         Some servers send a new `id` with each piece of a call, but its name only once.
         """
         index = self._by_number.get(number, number)
         call = self._calls.get(index)
-        named = isinstance(function, Mapping) and function.get("name")
-        if call is not None and named and id not in ("", call.id) and not is_whole and call.is_complete:
+        if call is None or is_whole or not isinstance(function, Mapping) or not function.get("name"):
+            return index
+        is_other = id != call.id if id else bool(str(function.get("arguments") or "").strip())
+        if is_other and call.is_complete:
             index = self._by_id.get(id, max(self._calls) + 1)
             self._by_number[number] = index
         return index

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from karenina_core.data.rubrics import MetricRubricTrait
 from karenina_rubric.evaluators import KindEvaluator, TraitScore
 from karenina_rubric.prompts import EVERY_TIME, EXTRA, METRIC, ONCE, REASONING, SAID, UNWANTED, metric_request
-from karenina_toolkit.structured import InvalidReply, ask, object_schema
+from karenina_toolkit.structured import InvalidReply, ask, may_mean_nothing, object_schema
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -85,7 +85,7 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
     """Return the true and false positives and negatives that follow from a judge's reply about a trait. Raises
     `InvalidReply` if a number is unknown or a list of numbers is null.
 
-    If the list of other statements is null, it counts as empty.
+    If the list of other statements is null, it counts as empty. Words for nothing in it, such as "None", are left out.
     """
     tp, fn = _split_numbered("said", data["said"], trait.tp_instructions, once=trait.repeated_extraction)
     if trait.evaluation_mode == "full_matrix":
@@ -93,7 +93,7 @@ def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusi
             "unwanted_said", data["unwanted_said"], trait.tn_instructions, trait.repeated_extraction
         )
         return Confusion(tp, fp, fn, tn)
-    others = [entry.strip() for entry in data["other_things_said"] or () if entry and entry.strip()]
+    others = [entry.strip() for entry in data["other_things_said"] or () if entry and not may_mean_nothing(entry)]
     if trait.repeated_extraction:
         others = list({" ".join(entry.casefold().split()): entry for entry in reversed(others)}.values())[::-1]
     return Confusion(tp, tuple(others), fn)

@@ -89,6 +89,7 @@ CHAT_ENDS: Final[Mapping[str, OddReply]] = {
         words="the upstream is gone",
         tokens=(20, 8, 0, 0, 0),
     ),
+    "a call without a name": OddReply(chat(None, tool_calls=[{"id": "1", "function": {"arguments": "{}"}}]), **_FAILED),
     "empty error beside the choices": OddReply(
         {**chat("The capital"), "error": {"message": "", "type": "", "code": None}}, text="The capital"
     ),

@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from karenina_core.models.model import MAX_REPLY_BYTES, STREAM_TIMEOUT
-from karenina_core.models.ports import ErrorCategory, PortError, ToolCall, Usage
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, PortError, ToolCall, Usage
 from karenina_core.text import replace_surrogates, replace_surrogates_in
 
 if TYPE_CHECKING:
@@ -44,10 +44,12 @@ class ReplyTooLarge(PortError):
 
 
 class BrokenReply(PortError):
-    """Raised if a reply cannot be read. The call is retried, as for other server errors."""
+    """Raised if a reply cannot be read. The call is retried, as for other server errors. `usage` is what the reply
+    states.
+    """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, category=ErrorCategory.SERVER)
+    def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
+        super().__init__(message, category=ErrorCategory.SERVER, usage=usage)
 
 
 class ReplyBounds(NamedTuple):

@@ -11,7 +11,7 @@ from karenina_toolkit.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from karenina_toolkit.structured.reply_parser import read_object
-    from karenina_toolkit.structured.schema_repair import find_mismatches, object_schema, repair
+    from karenina_toolkit.structured.schema_repair import find_mismatches, may_mean_nothing, object_schema, repair
     from karenina_toolkit.structured.structured_call import InvalidReply, StructuredResult, ask, call_structured
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "ask",
     "call_structured",
     "find_mismatches",
+    "may_mean_nothing",
     "object_schema",
     "read_object",
     "repair",
@@ -34,6 +35,7 @@ __getattr__ = lazy_names(
         "ask": ".structured_call",
         "call_structured": ".structured_call",
         "find_mismatches": ".schema_repair",
+        "may_mean_nothing": ".schema_repair",
         "object_schema": ".schema_repair",
         "read_object": ".reply_parser",
         "repair": ".schema_repair",

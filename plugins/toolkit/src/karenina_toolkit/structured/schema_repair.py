@@ -102,6 +102,11 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
     return repaired, not json_equal(data, repaired), find_mismatches(repaired, schema)
 
 
+def may_mean_nothing(text: str) -> bool:
+    """Return whether a text is blank, or a word or dash that judges write for nothing, such as "None" or "N/A"."""
+    return fold(text).strip().removesuffix(".").casefold() in _MAY_BE_NOTHING
+
+
 def allows_null(schema: Schema, root: Schema) -> bool:
     """Return whether `schema` explicitly allows null or has no type. `root` is the complete schema. Raises
     `SchemaTooComplex` after too many comparisons.
@@ -187,7 +192,7 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
         held = _parse_list(value) or _split_list(value)
         if held is not None:
             value = held
-        elif value.strip().casefold() in _MAY_BE_NOTHING or _MAY_BE_A_LIST.search(value):
+        elif may_mean_nothing(value) or _MAY_BE_A_LIST.search(value):
             return value
     entries = value if isinstance(value, list) else [value]
     if not isinstance(items, Mapping):
