@@ -44,7 +44,7 @@ QUICK = {"3.12": ("core", "generation", "rubric"), "3.13": ("core", "engine", "r
 DIFFERING = {
     "engine": (
         *("attachment_memory", "concurrency_limits", "event_loops", "executors", "garbage_collection"),
-        *("journal_compression", "journal_file", "journal_laws", "journal_writer", "precompute", "process_pool"),
+        *("journal_compression", "journal_file", "journal_laws", "journal_writer", "process_pool"),
         *("progress_display", "run_engine", "services", "source_folders", "tool_sessions", "worker_pool"),
     ),
     "template": (
@@ -55,7 +55,8 @@ DIFFERING = {
 }
 """The test files of these members that CI runs with other versions: event loops, forks, SQLite, classes, Unicode.
 
-The others compute with plain values, which no version of Python reads differently.
+The others compute with plain values, which no version of Python reads differently, or in processes like those of
+`process_pool`.
 """
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
