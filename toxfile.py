@@ -39,7 +39,7 @@ CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embeddi
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK = {"3.12": ("core", "generation", "rubric"), "3.13": ("core", "engine", "rubric", "template")}
+QUICK = {"3.12": ("core", "generation"), "3.13": ("core", "engine", "rubric", "template")}
 """The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 DIFFERING = {
     "engine": (
