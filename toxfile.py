@@ -39,12 +39,12 @@ CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embeddi
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK = {"3.12": ("core", "generation", "rubric"), "3.13": ("core", "engine", "rubric", "template")}
+QUICK = {"3.12": ("core", "generation"), "3.13": ("core", "engine", "rubric", "template")}
 """The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 DIFFERING = {
     "engine": (
         *("attachment_memory", "concurrency_limits", "event_loops", "executors", "garbage_collection"),
-        *("journal_compression", "journal_file", "journal_laws", "journal_writer", "precompute", "process_pool"),
+        *("journal_compression", "journal_file", "journal_laws", "journal_writer", "process_pool"),
         *("progress_display", "run_engine", "services", "source_folders", "tool_sessions", "worker_pool"),
     ),
     "template": (
@@ -55,7 +55,8 @@ DIFFERING = {
 }
 """The test files of these members that CI runs with other versions: event loops, forks, SQLite, classes, Unicode.
 
-The others compute with plain values, which no version of Python reads differently.
+The others compute with plain values, which no version of Python reads differently, or in processes like those of
+`process_pool`.
 """
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")

@@ -7,10 +7,10 @@ from math import comb
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.multitest import multipletests
 
 from karenina_report.estimators.paired import (
@@ -36,7 +36,7 @@ def test_a_difference_without_pseudo_questions_is_that_of_statsmodels(seed: int)
     random = np.random.default_rng(seed)
     differences = random.choice([-1.0, -0.5, 0.0, 0.0, 0.0, 1.0], 60)
     units = random.integers(0, 25, 60)
-    fitted = sm.OLS(differences, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": units}, use_t=True)
+    fitted = OLS(differences, np.ones(60)).fit(cov_type="cluster", cov_kwds={"groups": units}, use_t=True)
 
     difference = mean_difference(list(differences), list(units), pseudo=False)
 

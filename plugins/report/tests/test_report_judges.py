@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nq301 import available, rows
 from sklearn.metrics import cohen_kappa_score
-from statsmodels.formula.api import ols
+from statsmodels.regression.linear_model import OLS
 from statsmodels.stats.anova import anova_lm
 from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.inter_rater import fleiss_kappa as oracle_fleiss
@@ -79,7 +79,7 @@ def test_components_with_one_replicate_agree_with_statsmodels() -> None:
         [(value, q, j) for q, question in enumerate(cells) for j, judge in enumerate(question) for value in judge],
         columns=["value", "question", "judge"],
     )
-    squares = anova_lm(ols("value ~ C(question) + C(judge)", table).fit())["mean_sq"]
+    squares = anova_lm(OLS.from_formula("value ~ C(question) + C(judge)", table).fit())["mean_sq"]
 
     estimated = estimate_components(cells)
 
