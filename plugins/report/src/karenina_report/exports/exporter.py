@@ -67,7 +67,8 @@ class Exporter:
         """Raise `ValueError` if `suffixes` is a text, or one of them is not in lower case or has no dot: it would never
         fit, or fit the files of other formats.
         """
-        if isinstance(self.suffixes, str) or any(one[:1] != "." or one != one.lower() for one in self.suffixes):
+        given: object = self.suffixes  # plugins may not be type-checked
+        if isinstance(given, str) or any(one[:1] != "." or one != one.lower() for one in self.suffixes):
             raise ValueError(
                 f'suffixes must be a tuple of suffixes in lower case, such as (".lines",), not {self.suffixes!r}'
             )
