@@ -296,6 +296,11 @@ def test_a_plugin_whose_hook_fails_is_reported(tmp_path: Path) -> None:
     assert "Warning: ruler 2.0 cannot be used, so the page contains no sections from it: LookupError: no se" in done.err
 
 
+def test_a_column_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="the column 'Share' has the unknown kind 'shares'; did you mean 'share'"):
+        Column("Share", "shares")  # type: ignore[arg-type]  # what a plugin does by mistake
+
+
 def test_a_table_with_rows_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="a row has 1 cells, but the table has 2 columns"):
         TableBlock([Column("a"), Column("b")], [["x"]])

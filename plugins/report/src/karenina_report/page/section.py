@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from karenina_core.hooks import hookspec
+from karenina_core.text import did_you_mean
 from karenina_toolkit.hook_policy import HookPolicy
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ class Column:
 
     name: str
     kind: CellKind = _TEXT
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if the kind does not exist: its cells would be shown as text."""
+        if self.kind not in get_args(CellKind):
+            near = did_you_mean(self.kind, get_args(CellKind))
+            raise ValueError(f"the column {self.name!r} has the unknown kind {self.kind!r}{near}")
 
 
 @dataclass(frozen=True, slots=True)
