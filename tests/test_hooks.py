@@ -22,7 +22,7 @@ from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, Ve
 from karenina_core import plugins as plugin_room
 from karenina_core.config import all_settings
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import ConfigError, PluginError
+from karenina_core.errors import ConfigError, KareninaError, PluginError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_core.plugins import Plugins, use_plugins
@@ -33,11 +33,13 @@ from karenina_engine.calls.call import PanelModel
 from karenina_engine.calls.opened_port import list_tool_sources
 from karenina_engine.calls.program_sandboxes import find_program_sandbox
 from karenina_engine.cost.ledger import list_price_sources
+from karenina_engine.cost.price_source import PriceSource
 from karenina_engine.results.result_set import read_results
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.plugin_offers import find_observers, offered_executors
 from karenina_testing import ScriptedModels
+from karenina_toolkit.agents.tool_sources import ToolSource
 from karenina_toolkit.package_check.metadata import Finding
 from karenina_toolkit.plugin_lookup import find_adapter, prompt_instructions, specified_hooks
 
@@ -107,14 +109,14 @@ def test_adapters_are_offered_under_their_interface(plugins: Plugins) -> None:
 
 @shows("karenina_prices")
 def test_lists_of_prices_are_offered_by_name(plugins: Plugins) -> None:
-    lists = [type("List", (), {"name": name})() for name in ("public", "ours")]
+    lists = [type("List", (PriceSource,), {"name": name, "edition": "1"})() for name in ("public", "ours")]
     plugins.register(offering("karenina_prices", lists))
     assert [one.name for one in list_price_sources(plugins)] == ["ours", "public"]
 
 
 @shows("karenina_tool_sources")
 def test_tool_sources_are_offered_by_name(plugins: Plugins) -> None:
-    sources = [type("Source", (), {"name": name})() for name in ("mcp", "library")]
+    sources = [type("Source", (ToolSource,), {"name": name})() for name in ("mcp", "library")]
     plugins.register(offering("karenina_tool_sources", sources))
     assert [one.name for one in list_tool_sources(plugins)] == ["library", "mcp"]
 
@@ -212,6 +214,9 @@ def test_the_demo_is_what_a_plugin_offers(tmp_path: Path, monkeypatch: pytest.Mo
                 "parsing_models": models[1:],
                 "evaluation_mode": "rubric_only",
             }
+
+        def recorded_config(self) -> dict[str, Any]:
+            raise KareninaError("nothing is recorded")
 
         def agreement(self, judge: str) -> str:
             return f"{judge} was never measured."

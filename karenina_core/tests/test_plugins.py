@@ -19,9 +19,10 @@ from stevedore import ExtensionManager
 
 from karenina_core import API_VERSION, Question, Slot, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.errors import PluginError
+from karenina_core.errors import PluginError, describe_error
 from karenina_core.hooks import hookspec
 from karenina_core.models.adapters import AdapterSpec
+from karenina_core.namespaces import installed, third_parties
 from karenina_core.plan import PlanError
 from karenina_core.plugins import PluginInfo, Plugins, Selection
 from karenina_core.plugins.specifications import Specifications
@@ -481,6 +482,27 @@ def test_a_hook_that_offers_something_else_is_left_out_with_the_reason(offered: 
     (failed,) = [info for info in plugins.describe() if info.state == "failed"]
     assert failed.distribution == "broken"
     assert failed.failure == f"TypeError: karenina_settings must return list[type[BaseModel]], not {offered!r:.80}"
+
+
+@pytest.fixture
+def _nothing_remembered() -> Iterator[None]:
+    """Forget the installed plugins before and after the test."""
+    for remembered in (installed, third_parties):
+        remembered.cache_clear()
+    yield
+    for remembered in (installed, third_parties):
+        remembered.cache_clear()
+
+
+@pytest.mark.usefixtures("_nothing_remembered")
+def test_an_error_has_its_place_in_a_third_partys_module(places: Places, tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "their_adapter.py").write_text("def fail():\n    raise ValueError('boom')\n")
+    places.add("their-adapter", {ADAPTERS: {"their_adapter.chat": "their_adapter:plugin"}})
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ValueError, match="boom") as caught:
+        import_module("their_adapter").fail()
+    assert describe_error(caught.value, Early()) == "ValueError: boom (their_adapter.py:2)"
 
 
 def test_registering_twice_offers_once() -> None:

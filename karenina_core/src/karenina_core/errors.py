@@ -94,8 +94,8 @@ def describe_error(error: BaseException, of: object = None) -> str:
     """Describe an error in one sentence for a result: by its message alone if it is one of Karenina's own, otherwise
     with its class. The descriptions in an exception group are joined.
 
-    File and line are added if the traceback passes through the package of the object `of`, except for errors that
-    Karenina raises on purpose.
+    File and line are added if the traceback passes through a third-party plugin or the package of the object `of`,
+    except for errors that Karenina raises on purpose.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates
@@ -114,11 +114,15 @@ def describe_error(error: BaseException, of: object = None) -> str:
 
 
 def _describe_place(error: BaseException, of: object) -> str:
-    """Return ` (FILE:LINE)` for the innermost frame in the package of `of`, or an empty string."""
-    package, place = type(of).__module__.partition(".")[0], ""
+    """Return ` (FILE:LINE)` for the innermost frame in a third-party plugin or in the package of `of`, or an empty
+    string.
+    """
+    from karenina_core.namespaces import third_parties
+
+    packages, place = {type(of).__module__.partition(".")[0], *third_parties()}, ""
     for frame, number in walk_tb(error.__traceback__):
         module = str(frame.f_globals.get("__name__"))
-        if module.partition(".")[0] == package:
+        if module.partition(".")[0] in packages:
             file = Path(frame.f_code.co_filename)
             place = f" ({'/'.join(file.parts[-1 - module.count('.') - (file.stem == '__init__') :])}:{number})"
     return place

@@ -9,7 +9,7 @@ import pytest
 from journal_runs import CONFIG, STAGES_ONLY, ScriptedRuns, make_benchmark, make_model, summarize
 
 from karenina_benchmark import Benchmark
-from karenina_core import ModelConfig
+from karenina_core import ModelConfig, VerificationConfig
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
 from karenina_core.hooks import hookimpl
@@ -17,6 +17,7 @@ from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_core.models.ports import ErrorCategory, LLMReply, PortError, Usage
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.journal import JournalError
+from karenina_engine.offline.rescoring import rescore
 from karenina_engine.results.result_set import VerificationResultSet
 
 
@@ -137,3 +138,30 @@ def test_half_a_character_in_reasoning_or_errors_is_stored(tmp_path: Path) -> No
     assert [one.outcome.judged for one in first if one.question_id == "b"] == [False, False]
     assert summarize(replay(make_benchmark("a", "b"), journal=journal)) == summarize(first)
     assert len(world.calls) == asked
+
+
+class _Observes:
+    """A plugin that takes part in a run without changing it."""
+
+    @hookimpl
+    def karenina_run_started(self, event: object) -> None:
+        """Do nothing."""
+
+
+def test_a_plugin_of_the_last_run_that_is_missing_now_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    journal = tmp_path / "j.journal"
+    benchmark = make_benchmark("a")
+    plugins = ScriptedRuns().plugins()
+    plugins.register(_Observes(), distribution="their-stage", version="3.4")
+    with plugin_room.use_plugins(plugins):
+        benchmark.run_verification(CONFIG, journal=journal)
+        benchmark.run_verification(CONFIG, journal=journal)
+    assert "so results may differ" not in caplog.text
+
+    replay(benchmark, journal=journal)
+    with plugin_room.use_plugins(ScriptedRuns().plugins()):
+        rescore(journal, benchmark, VerificationConfig(**CONFIG))
+    says = f"the last run in {journal} used plugins of their-stage 3.4, which is not in use now, so results may differ"
+    assert caplog.text.count(says) == 2

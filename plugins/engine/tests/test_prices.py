@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from karenina_core.errors import PluginError
 from karenina_core.hooks import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
@@ -189,6 +190,29 @@ def test_price_is_the_users_or_zero_or_the_first_lists(
     found = priced(Listed("b-list", "m"), Listed("a-list"), own=own).price(asked)
     assert (found.tariff.rates.input if found.tariff is not None else None) == rate
     assert found.why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("listed", "why"),
+    [
+        ((tariff("-1", "1"), "m"), "a price is below 0"),
+        (tariff("1", "1").rates, "too many values to unpack"),
+        (("0.1", "m"), "'str' object has no attribute"),
+        (KeyError("m"), "KeyError: 'm'"),
+    ],
+)
+def test_a_price_list_that_fails_is_named(listed: Any, why: str) -> None:
+    class Failing:
+        name, edition = "failing", "1"
+
+        def tariff(self, model_name: str, served_by: str | None) -> Any:
+            if isinstance(listed, Exception):
+                raise listed
+            return listed
+
+    with pytest.raises(PluginError, match="the price list 'failing' has no usable price for 'm': ") as caught:
+        priced(Failing()).price(model("unsaid"))
+    assert why in str(caught.value)
 
 
 def test_an_unknown_price_says_what_to_do() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ from karenina_core.models.ports import (
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.retry import RetryPolicy
+from karenina_engine.check.stage_checks import check_models
 from karenina_engine.run.port_factory import PortFactory, RunParts
 from karenina_engine.run.prepare import make_session
 from karenina_engine.run.session import RunSession
@@ -117,6 +119,24 @@ def test_a_stage_in_no_plan_can_refuse_the_run() -> None:
 
     with pytest.raises(ConfigError, match="Outside: the folder is missing"):
         run_with(lambda _config, _questions: (), check=refuse)
+
+
+def fail(_model: ModelConfig) -> None:
+    raise KeyError("region")
+
+
+@pytest.mark.parametrize(
+    ("check", "says"),
+    [
+        (fail, "judge 'm': check() of 'plain' failed: KeyError: 'region'"),
+        (lambda _model: ["no region"], "judge 'm': check() of 'plain' returned ['no region']; it must raise Adapter"),
+    ],
+)
+def test_a_check_of_an_adapter_that_fails_or_returns_its_finding_is_named(check: Any, says: str) -> None:
+    plugins = Plugins()
+    plugins.register(offering(adapters=[AdapterSpec(interface="plain", description="", check=check)]))
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        check_models(plugins, [("judge", ModelConfig(id="m", interface="plain", model_name="m"))])
 
 
 def test_a_stage_checks_only_the_questions_it_selects() -> None:

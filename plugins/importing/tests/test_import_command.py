@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -11,6 +14,7 @@ from command_runs import run_karenina
 from imports import import_file, karenina, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
+from karenina_core.errors import ConfigError
 from karenina_core.hooks import hookimpl
 from karenina_core.plugins import Plugins
 from karenina_importing import FieldMapping, Fit, ImportFormat, make_import_format
@@ -300,6 +304,56 @@ def pipes() -> ImportFormat:
     """Return a format of another plugin whose files look like samples of OpenAI Evals."""
     mapping = FieldMapping(paths={"question": ("input",), "raw_answer": ("ideal",)})
     return make_import_format("pipes", "lines of pipes", lambda _head: Fit.YES, read_lines, mapping)
+
+
+def fail(_argument: object) -> Any:
+    raise LookupError("no such thing")
+
+
+@pytest.mark.parametrize(
+    ("detect", "rows", "code", "says"),
+    [
+        (lambda _head: Fit.YES, fail, 2, "the format 'failing' failed to read a.jsonl: LookupError: no such thing"),
+        (lambda _head: Fit.YES, lambda _path: [{}], 2, "TypeError: a row must be a SourceRow, not {}"),
+        (lambda _head: Fit.YES, lambda _path: None, 2, "TypeError: 'NoneType' object is not iterable"),
+        (lambda _head: Fit.YES, lambda _path: sys.exit(0), 2, "failed to read a.jsonl: SystemExit: 0"),
+        (fail, fail, 0, "the format 'failing' is not considered for this file: LookupError: no such thing"),
+        (lambda _head: True, fail, 0, "detect returned True; return Fit.YES, Fit.MAYBE or Fit.NO"),
+    ],
+)
+def test_a_format_that_fails_is_named(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    detect: Callable[[object], Any],
+    rows: Callable[[object], Any],
+    code: int,
+    says: str,
+) -> None:
+    class Failing:
+        @hookimpl
+        def karenina_formats(self) -> list[ImportFormat]:
+            mapping = FieldMapping(paths={"question": ("question",)})
+            return [make_import_format("failing", "lines that fail", detect, rows, mapping)]
+
+    write_lines(tmp_path / "a.jsonl", [{"tool": "mine", "question": "Why?", "answer": "So"}])
+    plugins = Plugins.discover()
+    plugins.register(Failing())
+    done = run_karenina("import", "a.jsonl", "-o", "out.yaml", plugins=plugins)
+
+    assert done.code == code, done.err
+    assert says in done.err + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("paths", "says"),
+    [
+        ({"qestion": ("q",)}, "unknown name 'qestion' in the paths of the mapping; did you mean 'question'?"),
+        ({"question": "prompt"}, r"the paths of 'question' must be a tuple, such as \('prompt',\), not 'prompt'"),
+    ],
+)
+def test_paths_that_would_find_nothing_are_refused(paths: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        FieldMapping(paths=paths)
 
 
 class OwnFormat:

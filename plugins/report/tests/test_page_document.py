@@ -239,7 +239,7 @@ class ThirdParty:
 
     @hookimpl
     def karenina_report_sections(self) -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        return [self._lengths, self._broken, self._odd, self._plain]
+        return [self._lengths, self._broken, self._exits, self._odd, self._plain]
 
     def _lengths(self, page: PageRuns) -> Sequence[PageSection]:
         rows = [[run.name, len(run.results), 0.5, 0.2, 0.9] for run in page.runs]
@@ -249,6 +249,9 @@ class ThirdParty:
 
     def _broken(self, page: PageRuns) -> Sequence[PageSection]:
         raise LookupError("no such thing")
+
+    def _exits(self, page: PageRuns) -> Sequence[PageSection]:
+        raise SystemExit(0)
 
     def _odd(self, page: PageRuns) -> Sequence[PageSection]:
         cell: Any = object()
@@ -267,6 +270,7 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
     plugins.register(ThirdParty(), distribution="ruler", version="2.0")
     done = report(save(tmp_path / "r.jsonl", run([True, False])), "-o", tmp_path / "report.html", plugins=plugins)
     assert "Warning: a section from ruler 2.0 was left out: LookupError: no such thing" in done.err
+    assert "Warning: a section from ruler 2.0 was left out: SystemExit: 0" in done.err
     sections = {section["id"]: section for section in blocks(tmp_path / "report.html")["head"]["sections"]}
     assert "Warning: a section from ruler 2.0 was left out: PydanticSerializationError: " in done.err
     assert "the section 'plain' contains a block of type 'str'; use TextBlock(\"...\") for a paragraph" in done.err
@@ -290,6 +294,11 @@ def test_a_plugin_whose_hook_fails_is_reported(tmp_path: Path) -> None:
     plugins.register(Unusable(), distribution="ruler", version="2.0")
     done = report(save(tmp_path / "r.jsonl", run([True, False])), "-o", tmp_path / "report.html", plugins=plugins)
     assert "Warning: ruler 2.0 cannot be used, so the page contains no sections from it: LookupError: no se" in done.err
+
+
+def test_a_column_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="the column 'Share' has the unknown kind 'shares'; did you mean 'share'"):
+        Column("Share", "shares")  # type: ignore[arg-type]  # what a plugin does by mistake
 
 
 def test_a_table_with_rows_of_another_length_is_refused() -> None:

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import jsonschema
 import pytest
@@ -266,6 +266,42 @@ def test_an_earlier_export_is_known_by_its_whole_first_line(results: Path) -> No
 
     assert [export(results, "-o", "out.headed", more=Headed()).code for _ in range(2)] == [0, 0]
     assert export(results, "-o", "other.headed", more=Headed()).code == 2
+
+
+def fail(request: ExportRequest, file: BinaryIO) -> None:
+    file.write(b"half")
+    raise LookupError("no such thing")
+
+
+def generate(request: ExportRequest, file: BinaryIO) -> Iterator[bytes]:
+    yield b"never"
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (fail, "LookupError: no such thing"),
+        (lambda request, file: file.write("text"), "TypeError: a bytes-like object is required, not 'str'"),
+        (lambda request, file: b"everything", "write returned bytes, but has to write to the file"),
+        (generate, "write returned generator, but has to write to the file, without async"),
+    ],
+)
+def test_a_format_that_fails_is_named_and_leaves_no_file(results: Path, write: Any, why: str) -> None:
+    class Failing:
+        @hookimpl
+        def karenina_exporters(self) -> Sequence[Exporter]:
+            return [Exporter("failing", "fails", (".failing",), write)]
+
+    done = export(results, "-o", "out.failing", more=Failing())
+    assert (done.code, Path("out.failing").exists()) == (2, False)
+    assert "the export format 'failing' failed: " in done.err
+    assert why in done.err
+
+
+@pytest.mark.parametrize("suffixes", [".lines", ("lines",), (".Lines",)])
+def test_suffixes_that_would_fit_other_files_are_refused(suffixes: Any) -> None:
+    with pytest.raises(ValueError, match="suffixes must be a tuple of suffixes in lower case"):
+        Exporter("odd", "odd", suffixes, fail)
 
 
 def test_two_formats_of_one_name_are_an_error(results: Path) -> None:

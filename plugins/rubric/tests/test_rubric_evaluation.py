@@ -114,11 +114,12 @@ def test_the_error_of_a_trait_without_an_evaluator_names_no_folder() -> None:
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_labels", "a")], "safe"), "does not fit the field"),
         (Evaluator(lambda _: [TraitScore("safe", ["own"], 1)], "safe"), "returned an invalid score"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", error={"no": 1})], "safe"), "{'no': 1}"),  # type: ignore[arg-type]
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", True, "no time")], "safe"), "no time"),
         (Evaluator(lambda _: [], "safe", claims=fails, precedence=-1), None),
     ],
     ids=[
         *("raises", "silent", "another trait's", "nothing", "unfit", "not for scores", "no field"),
-        *("odd error", "not asked"),
+        *("odd error", "both", "not asked"),
     ],
 )
 def test_failure_of_one_evaluator_leaves_the_traits_of_others(theirs: Evaluator, says: str | None) -> None:

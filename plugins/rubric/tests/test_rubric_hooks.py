@@ -79,6 +79,14 @@ class Offering:
         return [self._evaluator]
 
 
+class Awaited(Evaluator):
+    """An evaluator whose claims are never awaited, and so always true."""
+
+    async def claims(self, trait: RubricTrait, context: object) -> bool:  # type: ignore[override]
+        """Return False."""
+        return False
+
+
 def without(attribute: str) -> object:
     """An evaluator with one attribute set to None."""
     found = Evaluator("mine", 0)
@@ -93,6 +101,7 @@ def without(attribute: str) -> object:
         (without("precedence"), "set `precedence` to an integer"),
         (without("claims"), "has no method claims()"),
         (without("evaluate"), "has no method evaluate()"),
+        (Awaited("mine", 0), "claims() of the trait evaluator Awaited is never awaited; write def claims(...)"),
         (Evaluator, "returned the class Evaluator instead of an instance of the class"),
     ],
 )

@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from karenina_core.models.ports import AgentReply, LLMReply, Message, ParserReply, ToolCall, Turn, Usage
+from karenina_core.models.ports import (
+    AgentReply,
+    ErrorCategory,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    ToolCall,
+    Turn,
+    Usage,
+)
 from karenina_toolkit.replies.reply_bounds import (
     MOST_TOKENS,
     MOST_TOOL_CALLS,
@@ -21,6 +31,7 @@ from karenina_toolkit.replies.reply_bounds import (
     sanitize_turn,
     sanitize_usage,
 )
+from karenina_toolkit.structured.reply_checks import check_reply
 
 WHERE = "http://localhost:9"
 HALF = "\ud800"
@@ -104,3 +115,12 @@ def test_what_an_adapter_keeps_of_a_turn_is_checked_too() -> None:
     turn = sanitize_turn(WHERE, Turn(Message.assistant("a"), wire={"blocks": [f"b{HALF}"]}))
 
     assert turn.wire == {"blocks": [f"b{WHOLE}"]}
+
+
+@pytest.mark.parametrize(
+    "reply", [None, "Lima", {"text": "Lima"}, LLMReply(None), ParserReply({"city": "Lima"}, "prompt")]
+)  # type: ignore[arg-type]
+def test_what_is_no_reply_is_the_adapters_error(reply: Any) -> None:
+    with pytest.raises(PortError, match=r"the adapter of m at http://m returned .* correct the adapter") as caught:
+        check_reply("m at http://m", reply)
+    assert caught.value.category is ErrorCategory.PERMANENT

@@ -155,10 +155,8 @@ def _wrong_methods(stage: type[Any]) -> Iterator[str]:
     parameters = () if plain else signature(stage).parameters.values()  # slow to read
     needed = [parameter for parameter in parameters if parameter.default is Parameter.empty]
     if any(parameter.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD) for parameter in needed):
-        yield (
-            "the stage is created without arguments, but its constructor requires "
-            f"{', '.join(parameter.name for parameter in needed)} (add default values)"
-        )
+        names = ", ".join(parameter.name for parameter in needed)
+        yield f"the stage is created without arguments, but its constructor requires {names} (add default values)"
 
 
 def _is_missing(stage: type[Any], name: str) -> bool:

@@ -82,7 +82,14 @@ class FieldMapping:
     given: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Raise `ConfigError` if `answer`, `choice_by` or `answer_pattern` is invalid."""
+        """Raise `ConfigError` if `paths`, `answer`, `choice_by` or `answer_pattern` is invalid."""
+        given: Mapping[str, object] = self.paths  # plugins may not be type-checked
+        for name, paths in given.items():
+            if name not in NAMES:
+                cure = suggest_key(name, NAMES, f"choose one of {', '.join(NAMES)}")
+                raise ConfigError([f"unknown name {name!r} in the paths of the mapping; {cure}"])
+            if isinstance(paths, str):
+                raise ConfigError([f"the paths of {name!r} must be a tuple, such as ({paths!r},), not {paths!r}"])
         if isinstance(self.answer, str) and self.answer not in ANSWER_TYPES and not _is_read(self.answer):
             types = (*ANSWER_TYPES, *primitives_by_field_type())
             missing = missing_pack(self.answer)

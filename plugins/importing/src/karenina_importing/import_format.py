@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pkgutil import resolve_name
@@ -14,6 +15,7 @@ from karenina_benchmark.document import Document, Section
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.formats.format import Format
 from karenina_core.data.question import Question
+from karenina_core.errors import ConfigError, KareninaError, type_and_message
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from karenina_importing.conversion import ChooseMapping
     from karenina_importing.field_mapping import FieldMapping
     from karenina_importing.source_files import FileHead, SourceRow
+
+logger = logging.getLogger("karenina")
 
 _LINE: Final = re.compile(r"line ([0-9]+)")
 
@@ -68,7 +72,12 @@ def make_import_format(
     rows_at: Callable[[Path, str | None, str | None, str | None], Iterable[SourceRow]] | None = None,
     choose: ChooseMapping | None = None,
 ) -> ImportFormat:
-    """Make a format that can also be read as a benchmark. See `ImportFormat` for the arguments."""
+    """Make a format that can also be read as a benchmark. See `ImportFormat` for the arguments.
+
+    If `detect` fails, a warning is logged, and the file does not have the format. If `rows` fails, it raises a
+    `ConfigError` that names the format.
+    """
+    detect, rows = _detecting(key, detect), _reading(key, rows)
     return ImportFormat(
         name=name,
         suffixes=suffixes,
@@ -111,6 +120,45 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
         key=key,
         load=load,
     )
+
+
+def _detecting(key: str, detect: Callable[[FileHead], Fit]) -> Callable[[FileHead], Fit]:
+    """Return `detect` of the format `key` with a warning if it fails, or returns anything but a `Fit`."""
+
+    def find(head: FileHead) -> Fit:
+        try:
+            found: object = detect(head)
+            if isinstance(found, Fit):
+                return found
+            problem = f"detect returned {found!r:.80}; return Fit.YES, Fit.MAYBE or Fit.NO"
+        except BenchmarkFileError:
+            raise
+        except Exception as error:
+            problem = type_and_message(error)
+        logger.warning("the format %r is not considered for this file: %s", key, problem)
+        return Fit.NO
+
+    return find
+
+
+def _reading(key: str, rows: Callable[[Path], Iterable[SourceRow]]) -> Callable[[Path], Iterator[SourceRow]]:
+    """Return `rows` of the format `key`. It raises `ConfigError` if `rows` fails, or yields anything but rows."""
+
+    def read(path: Path) -> Iterator[SourceRow]:
+        from karenina_importing.source_files import SourceRow  # slow, and most commands list only the formats
+
+        try:
+            for row in rows(path):
+                if not isinstance(row, SourceRow):
+                    raise TypeError(f"a row must be a SourceRow, not {row!r:.80}")
+                yield row
+        except (KareninaError, OSError):
+            raise
+        except (Exception, SystemExit) as error:
+            logger.debug("the traceback of the format %s:", key, exc_info=True)
+            raise ConfigError([f"the format {key!r} failed to read {path}: {type_and_message(error)}"]) from error
+
+    return read
 
 
 def _read_with(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
 
 import typer
 
@@ -17,6 +18,8 @@ from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
+
+logger: Final = logging.getLogger("karenina")
 
 _NOTHING: Final = b"\0"
 """A byte that no text file starts with, which prevents any existing file from being replaced."""
@@ -144,8 +147,27 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
     """Write an export to standard output, but raise `ConfigError` if the format is binary and that is a terminal."""
     if exporter.is_binary and sys.stdout.isatty():
         raise config_error(f"the {exporter.name!r} format cannot be shown in a terminal; specify a file with -o")
-    exporter.write(request, sys.stdout.buffer)
+    _write(exporter, request, sys.stdout.buffer)
     sys.stdout.buffer.flush()
+
+
+def _write(exporter: Exporter, request: ExportRequest, file: BinaryIO) -> None:
+    """Write an export to an open file. Raises `ConfigError` if the exporter fails, or returns something instead of
+    writing it.
+    """
+    from karenina_core.errors import KareninaError, type_and_message
+
+    write: Callable[[ExportRequest, BinaryIO], object] = exporter.write
+    try:
+        returned = write(request, file)
+    except (KareninaError, OSError):
+        raise
+    except Exception as error:
+        logger.debug("the traceback of the export format %s:", exporter.name, exc_info=True)
+        raise config_error(f"the export format {exporter.name!r} failed: {type_and_message(error)}") from error
+    if not isinstance(returned, int | None):  # such as what file.write() returns
+        what = f"returned {type(returned).__name__}, but has to write to the file, without async"
+        raise config_error(f"the export format {exporter.name!r} failed: its function write {what}")
 
 
 def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callable[[str], None]) -> None:
@@ -157,5 +179,5 @@ def _save(exporter: Exporter, request: ExportRequest, output: Path, note: Callab
 
     is_named = output.suffix.lower() in exporter.suffixes
     begins = exporter.first_bytes if is_named or exporter.first_bytes != ANY_BYTES else (_NOTHING,)
-    moved = write_whole(output, begins, lambda file: exporter.write(request, file))
+    moved = write_whole(output, begins, lambda file: _write(exporter, request, file))
     note(f"The export was written to {output}{moved_note(moved)}.")

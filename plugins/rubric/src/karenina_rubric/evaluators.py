@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import ValidationError
@@ -82,6 +83,8 @@ def find_flaw(evaluator: object) -> str | None:
         return (
             f"the trait evaluator {kind} has no precedence; set `precedence` to an integer (0 in standard evaluators)"
         )
+    if iscoroutinefunction(getattr(evaluator, "claims", None)):
+        return f"claims() of the trait evaluator {kind} is never awaited; write def claims(...), without async"
     missing = [name for name in ("claims", "evaluate") if not callable(getattr(evaluator, name, None))]
     return f"the trait evaluator {kind} has no method {missing[0]}()" if missing else None
 
@@ -155,19 +158,18 @@ class ResultFields:
         """Add a trait's score to its result field, or record an error if the field does not accept the score, or if it
         is None.
 
-        If `result_field` is not a field of the result, the score becomes an entry in `other_trait_scores`. Invalid
-        values in `fields` are stored separately and have no other effect.
+        With an error, the score is ignored. If `result_field` is not a field of the result, the score becomes an entry
+        in `other_trait_scores`. Invalid values in `fields` are stored separately and have no other effect.
         """
         error = None if score.error is None else str(score.error)
+        scored = score.score if error is None else None
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
-            self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = score.score
-        elif score.result_field in TRAIT_SCORES and fits_field(score.result_field, trait.name, score.score):
-            self._put(score.result_field, trait.name, score.score)
+            self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = scored
+        elif score.result_field in TRAIT_SCORES and fits_field(score.result_field, trait.name, scored):
+            self._put(score.result_field, trait.name, scored)
         else:
-            self.unfit.setdefault(score.result_field, {})[trait.name] = score.score
-            self.fail(
-                trait, error := error or f"the score {score.score!r:.100} does not fit the field {score.result_field}"
-            )
+            self.unfit.setdefault(score.result_field, {})[trait.name] = scored
+            self.fail(trait, error := error or f"the score {scored!r:.100} does not fit the field {score.result_field}")
         for name, value in score.fields.items():
             if fits_field(name, trait.name, value):
                 self._put(name, trait.name, value)

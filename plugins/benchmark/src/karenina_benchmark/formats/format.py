@@ -41,3 +41,13 @@ class Format:
     write: Callable[[BenchmarkContent, Path], Iterable[str | bytes]] | None = None
     read_columns: Callable[[Path, Mapping[str, str]], BenchmarkContent] | None = None
     recognizes: Callable[[Path], bool] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if `suffixes` is a text, or one of them is not in lower case or has no dot: it would never
+        fit, or fit the files of other formats.
+        """
+        given: object = self.suffixes  # plugins may not be type-checked
+        if isinstance(given, str) or any(one[:1] != "." or one != one.lower() for one in self.suffixes):
+            raise ValueError(
+                f'suffixes must be a tuple of suffixes in lower case, such as (".cards",), not {self.suffixes!r}'
+            )

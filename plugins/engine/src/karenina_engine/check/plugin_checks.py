@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
@@ -28,11 +28,13 @@ from karenina_core.plugins.specifications import GROUP as SPECIFICATIONS
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
-from karenina_core.text import did_you_mean
+from karenina_core.text import did_you_mean, list_names
 from karenina_template.question_template import field_options_of
 from karenina_toolkit.hook_policy import policy_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from karenina_core.artifacts.artifact import Slot
     from karenina_core.config import VerificationConfig
     from karenina_core.data.question import Question
@@ -147,6 +149,17 @@ def loaded_distributions(plugins: Plugins) -> dict[str, str]:
     owners = [owner.info for owner in plugins.specifications.owners]
     infos = [*owners, *(info for info in plugins.describe() if info.state == "loaded")]
     return dict(sorted({info.distribution: info.version for info in infos}.items()))
+
+
+def warn_about_absent(journal: Path, used: Mapping[str, str], present: Collection[str]) -> None:
+    """Log a warning if the last run in `journal` used distributions that are not among those `present`. `used` contains
+    their versions.
+    """
+    absent = [f"{name} {version}" for name, version in used.items() if name not in present]
+    if absent:
+        verb, them = ("is", "it") if len(absent) == 1 else ("are", "them")
+        why = f"plugins of {list_names(absent)}, which {verb} not in use now, so results may differ"
+        logger.warning("the last run in %s used %s; install or unblock %s", journal, why, them)
 
 
 def _cure_for_missing(name: str, infos: Sequence[PluginInfo]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karenina_core.errors import ConfigError, PluginError
+from karenina_core.errors import ConfigError, PluginError, type_and_message
 from karenina_core.stages.stage import ModelNeed, ServiceNeed, Stage, registered_stages
 from karenina_engine.calls.journal_labels import ModelLabel
 from karenina_engine.calls.opened_port import find_tool_problems
@@ -139,8 +139,10 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
                     f"{where}: the adapter {spec.interface!r} has no extra settings; remove {names} from extra"
                 )
             if not offline:
-                if spec.check is not None:
-                    spec.check(model)
+                returned: object = spec.check(model) if spec.check is not None else None
+                if returned:  # plugins may not be type-checked
+                    cure = "it must raise AdapterConfigError for a model that cannot work, and must not be async"
+                    problems.append(f"{where}: check() of {spec.interface!r} returned {returned!r:.200}; {cure}")
             elif model.endpoint_base_url is not None and _HTTP.match(model.endpoint_base_url):
                 from karenina_toolkit.http.endpoints import check_address
 
@@ -153,6 +155,8 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
         except ValueError as error:
             named = f"model {model.id!r}"  # adapters name the model too
             problems.append(f"{where}: {str(error).removeprefix(f'{named}: ').removeprefix(f'{named}, ')}")
+        except Exception as error:
+            problems.append(f"{where}: check() of {spec.interface!r} failed: {type_and_message(error)}")
         problems += [f"{where}: {problem}" for problem in find_tool_problems(plugins, model, spec)]
     if problems:
         raise ConfigError(problems)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.errors import PluginError, type_and_message
 from karenina_core.models.ports import Usage
 from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.price_source import FREE, OwnPrice, PriceSource, Tariff, format_cost, to_dollars
@@ -105,11 +106,17 @@ class PriceTable:
         if spec.free:
             return Price(FREE, "free because it runs on this machine")
         configured = model.endpoint_base_url or model.model_provider
-        server = spec.served_by(model) if spec.served_by is not None else configured
+        server = configured
+        if spec.served_by is not None:
+            try:
+                server = spec.served_by(model)
+            except Exception as error:
+                why = type_and_message(error)
+                raise PluginError(f"served_by() of the adapter {model.interface!r} failed: {why}") from error
         if self._sources is None:
             self._sources = list_price_sources(self.plugins)
         for source in self._sources:
-            listed = source.tariff(model.model_name, server)
+            listed = _listed(source, model.model_name, server)
             if listed is not None:
                 edition = self._editions[source.name] = source.edition
                 return Price(listed[0], f"{source.name} {edition}: {listed[1]}")
@@ -126,6 +133,24 @@ class PriceTable:
             f"unknown because {problem}; set a price, in US dollars per million tokens, in the configuration file: "
             f"{own}",
         )
+
+
+def _listed(source: PriceSource, model_name: str, server: str | None) -> tuple[Tariff, str] | None:
+    """Return a model's tariff in a price list and the list's name for it, or None if the list does not contain it.
+    Raises `PluginError` if the list fails, or returns something else.
+    """
+    try:
+        listed = source.tariff(model_name, server)
+        if listed is not None:
+            tariff, _ = listed
+            if min(tariff.request, *tariff.rates, *(rate for _, rates in tariff.steps for rate in rates)) < 0:
+                raise ValueError("a price is below 0")
+    except Exception as error:
+        raise PluginError(
+            f"the price list {source.name!r} has no usable price for {model_name!r}: {type_and_message(error)}; set "
+            "the price in the configuration file, or block the list's plugin with [plugins] block"
+        ) from error
+    return listed
 
 
 _INPUT_TOKEN: Final = Usage(input_tokens=1)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId, VerificationResult
 from karenina_core.errors import ConfigError
-from karenina_engine.check.plugin_checks import loaded_distributions
+from karenina_engine.check.plugin_checks import loaded_distributions, warn_about_absent
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
 from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
@@ -262,7 +262,7 @@ def rescore(
     began = time.monotonic()
     _, config = require_trust(benchmark, config, trust)
     with JournalView(journal) as view:
-        asked, run = view.count_results(), view.run_digest()
+        asked, run, used = view.count_results(), view.run_digest(), view.status().distributions
     if not asked:
         raise ConfigError(
             [f"the journal {journal} contains no results from its last run, so there is nothing to rescore"]
@@ -278,7 +278,9 @@ def rescore(
     units = {id: unit_of_question(benchmark.get(id)) for id in ids}
     total = sum(asked[id] for id in ids)
     changes: list[Change] = []
-    held = [header_line(loaded_distributions(plugins_of(config)), run, rescored=True)]
+    distributions = loaded_distributions(plugins_of(config))
+    warn_about_absent(Path(journal), used, distributions)
+    held = [header_line(distributions, run, rescored=True)]
     full, writer = config.section(EngineSettings).full_results, LineWriter()
     with ExitStack() as stack:
         add: Callable[[Iterable[str]], None] | None = None

@@ -343,5 +343,8 @@ class TraitTally:
 
 
 def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number or a boolean."""
-    return isinstance(value, int | float) and isfinite(value)
+    """Return whether a value is a finite number or a boolean. Integers that no float can hold are none."""
+    try:
+        return isinstance(value, int | float) and isfinite(value)
+    except OverflowError:
+        return False

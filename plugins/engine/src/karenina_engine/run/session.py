@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from karenina_core.data.result import VerificationResult
 from karenina_engine.calls.call_runner import describe_unknown_ends
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
-from karenina_engine.check.plugin_checks import loaded_distributions
+from karenina_engine.check.plugin_checks import loaded_distributions, warn_about_absent
 from karenina_engine.cost.ledger import Ledger
 from karenina_engine.journal.fingerprint import Fingerprints
 from karenina_engine.journal.rows import UnstorableRow
@@ -247,6 +247,9 @@ class RunSession:
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
         keeps_replies = self.parts.store is not None and not self.parts.offline
+        if self.journal is not None:
+            used = (self.journal.last_command() or {}).get("distributions")
+            warn_about_absent(self.journal.path, used if isinstance(used, Mapping) else {}, self.distributions)
         if journal is not None:
             journal.begin(len(self), self.command, self.ledger)
             if self.resumable and self.matrix.rules is not None:

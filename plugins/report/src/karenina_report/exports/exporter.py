@@ -59,3 +59,13 @@ class Exporter:
     takes_table: bool = False
     first_bytes: tuple[bytes, ...] = ANY_BYTES
     read: Callable[[Path], Iterable[VerificationResult]] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if `suffixes` is a text, or one of them is not in lower case or has no dot: it would never
+        fit, or fit the files of other formats.
+        """
+        given: object = self.suffixes  # plugins may not be type-checked
+        if isinstance(given, str) or any(one[:1] != "." or one != one.lower() for one in self.suffixes):
+            raise ValueError(
+                f'suffixes must be a tuple of suffixes in lower case, such as (".lines",), not {self.suffixes!r}'
+            )

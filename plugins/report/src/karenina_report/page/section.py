@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
     from karenina_report.comparison.comparison_result import Comparison
@@ -22,6 +24,12 @@ class Column:
 
     name: str
     kind: CellKind = _TEXT
+
+    def __post_init__(self) -> None:
+        """Raise `ValueError` if the kind does not exist: its cells would be shown as text."""
+        if self.kind not in get_args(CellKind):
+            near = did_you_mean(self.kind, get_args(CellKind))
+            raise ValueError(f"the column {self.name!r} has the unknown kind {self.kind!r}{near}")
 
 
 @dataclass(frozen=True, slots=True)

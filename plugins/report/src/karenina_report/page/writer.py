@@ -229,7 +229,7 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
         try:
             for section in offer.value(page):
                 yield plain_json(section.to_json(offer.distribution))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             warn(f"a section from {offer.distribution} {offer.version} was left out: {describe_error(error)}")
 
 

@@ -240,8 +240,10 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
     refused: Exception | None = None
     for model in (served, plain):
         try:
-            if spec.check is not None:
-                spec.check(model)
+            returned: object = spec.check(model) if spec.check is not None else None
+            if returned:
+                yield "problem", f"check() returned {returned!r:.80}; raise AdapterConfigError, and return nothing"
+                return
             most = spec.concurrency(model) if spec.concurrency is not None else None
             ports = {name: getattr(spec, name)(model) for name in spec.ports}
         except AdapterConfigError as error:

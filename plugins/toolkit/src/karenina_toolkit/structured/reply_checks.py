@@ -105,6 +105,11 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
     `where` is the model and its server. A judge's reasoning is not stored. However, if the text is empty and the
     reasoning contains a single JSON object, the reasoning becomes the text.
     """
+    given: object = reply  # adapters may not be type-checked
+    is_reply = isinstance(given, LLMReply | ParserReply | AgentReply | Turn)
+    if not is_reply or not isinstance(getattr(given, "text", ""), str):
+        what = f"the adapter of {where} returned {given!r:.100}, which is not a reply with a text; correct the adapter"
+        raise PortError(what, category=ErrorCategory.PERMANENT)
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
     if isinstance(reply, AgentReply):
