@@ -18,8 +18,8 @@ from karenina_core.plugins import active_plugins
 from karenina_engine.journal import schema as journal_schema
 from karenina_engine.results import table_columns
 from karenina_manual.settings import ManualExtra
+from karenina_report.exports.hookspecs import karenina_exporters
 from karenina_report.exports.json_lines import published_schema
-from karenina_report.hookspecs import karenina_exporters
 
 _BENCHMARKS = {
     "YAML": "karenina_benchmark.formats.yaml_format",

@@ -24,7 +24,7 @@ _NOTHING: Final = b"\0"
 
 def _format_names(incomplete: str) -> list[str]:
     """Return the export formats that start with `incomplete`, for shell completion."""
-    from karenina_report.hookspecs import karenina_exporters
+    from karenina_report.exports.hookspecs import karenina_exporters
     from karenina_terminal.command_hook import command_plugins
 
     return matching((exporter.name for exporter in command_plugins().call(karenina_exporters)), incomplete)

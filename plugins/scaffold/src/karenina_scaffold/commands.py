@@ -49,7 +49,7 @@ def _offered(kind: PluginKind) -> Collection[object]:
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}
     if kind.name == "exporter":
-        from karenina_report.hookspecs import karenina_exporters
+        from karenina_report.exports.hookspecs import karenina_exporters
 
         return {offer.value.name for offer in installed.offers(karenina_exporters)}
     if kind.name == "executor":

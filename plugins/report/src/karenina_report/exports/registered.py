@@ -16,7 +16,7 @@ from karenina_engine.results.result_file import ROW_LINE, TABLE_LINE, read_heade
 from karenina_engine.results.result_set import read_results
 from karenina_engine.results.table_columns import CALLS
 from karenina_engine.results.tables import RESULT_TABLES, Table, result_table, unknown_table
-from karenina_report.hookspecs import karenina_exporters
+from karenina_report.exports.hookspecs import karenina_exporters
 from karenina_report.runs import find_journal, is_journal, journal_results
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from karenina_engine.results.result_file import default_journal
 from karenina_report.attached_files import AttachedFiles
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
 from karenina_report.comparison.run_comparison import compare_runs, run_facts, run_label
-from karenina_report.hookspecs import karenina_report_sections
 from karenina_report.options import write_whole
 from karenina_report.page.document import FIRST_BYTES, PageDocument, plain_json
+from karenina_report.page.hookspecs import karenina_report_sections
 from karenina_report.page.items import CALL_COLUMNS, ItemIndex, PageFiles, Prompts, make_item
 from karenina_report.page.section import PageRuns
 from karenina_report.rules import Rules, find_missing_rules, find_rules
