@@ -38,9 +38,15 @@ HEAVY = [
     "xllamacpp",
 ]
 NOT_FOR_SHORT_COMMANDS = [
+    "asyncio",
+    "karenina_conversation.conversing",
+    "karenina_core.pipeline",
     "karenina_importing.conversion",
     "karenina_importing.formats",
+    "karenina_engine.calls.concurrency_limits",
     "karenina_engine.run.session",
+    "karenina_local.store",
+    "karenina_sandbox.task_files",
     "karenina_toolkit.traces.recording",
     "multiprocessing",
     "regex",

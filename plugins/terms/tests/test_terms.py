@@ -11,7 +11,7 @@ import pytest
 
 from karenina_template.templates import Undecided
 from karenina_template.templates.primitives import files_in
-from karenina_terms import term_table
+from karenina_terms import names, term_table
 from karenina_terms.same_term import SameTerm
 from karenina_testing.contracts import PrimitiveContract
 
@@ -177,14 +177,14 @@ def test_a_large_table_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(term_table, "LARGE", 10)
     columns = term_table.Columns()
     path = Path(saved(tmp_path, "genes.tsv", ROWS))
-    assert term_table.read_table(path, columns, None).terms("p53") == {"HGNC:11998": term_table.SYNONYM}
+    assert term_table.read_table(path, columns, None).terms("p53") == {"HGNC:11998": names.SYNONYM}
     (kept,) = (tmp_path / "state" / "terms").iterdir()
     read = kept.stat().st_mtime_ns
 
-    assert term_table.read_table(path, columns, None).terms("p53") == {"HGNC:11998": term_table.SYNONYM}
+    assert term_table.read_table(path, columns, None).terms("p53") == {"HGNC:11998": names.SYNONYM}
     assert [file.stat().st_mtime_ns for file in kept.parent.iterdir()] == [read]
     saved(tmp_path, "genes.tsv", ROWS + "HGNC:1\tA1BG\t\n")
-    assert term_table.read_table(path, columns, None).terms("a1bg") == {"HGNC:1": term_table.NAME}
+    assert term_table.read_table(path, columns, None).terms("a1bg") == {"HGNC:1": names.NAME}
 
 
 @pytest.mark.parametrize("state", ["", "state"])
@@ -195,8 +195,8 @@ def test_a_large_ontology_is_read_in_another_process(
     monkeypatch.setenv("KARENINA_STATE_HOME", folder)
     monkeypatch.setattr(term_table, "LARGE", 10)
     table = term_table.read_table(Path(saved(tmp_path, "go.obo", OBO)), term_table.Columns(), None)
-    assert table.terms("apoptotic cell death") == {"GO:0006915": term_table.SYNONYM}
-    assert table.exact_terms("autophagy") == {"GO:0006914": term_table.NAME}
+    assert table.terms("apoptotic cell death") == {"GO:0006915": names.SYNONYM}
+    assert table.exact_terms("autophagy") == {"GO:0006914": names.NAME}
 
     bad = Path(saved(tmp_path, "bad.obo", "[Term]\nid GO\n"))
     with pytest.raises(ValueError, match=r"bad\.obo.*not a valid ontology.*CSV"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 
 def digest_of(source: str) -> str:
@@ -12,8 +11,7 @@ def digest_of(source: str) -> str:
     return hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(NamedTuple):
     """What a user trusts: source code and values with the given `digests`, or all if `everything` is set.
 
     Trusted source code may be executed, and trusted values in a benchmark take effect. By default, nothing is trusted.

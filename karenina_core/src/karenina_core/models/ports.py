@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from operator import add, attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 from karenina_core.models.attachments import Attachment
 
@@ -195,8 +195,7 @@ class CallNotes:
         return max(0.0, elapsed - self.open_seconds) + self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFolder:
+class SourceFolder(NamedTuple):
     """A folder of the user's whose files affect the result of a question.
 
     `ignores(name)` returns whether the entry with the given name has no effect on results, such as a copy left behind
@@ -451,8 +450,7 @@ class AgentPort(Port, Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(NamedTuple):
     """A request to a model. It is sent to an agent if `options` is set, asks for JSON if `schema` is set, and otherwise
     asks for text.
     """

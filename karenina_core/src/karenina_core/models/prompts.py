@@ -8,15 +8,15 @@ put between tags by `karenina_toolkit.fences`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import Message
 
 
-@dataclass(frozen=True, slots=True)
-class PromptTask:
+class PromptTask(NamedTuple):
     """A kind of prompt that a stage sends.
 
     `name` is the key in `prompt_config` for the user's own instructions, and `instructions` is the constant text of the

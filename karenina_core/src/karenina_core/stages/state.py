@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId
@@ -139,8 +139,7 @@ class Item:
         return ItemId.of(self.question.id, self.answering_model.id, judge, self.replicate)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemError:
+class ItemError(NamedTuple):
     """The error that ended an item."""
 
     stage: str

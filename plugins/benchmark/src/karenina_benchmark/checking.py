@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from karenina_benchmark.attachment_findings import find_problems, find_unsent
 from karenina_benchmark.errors import BenchmarkFileError
@@ -50,8 +49,7 @@ _LINE: Final = re.compile(r"line (\d+)")
 _NO_MODEL: Final = "template_only"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """A problem found by a check.
 
     There are three levels. An `error` would stop a run or make its result invalid. A `warning` is probably a mistake.
@@ -77,11 +75,10 @@ class Finding:
         """Convert the finding to a JSON-compatible dict. `line` is a number if `where` is a line, or else None."""
         match = _LINE.match(self.where)
         file = None if self.file is None else str(self.file)
-        return {**asdict(self), "file": file, "line": int(match[1]) if match else None}
+        return {**self._asdict(), "file": file, "line": int(match[1]) if match else None}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(NamedTuple):
     """The findings in a benchmark, in file order, and its number of questions."""
 
     findings: tuple[Finding, ...]

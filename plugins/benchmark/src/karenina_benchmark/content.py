@@ -462,3 +462,17 @@ def _is_unfinished(unread: Mapping[str, Any]) -> bool:
         isinstance(entry, dict) and entry.get("name") == FINISHED and entry.get("value") is False
         for entry in properties
     )
+
+
+def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
+    """Yield the keywords in `values`, where a string may contain several, divided by `separator`, by default by
+    semicolons if it contains any, and otherwise by commas. Values that are not strings are yielded unchanged.
+
+    Keywords are stripped, and empty ones are skipped.
+    """
+    for value in values:
+        if not isinstance(value, str):
+            yield value
+            continue
+        divider = separator or (";" if ";" in value else ",")
+        yield from filter(None, map(str.strip, value.split(divider)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from karenina_benchmark.content import split_keywords
 from karenina_benchmark.document import Document, Place, Section
 from karenina_benchmark.errors import BenchmarkFileError, Problems, explain_error, suggest_key
 from karenina_benchmark.question_ids import identify_text, make_question_id
@@ -20,20 +21,6 @@ from karenina_toolkit.attachments.media_types import SUFFIXES
 
 if TYPE_CHECKING:
     from karenina_core.data.rubrics import Rubric
-
-
-def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
-    """Yield the keywords in `values`, where a string may contain several, divided by `separator`, by default by
-    semicolons if it contains any, and otherwise by commas. Values that are not strings are yielded unchanged.
-
-    Keywords are stripped, and empty ones are skipped.
-    """
-    for value in values:
-        if not isinstance(value, str):
-            yield value
-            continue
-        divider = separator or (";" if ";" in value else ",")
-        yield from filter(None, map(str.strip, value.split(divider)))
 
 
 FIELDS = (

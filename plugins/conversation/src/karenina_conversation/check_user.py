@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 from karenina_conversation.fields import QuestionFields, UserBrief
 from karenina_conversation.settings import ConversationSettings
@@ -67,8 +66,7 @@ _MEANING: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UserFault:
+class UserFault(NamedTuple):
     """What a simulated user did wrong: `kind`, and the sentence that shows it."""
 
     kind: str

@@ -79,7 +79,7 @@ async def _converse(context: VerificationContext, user: UserSide, session: Path 
             stopped = stated["ended"] if stated.get("ended") in USER_ENDS else "not_recorded"
     while True:
         turns.append(turn)
-        taken[-1] = replace(taken[-1], trace=turn.trace, final=turn.final)
+        taken[-1] = taken[-1]._replace(trace=turn.trace, final=turn.final)
         if turn.error is not None or ends_conversation(turn):
             if turn.error is not None and context.answer_is_recorded() and not turn.trace:
                 ended = "no_recorded_answer"

@@ -17,9 +17,8 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args, get_origin
 
 from karenina_core.config import all_settings
 from karenina_core.config.setting_owners import settings_models
@@ -37,8 +36,7 @@ logger = logging.getLogger("karenina")
 _OPTION: Final = re.compile(r"--[a-z][a-z0-9-]*|-[A-Za-z]")
 
 
-@dataclass(frozen=True, slots=True)
-class ModelSetting:
+class ModelSetting(NamedTuple):
     """A setting whose value is a model, or several models if `several` is set.
 
     `role` describes the models in messages, such as "judge". `options` contains the names of the command-line option,

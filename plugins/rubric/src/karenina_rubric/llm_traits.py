@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -100,8 +99,7 @@ _REFUSED_AS_IT_IS: Final = (400, 413, 422)
 _OF_QUESTION: Final = "The attached files belong to the question. The model got them, too."
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(NamedTuple):
     """A request to a judge about the response `text`. If the reference must not be shown, `reference` is None."""
 
     task: PromptTask
@@ -165,17 +163,17 @@ class LLMTraitEvaluator:
         for (seen, told), part in sorted(parts.items(), key=lambda entry: _in_order(*entry[0])):
             request = _Request(RUBRIC, text, None, context)
             if told:
-                request = replace(request, task=INFORMED, reference=context.question.raw_answer or "")
+                request = request._replace(task=INFORMED, reference=context.question.raw_answer or "")
             if seen is True:
                 files = tuple(file for message in files_by_message(context.question) for file in message)
-                request = replace(request, attachments=files, files=_OF_QUESTION if files else "")
+                request = request._replace(attachments=files, files=_OF_QUESTION if files else "")
             elif isinstance(seen, WorkspaceFiles):
                 try:
                     sent = await context.in_thread(choose_files, context, seen)
                 except ValueError as error:
                     scores += [TraitScore(trait.name, FIELD, error=str(error)) for trait in part]
                     continue
-                request = replace(request, attachments=sent.attachments, files=sent.text)
+                request = request._replace(attachments=sent.attachments, files=sent.text)
                 described = [file.to_dict() for file in sent.attachments]
                 context.extend_result_field("trait_attachments", {trait.name: described for trait in part})
             scores += await self._evaluate(part, request)

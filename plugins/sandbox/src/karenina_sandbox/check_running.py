@@ -142,7 +142,7 @@ class CheckRunner:
                 "add": self.additions[check.add][0] if check.add is not None else None,
                 "restore": check.restore,
                 "timeout": check.timeout,
-                "limits": asdict(policy.limits),
+                "limits": policy.limits._asdict(),
                 "mounts": [str(path) for path in policy.mounts],
                 "python": str(policy.python),
                 "environment": dict(policy.environment),
@@ -176,7 +176,7 @@ class CheckRunner:
         it cannot be run, they are those that tests usually import. Raises `SandboxError` if it is stopped.
         """
         policy = self._policy(check)
-        policy = replace(policy, limits=replace(policy.limits, seconds=60.0, output=2_000_000))
+        policy = replace(policy, limits=policy.limits._replace(seconds=60.0, output=2_000_000))
         python = check.run[0] if _PYTHON.fullmatch(Path(check.run[0]).name) else "python"
         own = self.source if "/" in python else ""  # it may be in the workspace
         key = (self.provider.identity(policy), str(policy.python), policy.mounts, policy.image, python, own)
@@ -196,7 +196,7 @@ class CheckRunner:
         return _INSTALLED[key]
 
     def _policy(self, check: Check) -> Policy:
-        limits = replace(self.policy.limits, seconds=check.timeout)
+        limits = self.policy.limits._replace(seconds=check.timeout)
         return replace(self.policy, limits=limits)
 
     async def _run(self, check: Check, folder: Path, *, alone: bool) -> CheckResult:

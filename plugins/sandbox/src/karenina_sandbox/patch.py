@@ -7,15 +7,14 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from karenina_core.artifacts.artifact import ArtifactKey
 
 EntryKind = Literal["file", "link", "directory", "deleted"]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchEntry:
+class PatchEntry(NamedTuple):
     """The new state of a path of the workspace.
 
     - `path`: relative, with `/`. Bytes that are not UTF-8 are written as surrogates (`os.fsdecode`).

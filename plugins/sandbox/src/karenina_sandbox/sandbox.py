@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from karenina_core.errors import KareninaError
 from karenina_sandbox.patch import Patch
@@ -23,8 +23,7 @@ class CannotStart(SandboxError):
     """Raised if a command cannot be started inside. The message says where it is outside, and which option helps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """The limits on a command and all processes that it starts.
 
     `seconds` is wall-clock time. `memory` and `disk` are totals in bytes, and `disk` is what is written into the
@@ -58,8 +57,7 @@ class Policy:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(NamedTuple):
     """What a command did.
 
     `exit` is the exit code (128 plus the number of a signal that ended it), or None if a limit ended the command;

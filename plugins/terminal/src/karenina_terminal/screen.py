@@ -8,10 +8,9 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -68,8 +67,7 @@ _HANGING = 4
 """The minimum indentation of the continuation lines of a wrapped line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(NamedTuple):
     """The two consoles that one invocation of a command uses."""
 
     out: Console

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
@@ -239,8 +238,7 @@ def _pad(line: Line, width: int, style: str) -> Line:
     return [*line, (" " * missing, style)]
 
 
-@dataclass(frozen=True, slots=True)
-class WholeText:
+class WholeText(NamedTuple):
     """Lines that rich prints unchanged."""
 
     lines: Sequence[str]

@@ -35,6 +35,8 @@ _AROUND: Final = lazy_pattern(
 )
 _POSSESSIVE: Final = lazy_pattern(r"(?<=[a-z])['\u2019]s\b")
 _DEEPEST: Final = 6
+IDENTIFIER, NAME, SYNONYM, RELATED = range(4)
+"""How a name refers to a term."""
 
 
 def clean(text: str) -> str:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
-from threading import Lock
-from typing import Annotated, ClassVar, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from pydantic import Field
 
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives import ReadingPrimitive, Undecided, Unreadable, find_file
 from karenina_template.templates.primitives.values import text_of
-from karenina_terms.names import clean, key_of, name_alone, names_in, names_in_list
-from karenina_terms.term_table import NAME, RELATED, Columns, TermTable, read_table
-from karenina_toolkit.files.bounded_files import FileError, open_file
+from karenina_terms.names import NAME, RELATED, clean, key_of, name_alone, names_in, names_in_list
+from karenina_toolkit.files.bounded_files import FileError
+
+if TYPE_CHECKING:
+    from karenina_terms.term_table import TermTable
 
 _LONGEST: Final = 1_000
-_MOST_TABLES: Final = 20
 
 
 class SameTerm(ReadingPrimitive, defer_build=True):
@@ -146,45 +143,13 @@ class SameTerm(ReadingPrimitive, defer_build=True):
         """Return the table. With `is_new`, it is read again if the file has changed. Raises `FileError` if it cannot be
         read.
         """
+        from karenina_terms.known_tables import find_table  # with SQLite, which most commands do not need
+
         columns = (self.column,) if isinstance(self.column, str) else self.column or ()
-        return _tables.get(find_file(self.table), Columns(columns, self.separator), self.sha256, is_new=is_new)
+        return find_table(find_file(self.table), columns, self.separator, self.sha256, is_new=is_new)
 
 
 def _common(named: Sequence[dict[str, int]]) -> dict[str, int]:
     """Return the terms that are in all, with the strongest way in which they are named."""
     common = set.intersection(*map(set, named)) if named else set()
     return {term: min(terms[term] for terms in named) for term in common}
-
-
-class _Tables:
-    """The tables that were used last, by path and columns."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._known: OrderedDict[tuple[Path, Columns, str | None], tuple[tuple[int, ...], TermTable]] = OrderedDict()
-
-    def get(self, path: Path, columns: Columns, sha256: str | None, *, is_new: bool) -> TermTable:
-        """Return a table from the cache, or read it if it is not there or, with `is_new`, if its file has changed.
-        Raises `FileError` if it cannot be read, or does not have the digest `sha256`.
-        """
-        with self._lock:
-            at = path, columns, sha256
-            known = self._known.get(at)
-            if known is not None and (not is_new or known[0] == _stamp(path)):
-                self._known.move_to_end(at)
-                return known[1]
-            stamp, table = _stamp(path), read_table(path, columns, sha256)
-            self._known[at] = stamp, table
-            if len(self._known) > _MOST_TABLES:
-                self._known.popitem(last=False)
-            return table
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """Return what changes if a file does. Raises `FileError` if it cannot be opened."""
-    with open_file(path, any_size=True) as file:
-        status = os.fstat(file.fileno())
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-_tables: Final = _Tables()

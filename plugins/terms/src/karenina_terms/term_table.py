@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 from karenina_core.text import did_you_mean
-from karenina_terms.names import identifier_keys, key_of, loose_key_of
+from karenina_terms.names import IDENTIFIER, NAME, RELATED, SYNONYM, identifier_keys, key_of, loose_key_of
 from karenina_terms.ontologies import SUFFIXES, read_ontology
 from karenina_toolkit.files.bounded_files import FileError, open_file
 from karenina_toolkit.files.records import read_records
@@ -41,8 +41,6 @@ except FileError as error:
     print(json.dumps([error.where, error.what, error.cure]))
     sys.exit(1)
 """
-IDENTIFIER, NAME, SYNONYM, RELATED = range(4)
-"""How a name refers to a term."""
 _VERSION: Final = 2
 """Changes if the same file would become another database."""
 _TEXT_TABLES: Final = {".csv": ".csv", ".tsv": ".tsv", ".tab": ".tsv", ".txt": ".csv"}

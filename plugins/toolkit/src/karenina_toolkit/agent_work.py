@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.errors import PluginError
@@ -45,8 +44,7 @@ AGENT_WORK: Final = ArtifactKey[AgentWork | None]("agent_work", AgentWork)
 """The work on the answer. None if there is no workspace, and no recording can contain work."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeftFiles:
+class LeftFiles(NamedTuple):
     """The files that the model under test created or changed in its workspace.
 
     `contents` are their bytes by relative path, in the order of the paths. If they are not known, `problem` is the

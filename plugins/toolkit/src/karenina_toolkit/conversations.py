@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from karenina_core.artifacts.artifact import ArtifactKey
 from karenina_core.models.attachments import Attachment, read_attachments
@@ -58,8 +58,7 @@ conversation, such as its number of turns, are not known.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationTurn:
+class ConversationTurn(NamedTuple):
     """A user message and the model's reply.
 
     `number` counts all messages of a script, including skipped ones, starting with 1 for the question. `id` is a name
@@ -82,8 +81,7 @@ class ConversationTurn:
         return "\n\n".join(said)
 
 
-@dataclass(frozen=True, slots=True)
-class TurnChoice:
+class TurnChoice(NamedTuple):
     """The turn that a field or trait reads, given as a number, an id, "last" or "all".
 
     With `only`, a judge does not see the turns before it. `missing_is_wrong` determines whether a turn that did not
@@ -115,8 +113,7 @@ class TurnChoice:
         return f"turn {self.turn}" if isinstance(self.turn, int) else f"turn {self.turn!r}"
 
 
-@dataclass(frozen=True, slots=True)
-class TurnView:
+class TurnView(NamedTuple):
     """The part of a conversation that a judge or program reads.
 
     `question` is the user's message, with the turns before it as context. Unless it is the question itself, it is
@@ -130,8 +127,7 @@ class TurnView:
     final: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(NamedTuple):
     """The turns of a conversation, including those that did not take place.
 
     `ended` is the reason for its end, or why that is unknown. It is None if the conversation broke off.
@@ -332,7 +328,7 @@ def read_conversation(result: VerificationResult) -> Conversation | None:
         if entry["state"] == "taken" and parts:
             said, messages = parts.pop(0)
             final = traces.final_ai_message(messages)
-            turn = replace(turn, said=question if said is None else said, trace=messages, final=final)
+            turn = turn._replace(said=question if said is None else said, trace=messages, final=final)
         turns.append(turn)
     return Conversation(tuple(turns), described["ended"])
 

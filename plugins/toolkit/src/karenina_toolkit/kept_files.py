@@ -6,7 +6,6 @@ shows them in the report. Models never see them.
 
 from __future__ import annotations
 
-import mimetypes
 import re
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
@@ -56,6 +55,8 @@ def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, b
     This call blocks. In a stage, use `await context.in_thread(keep_file, name, data)` for files of more than a few
     megabytes.
     """
+    import mimetypes  # its tables are large, and only runs keep files
+
     content = b"" if isinstance(data, Path) else bytes(data)
     stated = media_type.strip().lower() if media_type is not None else ""
     guessed = picture_type(content) or mimetypes.guess_type(name)[0] or _UNKNOWN

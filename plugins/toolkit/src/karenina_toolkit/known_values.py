@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args, get_origin
 
 from karenina_core.catalog import read_catalog
 from karenina_core.plugins import active_plugins
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.stage import RegisteredStage
 
 
-@dataclass(frozen=True, slots=True)
-class OfferedValue:
+class OfferedValue(NamedTuple):
     """A known value, or all known values whose names match a pattern such as `checks.*.output`.
 
     `kind` is the value's type as written in a template, such as `list[str]`. `object` means any type. `stages` contains

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -46,8 +45,7 @@ def offer(*targets: str) -> staticmethod[[], list[Any]]:
     return staticmethod(hookimpl(lambda: [resolve_name(target) for target in targets]))
 
 
-@dataclass(frozen=True, slots=True)
-class LazyPorts:
+class LazyPorts(NamedTuple):
     """The port factories of an adapter that has all three ports.
 
     `classes` is a function that imports and returns the port classes. This way, the adapter can be listed without its

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from karenina_core.catalog import install_command, official_first, read_catalog
@@ -27,8 +26,7 @@ class RegisteredAdapter(NamedTuple):
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hook:
+class Hook(NamedTuple):
     """A hook with its owner and the docstring of its specification."""
 
     name: str

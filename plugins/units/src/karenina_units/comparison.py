@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -31,8 +30,7 @@ class Truth(NamedTuple):
     uncertainty: Fraction | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(NamedTuple):
     """The differences from a ground truth that a rule allows, and the molar mass for conversions."""
 
     tolerance: float | None

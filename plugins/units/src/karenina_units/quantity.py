@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -325,10 +324,10 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return self._compare(ends[0], truth) is not False
         if len(ends) != 2 or not all(one.numbers for one in ends):
             return False
-        ends[0] = replace(ends[0], unit=ends[0].unit or ends[1].unit)
+        ends[0] = ends[0]._replace(unit=ends[0].unit or ends[1].unit)
         return any(
             all(
-                self._compare(replace(one, sign=sign), truth) is not False
+                self._compare(one._replace(sign=sign), truth) is not False
                 for one, sign in zip(pair, (">=", "<="), strict=True)
             )
             for pair in (ends, ends[::-1])

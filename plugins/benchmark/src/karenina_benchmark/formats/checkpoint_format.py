@@ -17,7 +17,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.content import BenchmarkContent, split_keywords
 from karenina_benchmark.errors import BenchmarkFileError, describe_version, explain_error
 from karenina_benchmark.formats.checkpoint_traits import (
     REFERENCE_PROPERTY,
@@ -31,7 +31,6 @@ from karenina_benchmark.formats.checkpoint_traits import (
 from karenina_benchmark.formats.gui_checkpoint import as_checkpoint, plain_ratings
 from karenina_benchmark.formats.load_warnings import as_list, describe_scenarios, list_scenarios
 from karenina_benchmark.formats.strict_json import parse_object
-from karenina_benchmark.question_import import split_keywords
 from karenina_benchmark.saved_attachments import serialize_attachment
 from karenina_core.data.question import Question
 from karenina_core.data.rubrics import DynamicRubric, Rubric

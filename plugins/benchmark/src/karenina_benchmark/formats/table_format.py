@@ -145,7 +145,7 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     unreadable = {row.line for row, _ in done.unreadable}
     count, entries = len(table.rows), deque(done.rows)
     left = deque(row for row in table.rows if row.line not in unreadable)
-    table, done = replace(table, rows=()), replace(done, rows=[])
+    table, done = table._replace(rows=()), replace(done, rows=[])
     lines = array("Q")
 
     def rows() -> Iterator[Row]:
@@ -228,8 +228,8 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
     for path in paths:
         parts = [_part_of(row.values, path.split(".")) for row in rows]
         if any(part is not None for part in parts):
-            rows = tuple(replace(row, values={**row.values, path: part}) for row, part in zip(rows, parts, strict=True))
-            table = replace(table, columns=(*table.columns, path), rows=rows)
+            rows = tuple(row._replace(values={**row.values, path: part}) for row, part in zip(rows, parts, strict=True))
+            table = table._replace(columns=(*table.columns, path), rows=rows)
     return table
 
 
@@ -244,7 +244,7 @@ def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
     more = f" and {len(blank) - _MOST_SHOWN} more" if len(blank) > _MOST_SHOWN else ""
     lines = {row.line for row in blank}
     rows = tuple(row for row in table.rows if row.line not in lines)
-    return replace(table, rows=rows), [f"blank rows were left out: {places}{more}"]
+    return table._replace(rows=rows), [f"blank rows were left out: {places}{more}"]
 
 
 def _part_of(value: object, keys: Sequence[str]) -> Any:

@@ -26,13 +26,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from karenina_benchmark.content import BenchmarkContent
+from karenina_benchmark.content import BenchmarkContent, split_keywords
 from karenina_benchmark.declared_templates import declare_template
 from karenina_benchmark.errors import BenchmarkFileError, Problems, describe_version, explain_error, nearest_key
 from karenina_benchmark.question_ids import identify_text, make_question_id
-from karenina_benchmark.question_import import read_questions, split_keywords
 from karenina_benchmark.saved_attachments import serialize_attachment
-from karenina_benchmark.tables.table_reader import read_rows
 from karenina_benchmark.template_declarations import (
     DeclarationError,
     field_at,
@@ -388,6 +386,9 @@ def _add_rows(benchmark: BenchmarkContent, section: Section) -> None:
     rubric = attempt(_read_rubric, section, "rubric", Rubric)
     problems.raise_all()
     assert name is not None, "a missing name must have been reported before"
+    from karenina_benchmark.question_import import read_questions
+    from karenina_benchmark.tables.table_reader import read_rows
+
     try:
         rows = read_questions(
             read_rows(section.document.file.parent / name, sheet),

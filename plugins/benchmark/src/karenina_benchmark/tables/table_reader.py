@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from zipfile import ZipFile
 
 from karenina_benchmark.errors import BenchmarkFileError, Problems, read_text, to_checkpoint_error
@@ -60,8 +60,7 @@ COLUMNS_NOT_ROWS: Final = (
 """The problem of a JSON document with columns, and a fix."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row of a file, with its values by column and its place.
 
     `line` is the line of the file (or the row of the sheet) where the row ends. `place` describes the place in words,
@@ -82,8 +81,7 @@ class Row:
         return self.place or f"line {self.line}"
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """The rows and columns of a file, in order.
 
     `notes` describes what was detected, such as the encoding, and `warnings` what may be wrong. `problems` contains the

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -92,7 +91,7 @@ def check(
             notes = content.load_notes if content is not None else []
             if content is not None and not report.errors:
                 planned = partial(progress.update, "planned")
-                report = replace(report, findings=(*report.findings, *_try_plans(content, configure, planned)))
+                report = report._replace(findings=(*report.findings, *_try_plans(content, configure, planned)))
             if content is not None and not report.errors:
                 messages = _inspect(content, configure, "all" if trust_all else None)
                 if run_checks:
@@ -104,7 +103,7 @@ def check(
                     )
                 notes = [*notes, *(text for level, _, text in messages if level == "note")]
                 found = [_make_finding(content, level, id, text) for level, id, text in messages if level != "note"]
-                report = replace(report, findings=(*report.findings, *found))
+                report = report._replace(findings=(*report.findings, *found))
         if as_json:
             screen.json({**report.to_json(), "notes": notes})
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -194,7 +194,9 @@ def primitives(
             raise ConfigError([f"unknown primitive {name!r}: {cure}"])
         known = list_known_values() if name is None else []
         if as_json and name is None:
-            screen.json({"primitives": [kind.to_json() for kind in kinds], "known_values": list(map(asdict, known))})
+            screen.json(
+                {"primitives": [kind.to_json() for kind in kinds], "known_values": [value._asdict() for value in known]}
+            )
             return
         print_kinds(screen, "primitive", kinds, name, as_json=as_json)
         if known:

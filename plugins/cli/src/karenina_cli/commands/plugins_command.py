@@ -134,7 +134,11 @@ def _list_hooks(screen: Screen, as_json: bool) -> None:
     if as_json:
         examples = {name: example_of_hook(spec) for name, spec in specs.items()}
         screen.json(
-            {"hooks": [{**asdict(hook), **asdict(policy), "example": examples[hook.name]} for hook, policy in policies]}
+            {
+                "hooks": [
+                    {**hook._asdict(), **asdict(policy), "example": examples[hook.name]} for hook, policy in policies
+                ]
+            }
         )
         return
     for hook, policy in policies:

@@ -160,7 +160,7 @@ async def run_agent(opened: OpenedPort, request: ModelRequest, options: AgentOpt
 
 async def _run_whole(opened: OpenedPort, request: ModelRequest, options: AgentOptions) -> AgentReply:
     """Run an agent as a single call. Raises `PortError` if it fails."""
-    reply: AgentReply = await opened.send(replace(request, options=await _with_tools(opened, options)))
+    reply: AgentReply = await opened.send(request._replace(options=await _with_tools(opened, options)))
     return reply
 
 
@@ -181,7 +181,7 @@ async def _run_turns(
             call = Call(endpoint, [*request.messages, *trace], info, asked)
             return await calls.make(call, lambda: receive(opened.where, "turn", send, endpoint.model.max_tokens))
 
-        guarded = replace(request, info=info, options=replace(with_tools, guard=guard))
+        guarded = request._replace(info=info, options=replace(with_tools, guard=guard))
         reply: AgentReply = await opened.send(guarded)
         return reply
     finally:  # tools also take time before and between the turns

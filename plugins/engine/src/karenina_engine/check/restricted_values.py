@@ -11,11 +11,10 @@ import json
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import to_jsonable_python
@@ -51,8 +50,7 @@ _HIDDEN: Final = "***"
 _SHOWN: Final = 300  # characters of a value in an error; `karenina trust` shows the whole value
 
 
-@dataclass(frozen=True, slots=True)
-class RestrictedValue:
+class RestrictedValue(NamedTuple):
     """A restricted value in a benchmark.
 
     `name` identifies what is set, and `meaning` describes it. `value` is the value as JSON, and `shown` is the same
@@ -496,7 +494,7 @@ class _Finder:
         if earlier is None:
             self.found[(restricted.name, restricted.value)] = restricted
         elif places and places[0] not in earlier.places:
-            self.found[(restricted.name, restricted.value)] = replace(earlier, places=(*earlier.places, *places))
+            self.found[(restricted.name, restricted.value)] = earlier._replace(places=(*earlier.places, *places))
 
 
 def _default_of(info: FieldInfo | None) -> object:

@@ -12,9 +12,8 @@ import re
 import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from karenina_core.models.ports import SourceFolder
 from karenina_toolkit.files.source_digest import digest_folder
@@ -23,8 +22,7 @@ _SCRIPTS: Final = (".py", ".pyz", ".zip", ".sh", ".js", ".mjs", ".cjs", ".ts", "
 """File name extensions of programs that an interpreter runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedFile:
+class NamedFile(NamedTuple):
     """A file or folder named by a benchmark, as it was when it was recorded.
 
     `name` is relative to `base` and refers to `resolved`. `linked` is True if it does so through links. `inside` is
@@ -59,7 +57,7 @@ class NamedFile:
             digest = _digest_file(self.resolved)
         elif kind == stat.S_IFDIR and not _lies_in(os.path.realpath(self.folder), self.resolved):
             digest = digest_folder(SourceFolder(Path(self.resolved)))
-        return NamedFile(**{**asdict(self), "digest": digest})
+        return self._replace(digest=digest)
 
     def now(self) -> NamedFile:
         """Look up the same name again, and return the file in its current state. A program always gets a digest. Any
@@ -98,7 +96,7 @@ class NamedFile:
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON-compatible data."""
-        return asdict(self)
+        return self._asdict()
 
 
 def find_changes(command: Mapping[str, Any], *, starts: bool = True, benchmark: bool = True) -> list[str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from karenina_core.errors import describe_error
 
@@ -24,16 +23,14 @@ Listeners = dict[str, list[tuple[str, Callable[..., object]]]]
 """The observers for each hook: their distribution and version, and the function to call."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunStarted:
+class RunStarted(NamedTuple):
     """The start of a run: its number of items, and its configuration."""
 
     items: int
     config: VerificationConfig
 
 
-@dataclass(frozen=True, slots=True)
-class RunFinished:
+class RunFinished(NamedTuple):
     """The end of a run. If the run was interrupted before its last item, `stopped` is the reason."""
 
     summary: Summary
@@ -42,29 +39,25 @@ class RunFinished:
     stopped: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerStarted:
+class AnswerStarted(NamedTuple):
     """The start of an answer, before the model is called. `item` has no judge."""
 
     item: Item
 
 
-@dataclass(frozen=True, slots=True)
-class ItemStarted:
+class ItemStarted(NamedTuple):
     """The start of an item, which is one answer evaluated by one judge."""
 
     item: Item
 
 
-@dataclass(frozen=True, slots=True)
-class CallStarted:
+class CallStarted(NamedTuple):
     """The start of a call: its model, its purpose and its messages."""
 
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
-class StageStarted:
+class StageStarted(NamedTuple):
     """The start of a stage. If the stage runs once per answer, `item` has no judge."""
 
     stage: str

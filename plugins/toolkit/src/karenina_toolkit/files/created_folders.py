@@ -18,9 +18,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from karenina_toolkit.files.safe_paths import FOLDER
 from karenina_toolkit.files.state_folder import (
@@ -37,8 +36,7 @@ class FolderReplaced(OSError):
     """Raised if the path of a created folder now leads to something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedFolder:
+class CreatedFolder(NamedTuple):
     """A folder created by this process or a killed one, identified by its device and inode.
 
     Only this folder is ever removed, and only from the path at which it was created. Other programs therefore cannot

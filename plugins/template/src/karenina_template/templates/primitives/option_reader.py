@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from html import unescape
 from typing import Final, NamedTuple
 from unicodedata import category, normalize
 
@@ -384,6 +383,8 @@ class OptionReader:
 
 def without_markup(text: str) -> str:
     """Return the folded text without LaTeX commands, tags and Markdown's bold."""
+    from html import unescape  # its table of names is large, and commands that compare nothing load this module
+
     text = fold(_STRUCK.sub(" ", unescape(text)))
     for _ in range(4):
         text = _WRAPPED.sub(r" \1 ", text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from itertools import product
 from typing import ClassVar, Final, NamedTuple
@@ -163,20 +162,20 @@ class NumberWithUnit(Primitive, defer_build=True):
     def _find_other_reading(self, text: str, quantities: Sequence[Quantity], truth: Quantity, expected: object) -> str:
         """Return why a text without a number equal to the ground truth may still mean it, or an empty string."""
         if truth.numbers[0] < 0 and (words := find_change(text, decrease=True)):
-            positive = replace(truth, numbers=tuple(map(abs, truth.numbers)))
+            positive = truth._replace(numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is not False for quantity in quantities):
                 return f"{words!r} may make the number negative"
         if (rate := rate_beside(text, quantities, is_known_unit)) and "/" in truth.unit:
-            without_unit = replace(truth, unit="")
-            if any(self._compare(replace(quantity, unit=""), without_unit) is True for quantity in quantities):
+            without_unit = truth._replace(unit="")
+            if any(self._compare(quantity._replace(unit=""), without_unit) is True for quantity in quantities):
                 return f"{rate!r} may belong to the unit"
         count = find_count(text)[1]
-        known = [replace(one, numbers=tuple(count * number for number in one.numbers)) for one in quantities]
+        known = [one._replace(numbers=tuple(count * number for number in one.numbers)) for one in quantities]
         if count > 1 and any(self._compare(quantity, truth) is True for quantity in known):
             return f"it may be {count} times the number"
         readings = [quantity for quantity in quantities if quantity.numbers and not quantity.sign and not quantity.high]
         if len(readings) > 1 and len({quantity.unit for quantity in readings}) == 1:
-            total = replace(readings[0], numbers=(sum((one.numbers[0] for one in readings), Decimal(0)),))
+            total = readings[0]._replace(numbers=(sum((one.numbers[0] for one in readings), Decimal(0)),))
             if self._compare(total, truth) is True:
                 return "it may be a sum"
         if any(self.check(other, expected) is not False for other in other_readings(text)):
@@ -206,7 +205,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         truth = None if text is None else read_quantity(plain_text(text), self.decimal)
         if truth is None:
             raise self._wrong_truth("a number (with or without a unit)", expected)
-        return truth if truth.unit or not self.unit else replace(truth, unit=self.unit)
+        return truth if truth.unit or not self.unit else truth._replace(unit=self.unit)
 
     def _compare(self, value: Quantity, truth: Quantity) -> bool | Undecided:
         """Return whether `value` equals the ground truth, or `Undecided` with the reason. If the ground truth has no

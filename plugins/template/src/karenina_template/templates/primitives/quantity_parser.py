@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple
 from unicodedata import normalize
@@ -107,8 +106,7 @@ _LARGEST: Final = 10**4
 """The largest supported exponent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(NamedTuple):
     """A number with its unit, or a range up to `high`.
 
     `numbers` contains the possible readings, with the most likely one first. *1,234* and *1.234* have two readings,
@@ -154,7 +152,7 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
         if positive is None or positive.sign or positive.high:
             return None
         numbers = (*(-number for number in positive.numbers), *positive.numbers)
-        return replace(positive, numbers=numbers, is_code=positive.is_code or amount[2].isdigit())
+        return positive._replace(numbers=numbers, is_code=positive.is_code or amount[2].isdigit())
     sign, at = _opening(text)
     word = _RANGE_WORD.match(text, at)
     first = _number(text, word.end() if word is not None else at, decimal)

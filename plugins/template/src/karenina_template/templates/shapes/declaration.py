@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from karenina_core.text import did_you_mean
 from karenina_template.templates.compose import Tree
@@ -41,8 +40,7 @@ class _NoDefault:
 NO_DEFAULT: Final = _NoDefault()
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(NamedTuple):
     """A type as hashable data. `kind` is a simple type, a container, "literal", "union", "class" or "...".
 
     `values` contains a literal's options with the names of their types, because 1 equals True. `name` is the name of a
@@ -154,8 +152,7 @@ def _parse_string(text: str, node: ast.Constant) -> ast.expr:
     return parsed
 
 
-@dataclass(frozen=True, slots=True)
-class FieldDeclaration:
+class FieldDeclaration(NamedTuple):
     """An annotated field. `constraints` contains parameters of pydantic's `Field`, such as ge and max_length."""
 
     name: str
@@ -172,8 +169,7 @@ class FieldDeclaration:
         return self.rule is None or self.rule.is_judged
 
 
-@dataclass(frozen=True, slots=True)
-class EnumDeclaration:
+class EnumDeclaration(NamedTuple):
     """An enum. `base` is Enum, StrEnum or IntEnum, or the mixed-in type "str" or "int"."""
 
     name: str
@@ -182,8 +178,7 @@ class EnumDeclaration:
     members: tuple[tuple[str, object], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDeclaration:
+class ModelDeclaration(NamedTuple):
     """A class with fields: either a subclass of `BaseAnswer` (if `is_answer`), or a model that is used in one."""
 
     name: str
@@ -195,8 +190,7 @@ class ModelDeclaration:
     strategy_line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(NamedTuple):
     """The declarations of a source: the answer, all classes by name, and the meaning of its names."""
 
     answer: ModelDeclaration

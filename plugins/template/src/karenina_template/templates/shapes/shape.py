@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal, Optional, Union
+from typing import Annotated, Any, Final, Literal, NamedTuple, Optional, Union
 
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema
@@ -153,8 +153,7 @@ def _with_others(unshown: Unshown, changed: Sequence[str]) -> Unshown:
     return {**unshown, **others} if others else unshown
 
 
-@dataclass(frozen=True, slots=True)
-class _Plain:
+class _Plain(NamedTuple):
     """The type adapter and schema for an annotation, shared by all shapes."""
 
     adapter: TypeAdapter[Any]
