@@ -192,6 +192,25 @@ def test_long_answers_are_read_in_time(start: str, gap: str) -> None:
     assert len(done.fields) == 1
 
 
+def test_padded_answers_of_mathematical_problems_are_numbers() -> None:
+    asked = "Let $x$ be real. Find $m+n$."
+    cells = [
+        Cell("204", asked),
+        Cell("033", asked),
+        Cell("116", "What is the sum of both?"),
+        Cell("540", "Which?"),
+    ]
+
+    done = declare_answers(cells)
+
+    assert [answer.kind for answer in done.kinds.answers] == ["number", "text", "number", "text"]
+    bound = load_template(make_template_source({"answer": done.fields[1]})).for_question("q")
+    assert [bound.bind({"answer": text}).verify() for text in ("033", "33", "3")] == [True, True, False]
+    (code,) = declare_answers([Cell("033", "What is the area code?")]).fields
+    assert code is not None
+    assert code["verify_with"] == "ExactMatch"
+
+
 def test_a_single_answer_beside_lists_of_alternatives_has_its_own_kind() -> None:
     cells = [Cell(["3"], "How many?"), Cell("9 November 1989", "When?"), Cell(["Bo", "Robert"], "Who?"), Cell(["Ada"])]
 

@@ -388,9 +388,9 @@ class _Converter:
                 self.imported.labels.append({**named, **label})
 
     def _mapped_recordings(self, row: SourceRow) -> list[_Recorded]:
-        """Return the answers that the mapping finds in a row, as tuples of response, model, replicate, label and reason
-        why it ended early. Only a single answer gets the last two. Raises `_RowError` if there is an error instead of an
-        answer, or nothing at all.
+        """Return the answers that the mapping finds in a row, as tuples of response, model, replicate, label and the
+        reason why it ended early. Only a single answer gets the last two. Raises `_RowError` if there is an error
+        instead of an answer, or nothing at all.
         """
         value = self._value(row, "response") if self.mapping.of("response") else None
         error = self._value(row, "error") if self.mapping.of("error") else None

@@ -38,6 +38,7 @@ from karenina_benchmark.tables.question_wording import (
     asks_a_name,
     asks_a_thing,
     asks_an_amount,
+    asks_to_compute,
     asks_true_or_false,
     asks_whether,
     offered_labels,
@@ -385,7 +386,8 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
     quantity = read_quantity(text, marks.decimal)
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
-    if text.isdigit() and len(text) in marks.code_widths and not asks_an_amount(question):
+    is_amount = asks_an_amount(question) or asks_to_compute(question)
+    if text.isdigit() and len(text) in marks.code_widths and not is_amount:
         return None
     is_certain = _is_certain(quantity, text) or asks_an_amount(question)
     return Answer("number", text, is_certain, marks.decimal)

@@ -28,7 +28,13 @@ from karenina_benchmark.tables.answer_kinds import (
     read_marks,
 )
 from karenina_benchmark.tables.lettered_options import parse_list
-from karenina_benchmark.tables.question_wording import asked_unit, asks_true_or_false, asks_whether, offered_labels
+from karenina_benchmark.tables.question_wording import (
+    asked_unit,
+    asks_to_compute,
+    asks_true_or_false,
+    asks_whether,
+    offered_labels,
+)
 from karenina_core.plugins import active_plugins
 from karenina_template.templates.primitives import (
     known_primitives,
@@ -349,7 +355,10 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
             rule = {"type": "SetContainment", "mode": "exact", "normalize": ["lowercase", "strip"]}
             return {"type": "list[str]", "ground_truth": truth, "verify_with": rule}
         case _:
-            return {"type": "str", "ground_truth": truth, "verify_with": exact_match([truth])}
+            truths = [truth]
+            if truth.isdigit() and truth.startswith("0") and asks_to_compute(cell.question):
+                truths.append(truth.lstrip("0") or "0")  # as in AIME, whose answers have three digits
+            return {"type": "str", "ground_truth": truth, "verify_with": exact_match(truths)}
 
 
 def exact_match(truths: Sequence[str]) -> Any:

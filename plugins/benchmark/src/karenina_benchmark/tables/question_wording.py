@@ -23,6 +23,12 @@ _THING: Final = re.compile(r"\b(?:what|which|who|whom|whose|when|where|why|how)\
 _AMOUNT: Final = re.compile(
     r"\bhow (?:many|much|long|old|far|tall|high|heavy|fast|big|large|deep|wide|often|hot|cold)\b", re.IGNORECASE
 )
+_COMPUTED: Final = re.compile(
+    r"\$[^$\n]{1,200}\$|\\[(\[]|\b(?:compute|calculate|evaluate|remainder|integers?|probability|perimeter|area of|"
+    r"sum of|product of|[a-z]\s?\+\s?[a-z])\b",
+    re.IGNORECASE,
+)
+"""Mathematics, in LaTeX or in words."""
 _NAME: Final = re.compile(
     r"^\W*(?:who|whose|whom)\b|\b(?:tele)?phone\b|\bfax\b|\b(?:zip|post|postal|area|error|status|country|dial(?:l)?ing)"
     r"[- ]codes?\b|\bpostcode|\bversions?\b|\bISBN\b|\bDOI\b|\bserial\b|\baccession\b|\bidentifiers?\b|\bids?\b|"
@@ -69,6 +75,11 @@ def asks_a_thing(question: str) -> bool:
 def asks_an_amount(question: str) -> bool:
     """Return whether a question asks how many, how much, how long or something similar."""
     return _AMOUNT.search(question) is not None
+
+
+def asks_to_compute(question: str) -> bool:
+    """Return whether a question is a mathematical problem, so that an answer of digits is a number and not a code."""
+    return _COMPUTED.search(question) is not None and not asks_a_name(question)
 
 
 def asks_a_name(question: str) -> bool:
