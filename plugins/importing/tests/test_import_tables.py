@@ -287,6 +287,19 @@ def test_a_finish_reason_beside_a_response_is_recorded() -> None:
     assert "not used" not in messages
 
 
+@pytest.mark.parametrize(("name", "said"), [("answer", True), ("answers", False)])
+def test_lists_that_may_be_alternatives_are_said_to_be_needed(name: str, said: bool) -> None:
+    rows = [{"question": "who wrote it", name: ["Bobby Scott", "Bob Russell"]}]
+
+    _, shown, messages = imported("a.json", rows)
+    imported("a.json", rows, "--map", "answer=text")
+
+    assert ("if each item is a correct answer by itself, add --map answer=text" in messages) is said
+    assert shown == ["Bobby Scott; Bob Russell" if said else "Bobby Scott or Bob Russell"]
+    (question,) = Benchmark.load("out.yaml")
+    assert "'bob russell': 'bobby scott'" in str(question.answer_template)
+
+
 def test_letters_alone_are_not_appended_to_an_imported_question() -> None:
     text = "Liquid?\n1) iron 2) mercury (A is 1, B is 2)"
     rows = [{"question": text, "choices": ["A", "B"], "answer": "B"}]

@@ -290,10 +290,10 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
     if QUESTION not in roles.columns:
         longest = max(table.columns, key=lambda column: sum(len(str(row.get(column) or "")) for row in values[:50]))
         turns = next((column for column in table.columns if fold_name(column) == "turns"), None)
-        part = first_part(values[0].get(turns)) if turns is not None and values else None
-        if part is not None:
+        first = first_part(values[0].get(turns)) if turns is not None and values else None
+        if first is not None:
             what = f"no question column was found; {turns!r} contains several turns"
-            cure = f"ask the first turn of each alone with --columns question={turns}.{part}"
+            cure = f"ask the first turn of each alone with --columns question={turns}.{first}"
             raise BenchmarkFileError(table.file, "", what, cure)
         example = _make_example(table.file, {QUESTION: longest, _RAW_ANSWER: roles.get(TRUTH) or "COLUMN"})
         raise BenchmarkFileError(
