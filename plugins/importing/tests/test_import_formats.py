@@ -153,6 +153,25 @@ def test_placeholder_targets_of_lm_eval_are_not_correct_answers(tmp_path: Path) 
     assert truths() == [(None, "Write a summary without commas.")]
 
 
+def test_options_of_winogrande_are_in_the_document(tmp_path: Path) -> None:
+    def sample(id: int, **doc: Any) -> dict[str, Any]:
+        texts = [f"It was too small for the {option}, because the {option}" for option in ("trophy", "case")]
+        requests = {f"gen_args_{at}": {"arg_0": text, "arg_1": f" was big in {id}."} for at, text in enumerate(texts)}
+        target = f"was big in {id}."
+        return {"doc_id": id, "doc": doc, "target": target, "arguments": requests, "resps": [[["-1", "False"]]] * 2}
+
+    sentence = "It was too small, because the _ was big in 0."
+    rows = [sample(0, sentence=sentence, option1="trophy", option2="case", answer="2"), sample(1, label=0)]
+
+    done = import_file(write_lines(tmp_path / "samples_winogrande.jsonl", rows))
+
+    assert done.code == 0, done.err
+    assert "Not carried over: 1 target that is not the index of one option" in done.err
+    first, second = Benchmark.load("out.yaml")
+    assert (first.question, first.raw_answer) == (f"{sentence}\n\nA. trophy\nB. case", "B. case")
+    assert second.raw_answer is None
+
+
 def test_spans_of_drop_are_alternatives_or_all_needed(tmp_path: Path) -> None:
     parts = {"number": "", "date": {}, "spans": ["x"]}
     samples: list[tuple[str, dict[str, Any]]] = [
