@@ -200,13 +200,16 @@ def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
     target, document = str(values.get("target")).strip(), as_mapping(values.get("doc"))
     if _is_in_all(target, values.get("arguments")):
         return _blank(document)
+    if _are_several_right(texts, document):
+        return {"target": None}
     is_place = target.isascii() and target.isdecimal() and len(target) < 3 and int(target) < len(texts)
     if target in texts and not (is_place and target not in document.values()):
         place = texts.index(target)
     elif is_place:
         place = int(target)
     else:
-        return {"target": None} if texts and _PLACES.fullmatch(target) else {}
+        has_options = len(pairs := _requests(values.get("arguments"))) > 1 and all(map(_is_scored, pairs))
+        return {"target": None} if has_options and _PLACES.fullmatch(target) else {}
     letters = [*ascii_uppercase[: len(texts)]]
     right = {"target": letters[place]}
     if [text.strip("().") for text in texts] != letters:
@@ -214,6 +217,15 @@ def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
     if len(read_options(find_first(values, _OPTIONS))) == len(texts):
         return right
     return {**right, "options": letters, "asked": values.get("request")}
+
+
+def _are_several_right(texts: Sequence[str], document: Mapping[str, Any]) -> bool:
+    """Return whether an object in the document labels more than one of the options as right, as in TruthfulQA."""
+    for value in map(as_mapping, document.values()):
+        choices = [str(choice).strip() for choice in as_list(value.get("choices"))]
+        if texts and choices == [*texts] and list(as_list(value.get("labels"))).count(1) > 1:
+            return True
+    return False
 
 
 def _is_in_all(target: str, arguments: Any) -> bool:
@@ -256,11 +268,16 @@ def _continuations(arguments: Any) -> list[str]:
     there are fewer than two, or more than letters.
     """
     pairs = _requests(arguments)
-    if not all(len(pair) > 1 and isinstance(pair[1], str) for pair in pairs):
+    if not all(map(_is_scored, pairs)):
         return []
     texts = [pair[1].strip() for pair in pairs if pair[0] == pairs[0][0]]
     distinct = all(texts) and len(set(texts)) == len(texts)
     return texts if distinct and 1 < len(texts) <= len(ascii_uppercase) else []
+
+
+def _is_scored(request: Sequence[Any]) -> bool:
+    """Return whether a request asks for the likelihood of a continuation, not for an answer."""
+    return len(request) > 1 and isinstance(request[1], str)
 
 
 def _requests(arguments: Any) -> list[Sequence[Any]]:
