@@ -230,6 +230,25 @@ def test_a_question_with_a_stem_is_asked_with_its_choices(tmp_path: Path) -> Non
         assert question.raw_answer == "A. Oxygen"
 
 
+def test_the_option_of_big_bench_with_the_score_1_is_right(tmp_path: Path) -> None:
+    scores: list[dict[str, Any]] = [
+        {"1": 0, "2": 1, "3": 0},
+        {"rose": 1.0, "sun": 0.0},
+        {"rose": 1, "sun": 1},
+        {"rose": 0.3, "sun": 0.7},
+    ]
+    task = {"examples": [{"input": f"Which {at}?", "target_scores": score} for at, score in enumerate(scores)]}
+    source = write_json(tmp_path / "task.json", task)
+
+    done = import_file(source)
+
+    assert done.code == 0, done.err
+    assert "'target_scores'" in done.err
+    questions = list(Benchmark.load("out.yaml"))
+    assert [question.raw_answer for question in questions] == ["B. 2", "A. rose", None, None]
+    assert questions[0].question == "Which 0?\n\nA. 1\nB. 2\nC. 3"
+
+
 @pytest.mark.parametrize(
     ("row", "part"),
     [
