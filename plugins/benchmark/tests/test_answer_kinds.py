@@ -211,6 +211,16 @@ def test_padded_answers_of_mathematical_problems_are_numbers() -> None:
     assert code["verify_with"] == "ExactMatch"
 
 
+def test_latex_that_is_compared_as_text_is_warned_of() -> None:
+    answers = [r"$\frac{1}{2}$", r"\sqrt{2}", "half", "$5$"]
+
+    done = declare_answers([Cell(answer) for answer in answers])
+
+    (warning,) = done.warnings
+    assert warning.startswith(r"2 LaTeX expressions are compared as text, so 1/2 does not match \frac{1}{2}")
+    assert "write `expression` in a `type` column" in warning
+
+
 def test_a_single_answer_beside_lists_of_alternatives_has_its_own_kind() -> None:
     cells = [Cell(["3"], "How many?"), Cell("9 November 1989", "When?"), Cell(["Bo", "Robert"], "Who?"), Cell(["Ada"])]
 
