@@ -112,6 +112,13 @@ def test_a_right_answer_that_is_no_option_is_named(tmp_path: Path, caplog: pytes
     assert "the correct answer matches none of the options and is compared as text in line 2" in caplog.text
 
 
+def test_an_answer_that_keeps_others_from_being_options_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Benchmark.load(written(tmp_path, "a.csv", "question,A,B,answer\nWhich?,x,y,B\nWhat?,x,y,z\nWho?,Bo,Al,Bo\n"))
+    assert "none of the options in line 3, so none of the 3 questions with options is compared by its" in caplog.text
+
+
 def test_one_question_with_several_contexts_is_several_questions(tmp_path: Path) -> None:
     file = written(
         tmp_path, "a.csv", "question,text,answer\nMay I sell it?,Yes you may.,Yes\nMay I sell it?,Never.,No\n"

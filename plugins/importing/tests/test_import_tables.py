@@ -113,7 +113,7 @@ def test_an_option_that_is_missing_between_others_is_a_problem() -> None:
 def test_answers_that_match_no_option_are_named_by_their_lines() -> None:
     content = "question,A,B,answer\nWhich one?,zinc,iron,B\nWhich other?,zinc,iron,gold\n"
     _, _, said = imported("t.csv", content, "--partial")
-    assert "the correct answer matches none of the options and is compared as text in line 2, line 3" in said
+    assert "the correct answer matches none of the options in line 3, so none of the 2 questions with options" in said
 
 
 def test_places_of_options_are_counted_alike_in_all_rows() -> None:
