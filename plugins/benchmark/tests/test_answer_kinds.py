@@ -197,7 +197,7 @@ def test_padded_answers_of_mathematical_problems_are_numbers() -> None:
     cells = [
         Cell("204", asked),
         Cell("033", asked),
-        Cell("116", "What is the sum of the digits?"),
+        Cell("116", "What is the sum of both?"),
         Cell("540", "Which?"),
     ]
 
@@ -209,6 +209,16 @@ def test_padded_answers_of_mathematical_problems_are_numbers() -> None:
     (code,) = declare_answers([Cell("033", "What is the area code?")]).fields
     assert code is not None
     assert code["verify_with"] == "ExactMatch"
+
+
+def test_latex_that_is_compared_as_text_is_warned_of() -> None:
+    answers = [r"$\frac{1}{2}$", r"\sqrt{2}", "half", "$5$"]
+
+    done = declare_answers([Cell(answer) for answer in answers])
+
+    (warning,) = done.warnings
+    assert warning.startswith(r"2 LaTeX expressions are compared as text, so 1/2 does not match \frac{1}{2}")
+    assert "write `expression` in a `type` column" in warning
 
 
 def test_a_single_answer_beside_lists_of_alternatives_has_its_own_kind() -> None:

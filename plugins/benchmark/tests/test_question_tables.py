@@ -47,6 +47,7 @@ OPTIONS: dict[str, tuple[str, Any]] = {
         "ctx,ending0,ending1,label\nLiquid at 20 °C?,iron,mercury,1\nSolid?,iron,mercury,0\n",
     ),
     "own letters": ("e.jsonl", {"question": "Liquid at 20 °C?", "options": ["A. iron", "B. mercury"], "answer": "B"}),
+    "one text": ("h.jsonl", {"Problem": "Liquid at 20 °C?", "options": "a ) iron , b ) mercury", "correct": "b"}),
     "an object": ("f.json", [{"question": "Liquid at 20 °C?", "choices": {"A": "iron", "B": "mercury"}, "key": "B"}]),
     "in the question": ("g.json", [{"input": "Liquid at 20 °C?\n\nA. iron\nB. mercury", "target": "(B)"}]),
 }
@@ -60,6 +61,30 @@ def test_options_become_letters_and_a_choice(name: str, tmp_path: Path) -> None:
     assert question.raw_answer == "B. mercury"
     assert truths(benchmark)[0] == {"answer": "B"}
     assert "Choice(options={'A': 'iron', 'B': 'mercury'})" in str(question.answer_template)
+
+
+@pytest.mark.parametrize(
+    ("options", "listed"),
+    [
+        ("a ) rs . 1,400 , b ) rs . 300 , c ) none", "A. rs . 1,400\nB. rs . 300\nC. none"),
+        ("1,400, 1,300, 1,200", "A. 1,400\nB. 1,300\nC. 1,200"),
+        ("140,130,120", "A. 140\nB. 130\nC. 120"),
+        ("red, blue,green", "A. red\nB. blue\nC. green"),
+    ],
+)
+def test_a_comma_in_a_number_separates_no_options(options: str, listed: str, tmp_path: Path) -> None:
+    row = {"question": "Which?", "options": options, "answer": "B"}
+    (question,) = Benchmark.load(written(tmp_path, "a.jsonl", row))
+    assert question.question == f"Which?\n\n{listed}"
+
+
+def test_possible_answers_without_a_right_one_are_alternatives(tmp_path: Path) -> None:
+    row = {"question": "What does he do?", "possible_answers": '["politician", "political leader"]'}
+    (alone,) = Benchmark.load(written(tmp_path, "a.jsonl", row))
+    (chosen,) = Benchmark.load(written(tmp_path, "b.jsonl", {**row, "answer": "A"}))
+    assert alone.question == "What does he do?"
+    assert "'political leader': 'politician'" in str(alone.answer_template)
+    assert chosen.question.endswith("A. politician\nB. political leader")
 
 
 def test_a_question_with_several_right_options_needs_all_of_them(tmp_path: Path) -> None:
@@ -85,6 +110,13 @@ def test_a_right_answer_that_is_no_option_is_named(tmp_path: Path, caplog: pytes
     file = written(tmp_path, "a.csv", "question,A,B,answer\nWhich?,x,y,tin\n")
     assert truths(Benchmark.load(file)) == [{"answer": "tin"}]
     assert "the correct answer matches none of the options and is compared as text in line 2" in caplog.text
+
+
+def test_an_answer_that_keeps_others_from_being_options_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Benchmark.load(written(tmp_path, "a.csv", "question,A,B,answer\nWhich?,x,y,B\nWhat?,x,y,z\nWho?,Bo,Al,Bo\n"))
+    assert "none of the options in line 3, so none of the 3 questions with options is compared by its" in caplog.text
 
 
 def test_one_question_with_several_contexts_is_several_questions(tmp_path: Path) -> None:

@@ -97,12 +97,13 @@ def test_multiple_choice_samples_whose_options_are_only_in_the_request_ask_it(tm
 
 def test_targets_that_are_not_the_index_of_one_option_are_left_out(tmp_path: Path) -> None:
     rows = [choice_sample(at, {"q": "x"}, target, f"Q{at}", ["a", "b"]) for at, target in enumerate(("[0, 1]", "-100"))]
+    rows += [choice_sample(2, {"q": "x"}, "1", "Q2", ["a", "a"]), choice_sample(3, {"q": "x"}, "29", "Q3", [*"0" * 30])]
 
     done = import_file(write_lines(tmp_path / "samples_mc2.jsonl", rows))
 
     assert done.code == 0, done.err
-    assert "Not carried over: 2 target that is not the index of one option" in done.err
-    assert [truth for truth, _ in truths()] == [None, None]
+    assert "Not carried over: 4 target that is not the index of one option" in done.err
+    assert [truth for truth, _ in truths()] == [None] * 4
 
 
 def test_targets_of_lm_eval_may_be_labels_of_options(tmp_path: Path) -> None:
@@ -151,6 +152,42 @@ def test_placeholder_targets_of_lm_eval_are_not_correct_answers(tmp_path: Path) 
     assert done.code == 0, done.err
     assert "Not carried over: 1 instruction check" in done.err
     assert truths() == [(None, "Write a summary without commas.")]
+
+
+def test_several_options_that_the_document_labels_as_right_are_left_out(tmp_path: Path) -> None:
+    def targets(*labels: int) -> dict[str, Any]:
+        return {"choices": ["Nothing", "You sleep", "You grow"][: len(labels)], "labels": [*labels]}
+
+    doc = {"question": "What happens?", "mc1_targets": targets(1, 0), "mc2_targets": targets(1, 1, 0)}
+    rows = [
+        choice_sample(at, doc, "0", f"Q{at}: What happens?", doc[key]["choices"])
+        for at, key in enumerate(("mc1_targets", "mc2_targets"))
+    ]
+
+    done = import_file(write_lines(tmp_path / "samples_mc2.jsonl", rows), "--map", "question=request")
+
+    assert done.code == 0, done.err
+    assert "Not carried over: 1 target that is not the index of one option" in done.err
+    assert [truth for truth, _ in truths()] == ["A. Nothing", None]
+
+
+def test_options_of_winogrande_are_in_the_document(tmp_path: Path) -> None:
+    def sample(id: int, **doc: Any) -> dict[str, Any]:
+        texts = [f"It was too small for the {option}, because the {option}" for option in ("trophy", "case")]
+        requests = {f"gen_args_{at}": {"arg_0": text, "arg_1": f" was big in {id}."} for at, text in enumerate(texts)}
+        target = f"was big in {id}."
+        return {"doc_id": id, "doc": doc, "target": target, "arguments": requests, "resps": [[["-1", "False"]]] * 2}
+
+    sentence = "It was too small, because the _ was big in 0."
+    rows = [sample(0, sentence=sentence, option1="trophy", option2="case", answer="2"), sample(1, label=0)]
+
+    done = import_file(write_lines(tmp_path / "samples_winogrande.jsonl", rows))
+
+    assert done.code == 0, done.err
+    assert "Not carried over: 1 target that is not the index of one option" in done.err
+    first, second = Benchmark.load("out.yaml")
+    assert (first.question, first.raw_answer) == (f"{sentence}\n\nA. trophy\nB. case", "B. case")
+    assert second.raw_answer is None
 
 
 def test_spans_of_drop_are_alternatives_or_all_needed(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_an_option_that_is_missing_between_others_is_a_problem() -> None:
 def test_answers_that_match_no_option_are_named_by_their_lines() -> None:
     content = "question,A,B,answer\nWhich one?,zinc,iron,B\nWhich other?,zinc,iron,gold\n"
     _, _, said = imported("t.csv", content, "--partial")
-    assert "the correct answer matches none of the options and is compared as text in line 2, line 3" in said
+    assert "the correct answer matches none of the options in line 3, so none of the 2 questions with options" in said
 
 
 def test_places_of_options_are_counted_alike_in_all_rows() -> None:
@@ -230,6 +230,25 @@ def test_a_question_with_a_stem_is_asked_with_its_choices(tmp_path: Path) -> Non
         assert question.raw_answer == "A. Oxygen"
 
 
+def test_the_option_of_big_bench_with_the_score_1_is_right(tmp_path: Path) -> None:
+    scores: list[dict[str, Any]] = [
+        {"1": 0, "2": 1, "3": 0},
+        {"rose": 1.0, "sun": 0.0},
+        {"rose": 1, "sun": 1},
+        {"rose": 0.3, "sun": 0.7},
+    ]
+    task = {"examples": [{"input": f"Which {at}?", "target_scores": score} for at, score in enumerate(scores)]}
+    source = write_json(tmp_path / "task.json", task)
+
+    done = import_file(source)
+
+    assert done.code == 0, done.err
+    assert "'target_scores'" in done.err
+    questions = list(Benchmark.load("out.yaml"))
+    assert [question.raw_answer for question in questions] == ["B. 2", "A. rose", None, None]
+    assert questions[0].question == "Which 0?\n\nA. 1\nB. 2\nC. 3"
+
+
 @pytest.mark.parametrize(
     ("row", "part"),
     [
@@ -285,6 +304,19 @@ def test_a_finish_reason_beside_a_response_is_recorded() -> None:
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
     assert [line.get("finish_reason") for line in recorded] == ["length", None]
     assert "not used" not in messages
+
+
+@pytest.mark.parametrize(("name", "said"), [("answer", True), ("answers", False)])
+def test_lists_that_may_be_alternatives_are_said_to_be_needed(name: str, said: bool) -> None:
+    rows = [{"question": "who wrote it", name: ["Bobby Scott", "Bob Russell"]}]
+
+    _, shown, messages = imported("a.json", rows)
+    imported("a.json", rows, "--map", "answer=text")
+
+    assert ("if each item is a correct answer by itself, add --map answer=text" in messages) is said
+    assert shown == ["Bobby Scott; Bob Russell" if said else "Bobby Scott or Bob Russell"]
+    (question,) = Benchmark.load("out.yaml")
+    assert "'bob russell': 'bobby scott'" in str(question.answer_template)
 
 
 def test_letters_alone_are_not_appended_to_an_imported_question() -> None:

@@ -128,6 +128,14 @@ def declare_by_kind(
                 needed = {} if any_of or len(truths) < 2 else {"raw_answer": "; ".join(truths)}
                 decided[at] = {"rubric": _agrees(truths, any_of=any_of), **needed}
         notes += [f"answer: {note}" for note in (*answers.notes, *answers.warnings)]
+        lists = (
+            cells[at].value for at, answer in zip(chosen, answers.kinds.answers, strict=True) if answer.kind == "list"
+        )
+        if not any_of and any(isinstance(value, list) and len(value) > 1 for value in lists):
+            notes.append(
+                "answer: all items of a list are needed; if each item is a correct answer by itself, "
+                "add --map answer=text"
+            )
         if answers.objects:
             notes.append(
                 f"answer: {answers.objects}, which no rule can compare, so their questions have no template. "

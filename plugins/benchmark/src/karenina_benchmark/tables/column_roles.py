@@ -218,6 +218,8 @@ def choose_roles(
     for role in (CHOICES, RESPONSE, MODEL, ID, KEYWORDS, REPLICATE):
         if role not in chosen and not (role == CHOICES and options):
             _take(chosen, free, role)
+    if TRUTH not in chosen and not fields and fold_name(chosen.get(CHOICES, "")) == "possibleanswers":
+        chosen[TRUTH] = chosen.pop(CHOICES)  # as in PopQA: without a correct answer, each of them is correct
     if RESPONSE not in chosen and TRUTH in chosen and _SAYS_TRUTH.fullmatch(fold_name(chosen[TRUTH])):
         # In data sets for ragas and similar tools, `answer` next to `ground_truth` is the model's answer.
         response = next((name for name in free if fold_name(name) in _MODEL_ANSWERS and contexts), None)

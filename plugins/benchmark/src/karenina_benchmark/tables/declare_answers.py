@@ -110,6 +110,8 @@ _ALL: Final = re.compile(
 _FEWEST_LABELS: Final = 3
 _MOST_LABELS: Final = 20
 _MOST_PROSE: Final = 0.05
+_FORMULA: Final = re.compile(r"\\(?:[dt]?frac|sqrt|boxed|pi|cdot|times|infty|sin|cos|tan|log|ln|left|cup|binom)\b")
+"""A command of LaTeX in a mathematical expression, which can be written in other ways."""
 _STOPS: Final = ".\u3002"
 _LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEW: Final = 20
@@ -465,6 +467,16 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
         )
         cure = "separate the items with semicolons, or write `list` in a `type` column"
         done.warnings.append(f"{what}{_examples(cells, commas)}; {cure}")
+    formulas = [
+        at for at, answer in enumerate(kinds.answers) if answer.kind == "text" and _FORMULA.search(answer.truth)
+    ]
+    if formulas:
+        what = f"{_are(len(formulas), 'LaTeX expression')} compared as text, so 1/2 does not match \\frac{{1}}{{2}}"
+        cure = (
+            "to compare values, write `expression` in a `type` column, or use --map answer=expression with `karenina "
+            "import` (plugin karenina-math)"
+        )
+        done.warnings.append(f"{what}: {_examples(cells, formulas)}; {cure}")
     nested = [
         at
         for at, answer in enumerate(kinds.answers)

@@ -19,8 +19,10 @@ _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _LIST: Final = re.compile(rf"\[\s*{_QUOTED}(?:(?:\s*,\s*|\s+){_QUOTED})*\s*,?\s*\]", re.DOTALL)
 _ITEM: Final = re.compile(_QUOTED, re.DOTALL)
 _ARRAY: Final = re.compile(r"array\((\[.*\])(?:,\s*dtype=[\w<>']+)?\)", re.DOTALL)
-_MARK: Final = re.compile(r"\(?([A-Za-z]|[0-9]{1,2})[.):]\s*")
-_INNER_MARK: Final = re.compile(r"(?:^|(?<=[\s;,|]))\(?([A-Z])[.):]\s+", re.MULTILINE)
+_MARK: Final = re.compile(r"\(?([A-Za-z]|[0-9]{1,2})(?:[.):]| \))\s*")
+_INNER_MARK: Final = re.compile(r"(?:^|(?<=[\s;,|]))\(?([A-Z](?:[.):]| \))|[a-z] ?\))\s+", re.MULTILINE)
+_THOUSANDS: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+"""A comma in a number. In options separated by commas and spaces, it does not separate options."""
 _SEPARATORS: Final = ("\n", "|", ";", ",")
 _LETTER: Final = re.compile(r"(?:option|choice|answer)?\s*[(\[]?([A-Za-z])[.):\]]*", re.IGNORECASE)
 _SEVERAL: Final = re.compile(r"\s*(?:[,;/|&]|\band\b)\s*|\s+")
@@ -149,11 +151,13 @@ def _split(text: str) -> list[str]:
     if len(text) > _LONGEST:
         return []
     marks = list(_INNER_MARK.finditer(text))
-    if len(marks) > 1 and marks[0].start() == 0 and [mark[1] for mark in marks] == list(ascii_uppercase[: len(marks)]):
+    letters = [mark[1][0].upper() for mark in marks]
+    if len(marks) > 1 and marks[0].start() == 0 and letters == list(ascii_uppercase[: len(marks)]):
         ends = [*(mark.start() for mark in marks[1:]), len(text)]
         return [text[mark.end() : end].strip(" \t\r\n;,|") for mark, end in zip(marks, ends, strict=True)]
     for separator in _SEPARATORS:
-        parts = [part.strip() for part in text.split(separator) if part.strip()]
+        kept = _THOUSANDS.sub("\0", text) if separator == "," and ", " in text else text
+        parts = [part.strip().replace("\0", ",") for part in kept.split(separator) if part.strip()]
         if len(parts) > 1:
             return parts
     return []

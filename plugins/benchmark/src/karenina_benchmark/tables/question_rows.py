@@ -345,18 +345,30 @@ def _with_right_options(
     done.several_right = right.several
     done.problem, done.choice_by = right.problem, right.way
     lost = [
-        row.row.where()
+        row
         for row, letters in zip(rows, right.letters, strict=True)
         if row.options and row.truth is not None and not letters and not right.problem
     ]
-    if lost:
+    unknown = [row.row.where() for row in lost if any(right.letters) or not _names_an_option(row)]
+    if lost and 0 < len(unknown) < len(lost):
         done.warnings.append(
-            f"the correct answer matches none of the options and is compared as text in {_first_places(lost)}"
+            f"the correct answer matches none of the options in {_first_places(unknown)}, so none of the {len(lost)} "
+            "questions with options is compared by its options; correct or remove this answer"
+        )
+    elif lost:
+        done.warnings.append(
+            "the correct answer matches none of the options and is compared as text in "
+            + _first_places(row.row.where() for row in lost)
         )
     return [
         replace(row, text=join_options(row.text, row.options), right=letters) if row.options else row
         for row, letters in zip(rows, right.letters, strict=True)
     ]
+
+
+def _names_an_option(row: QuestionRow) -> bool:
+    """Return whether the correct answer of a row is the letter or the text of one of its options."""
+    return any(find_right_options([row.truth], [row.options], way).letters[0] for way in ("letter", "text"))
 
 
 def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: str) -> None:

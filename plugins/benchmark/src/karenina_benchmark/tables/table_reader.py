@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, Final, NamedTuple
 from zipfile import ZipFile
 
 from karenina_benchmark.errors import BenchmarkFileError, Problems, read_text, to_checkpoint_error
-from karenina_benchmark.tables.column_roles import ID, QUESTION, find_role
+from karenina_benchmark.tables.column_roles import CHOICES, ID, QUESTION, find_role
 from karenina_benchmark.yaml_files import read as read_yaml
 from karenina_toolkit.files import (
     AUTO,
@@ -53,6 +54,8 @@ _NUMBER_CELL: Final = re.compile(r"-?[0-9]+[.,][0-9]+|[0-9]{5,}")
 _QUESTION_CELL: Final = re.compile(r"\S+(?:\s+\S+){3,}\?")
 _DATA_CELLS: Final = (_PATH_CELL, _NUMBER_CELL, _QUESTION_CELL)
 _LONGEST_SHOWN: Final = 60
+_SCORES: Final = "target_scores"
+_SCORED: Final = frozenset(("target", "choices"))
 COLUMNS_NOT_ROWS: Final = (
     "the file contains a list for each column, not a list of rows",
     "write one object per row, with pandas: pandas.DataFrame(json.load(open(FILE))).to_json(FILE, orient='records')",
@@ -276,7 +279,7 @@ def _plain_rows(records: Records, ending: str, *, keep_problems: bool) -> Iterat
                 continue
             if ending in (_EXCEL, _PARQUET):
                 values = name_classes({str(name): _plain_value(cell) for name, cell in values.items()}, classes)
-            values = _with_stem(values)
+            values = _with_columns(values)
             place = record.where if record.where != f"line {record.number}" else ""  # the default: saves memory
             yield Row(record.number, values, place, is_short=record.is_short)
 
@@ -369,19 +372,28 @@ def _row_of(record: Record) -> Row:
     values = {**{name: value for name, value in around.items() if find_column(own, name) is None}, **own}
     if record.key is not None and find_role(own, ID) is None:
         values[ID] = record.key
-    values = {**_with_stem(values)}
+    values = {**_with_columns(values)}
     return Row(record.number, values, f"row {record.where}" if record.where.isdecimal() else record.where)
 
 
-def _with_stem(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of a row with the parts of a question that is an object with a `stem` and `choices`, as in ARC,
-    in columns of their own. All other rows are returned unchanged.
+def _with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of a row with columns for the parts of two kinds of objects. Other rows are returned unchanged.
+
+    A question that is an object with a `stem` and `choices`, as in ARC, becomes columns of its own. The options in
+    `target_scores`, as in BIG-bench, become `choices`, and the letter of the one with the score 1 the `target`, if all
+    others have the score 0.
     """
-    question = values.get(QUESTION)
-    if not isinstance(question, Mapping) or not isinstance(question.get("stem"), str):
+    question, scores = values.get(QUESTION), values.get(_SCORES)
+    if isinstance(question, Mapping) and isinstance(question.get("stem"), str):
+        own = {str(name): value for name, value in question.items() if name != "stem" and str(name) not in values}
+        return {**values, QUESTION: question["stem"], **own}
+    if not isinstance(scores, Mapping) or not 2 <= len(scores) <= len(ascii_uppercase) or _SCORED & values.keys():
         return values
-    own = {str(name): value for name, value in question.items() if name != "stem" and str(name) not in values}
-    return {**values, QUESTION: question["stem"], **own}
+    points = list(scores.values())
+    if not all(isinstance(point, int | float) and point in (0, 1) for point in points) or sum(points) != 1:
+        return values
+    rest = {name: value for name, value in values.items() if name != _SCORES}
+    return {**rest, CHOICES: [*map(str, scores)], "target": ascii_uppercase[points.index(1)]}
 
 
 def _plain_value(value: Any) -> Any:

@@ -5,7 +5,9 @@ the target as text, so a list of correct answers (`['Paris', 'paris']`) is conve
 additional key `request`, which contains the text of the first request, or its messages if a chat template was applied.
 In a multiple-choice task, the target is the index of an option, and the options are the continuations of the requests.
 The target is converted to the option's letter, and the row gets an additional key `options`. If the continuations are
-just letters, the document or the request contains the options. A target that is only a placeholder is left out. In
+just letters, the document or the request contains the options. In WinoGrande, the requests are the sentence with each
+option, and the target is the rest of the sentence; the document states the right option. A target that is only a
+placeholder is left out. In
 DROP, each item of the target is a tuple of the spans that an answer needs (`[('Paris',), ('Paris', 'Rome')]`).
 If all targets in a file are labelled strings separated by a delimiter (`PER: Ada $$ LOC: Lima`), each target is read as
 a list, and an empty target as an empty list.
@@ -196,13 +198,18 @@ def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     texts = _continuations(values.get("arguments"))
     target, document = str(values.get("target")).strip(), as_mapping(values.get("doc"))
+    if _is_in_all(target, values.get("arguments")):
+        return _blank(document)
+    if _are_several_right(texts, document):
+        return {"target": None}
     is_place = target.isascii() and target.isdecimal() and len(target) < 3 and int(target) < len(texts)
     if target in texts and not (is_place and target not in document.values()):
         place = texts.index(target)
     elif is_place:
         place = int(target)
     else:
-        return {"target": None} if texts and _PLACES.fullmatch(target) else {}
+        has_options = len(pairs := _requests(values.get("arguments"))) > 1 and all(map(_is_scored, pairs))
+        return {"target": None} if has_options and _PLACES.fullmatch(target) else {}
     letters = [*ascii_uppercase[: len(texts)]]
     right = {"target": letters[place]}
     if [text.strip("().") for text in texts] != letters:
@@ -210,6 +217,33 @@ def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
     if len(read_options(find_first(values, _OPTIONS))) == len(texts):
         return right
     return {**right, "options": letters, "asked": values.get("request")}
+
+
+def _are_several_right(texts: Sequence[str], document: Mapping[str, Any]) -> bool:
+    """Return whether an object in the document labels more than one of the options as right, as in TruthfulQA."""
+    for value in map(as_mapping, document.values()):
+        choices = [str(choice).strip() for choice in as_list(value.get("choices"))]
+        if texts and choices == [*texts] and list(as_list(value.get("labels"))).count(1) > 1:
+            return True
+    return False
+
+
+def _is_in_all(target: str, arguments: Any) -> bool:
+    """Return whether the target continues each of several different texts, which contain the options instead."""
+    pairs = _requests(arguments)
+    texts = {pair[1].strip() if len(pair) > 1 and isinstance(pair[1], str) else None for pair in pairs}
+    return texts == {target} and len({str(pair[0]) for pair in pairs}) > 1
+
+
+def _blank(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the question, the options and the letter of the right option of a document of WinoGrande, whose sentence
+    has a blank for one of two options. For other documents, the target is None, because the right option is unknown.
+    """
+    asked, options = document.get("sentence"), [document.get("option1"), document.get("option2")]
+    place = ("1", "2").index(str(document["answer"])) if str(document.get("answer")) in ("1", "2") else None
+    if not isinstance(asked, str) or place is None or not all(isinstance(option, str) for option in options):
+        return {"target": None}
+    return {"asked": asked, "options": options, "target": ascii_uppercase[place]}
 
 
 def _lacking(values: Mapping[str, Any]) -> list[str]:
@@ -234,11 +268,16 @@ def _continuations(arguments: Any) -> list[str]:
     there are fewer than two, or more than letters.
     """
     pairs = _requests(arguments)
-    if not all(len(pair) > 1 and isinstance(pair[1], str) for pair in pairs):
+    if not all(map(_is_scored, pairs)):
         return []
     texts = [pair[1].strip() for pair in pairs if pair[0] == pairs[0][0]]
     distinct = all(texts) and len(set(texts)) == len(texts)
     return texts if distinct and 1 < len(texts) <= len(ascii_uppercase) else []
+
+
+def _is_scored(request: Sequence[Any]) -> bool:
+    """Return whether a request asks for the likelihood of a continuation, not for an answer."""
+    return len(request) > 1 and isinstance(request[1], str)
 
 
 def _requests(arguments: Any) -> list[Sequence[Any]]:
