@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 import typer
 
@@ -90,8 +90,7 @@ def read_count(text: str) -> int:
     return int(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(NamedTuple):
     """Conditions for each group of a run: a minimum pass rate and a maximum number of unjudged items."""
 
     fail_under: Limits[float]
@@ -167,8 +166,7 @@ class Conditions:
             yield f"The pass rate{of}, {text}, is below --fail-under {limit:g}."
 
 
-@dataclass(frozen=True, slots=True)
-class CIReports:
+class CIReports(NamedTuple):
     """The reports to write after a run: a JUnit XML file and a Markdown summary."""
 
     junit: Path | None = None
