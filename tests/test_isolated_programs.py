@@ -8,6 +8,7 @@ import shlex
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from karenina_core.plugins import Plugins, Selection, installed_plugins
 from karenina_mcp import MCPSource
 from karenina_sandbox.programs import program_sandbox
 from karenina_sandbox.providers.bwrap import SANDBOX
+from karenina_sandbox.sandbox import Policy, Sandbox, SandboxError
 from karenina_testing.contracts import MessagesAPI
 from karenina_testing.contracts.wire_format import KEY
 from karenina_toolkit.agents.tools import run_tool
@@ -130,6 +132,15 @@ class Plain:
 
     def unavailable(self) -> str | None:
         return None
+
+    def describe(self) -> str:
+        return self.name
+
+    def identity(self, policy: Policy) -> str:
+        return self.name
+
+    def open(self, workspace: Path, policy: Policy, *, in_place: bool = False) -> AbstractAsyncContextManager[Sandbox]:
+        raise SandboxError("no command is run")
 
 
 @pytest.mark.parametrize("name", ["plain", "podman", "docker"])
