@@ -209,7 +209,7 @@ def _in_parts(parts: Sequence[Any], text: str) -> list[Any]:
 def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a completion as stream chunks.
 
-    These are the text in two chunks, other parts one by one, then the finish reason and the usage.
+    These are the text in two chunks, other parts one by one, then the finish reason, and the usage with any error.
     """
     head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
     (choice,) = completion["choices"]
@@ -227,7 +227,8 @@ def pieces(completion: Mapping[str, Any]) -> list[dict[str, Any]]:
             deltas.append({name: value})
     chunks = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     chunks.append({**head, "choices": [{**beside, "delta": {}}]})
-    return [*chunks, {**head, "choices": [], "usage": completion["usage"]}]
+    error = {"error": completion["error"]} if "error" in completion else {}
+    return [*chunks, {**head, "choices": [], "usage": completion["usage"], **error}]
 
 
 def _marked(answer: str, bait: str) -> Mapping[str, str]:

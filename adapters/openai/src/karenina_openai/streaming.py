@@ -102,7 +102,7 @@ async def assemble_stream(
             raise ValueError("a chunk of the stream is not a JSON object")  # noqa: TRY004 - data from outside
         error = _error_of(chunk)
         if error is not None:
-            return {"error": error, "usage": reply.whole()["usage"]}
+            return {"error": error, "usage": larger_usage(reply.whole()["usage"], chunk.get("usage"))}
         timer.restart(is_answer=reply.add(chunk))
     whole = reply.whole()
     if not done and reply.finish_reason is None:
@@ -368,7 +368,7 @@ class _Call:
     """A tool call as received so far."""
 
     id: Any = ""
-    name: Any = ""
+    name: Any = None
     arguments: list[str] = field(default_factory=list)
 
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
@@ -399,9 +399,9 @@ class _Call:
         return bool(self.text) and UNREADABLE_ARGUMENTS not in read_arguments(self.text)
 
     def whole(self) -> dict[str, Any]:
-        """Return the call as if it had not been streamed."""
-        function = {"name": self.name, "arguments": self.text}
-        return {"id": self.id, "type": "function", "function": function}
+        """Return the call as if it had not been streamed. Without a name, it has none here either."""
+        named = {"name": self.name} if self.name is not None else {}
+        return {"id": self.id, "type": "function", "function": {**named, "arguments": self.text}}
 
 
 def _mappings(values: Any) -> list[Mapping[str, Any]]:

@@ -91,7 +91,7 @@ CHAT_ENDS: Final[Mapping[str, OddReply]] = {
     ),
     "a call without a name": OddReply(chat(None, tool_calls=[{"id": "1", "function": {"arguments": "{}"}}]), **_FAILED),
     "empty error beside the choices": OddReply(
-        {**chat("The capital"), "error": {"message": "", "type": "", "code": None}}, text="The capital"
+        {**chat("The capi"), "error": {"message": "", "type": "", "code": None}}, text="The capi"
     ),
     "stop for a reason of the provider": OddReply(
         _with_fields(chat("The capi"), provider_specific_fields={"native_finish_reason": "network_error"}), **_FAILED
