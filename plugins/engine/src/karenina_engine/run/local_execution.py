@@ -154,6 +154,7 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
         """
         session = self._session
         for task in tasks:
+            await asyncio.sleep(0)  # as in `_store`
             if session.result_store is not None and task.pipeline.plan.naming_folders:
                 await session.result_store.read_folders(task)
             judges, stored = session.pending_judges(task)
@@ -172,7 +173,12 @@ class LocalExecution(WorkerPool[AnswerTask, IndexedResult]):
                     storing.create_task(self._store(task, judge, result))
 
     async def _store(self, task: AnswerTask, judge: int, result: VerificationResult) -> None:
-        """Store the result of an item, and pass it on."""
+        """Store the result of an item, and pass it on.
+
+        Items that are ready do this in a row. With other code in between, it would take twice the computing time,
+        because that code does not fit into a processor's caches.
+        """
+        await asyncio.sleep(0)
         await self.put(await self._session.store_result(task, judge, result))
 
     def target_size(self) -> int:
