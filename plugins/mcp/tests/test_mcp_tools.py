@@ -86,7 +86,7 @@ def test_arguments_are_validated_before_the_call() -> None:
 
     content, is_error = using(model(ONE), use)
     assert is_error
-    assert content.startswith("the arguments of walk do not fit")
+    assert content.startswith("the arguments of walk do not match its schema")
 
 
 def test_sessions_may_be_open_beside_each_other() -> None:
