@@ -28,8 +28,8 @@ def digest_request(wire: Sequence[Mapping[str, Any]], fields: Mapping[str, Any])
 
 @cache
 def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
-    """Return the recorded replies in a file by the digests of their requests. Raises `AdapterConfigError` if it is
-    invalid.
+    """Return the recorded replies in a file, each under the digest of its request. Raises `AdapterConfigError` if the
+    file is invalid.
     """
     try:
         replies: dict[str, Mapping[str, Any]] = json.loads(file.read_text("utf-8"))["replies"]

@@ -83,9 +83,7 @@ class Problems:
 
 
 def describe_version(version: object, newest: int) -> tuple[str, str]:
-    """Return the problem with a file's format version, and its fix, as two texts. `newest` is the latest supported
-    version.
-    """
+    """Return what is wrong with a file's format version, and how to fix it. `newest` is the last supported version."""
     readable = f"version {newest}" if newest == 1 else f"versions up to {newest}"
     major = str(version).partition(".")[0]
     newer = not isinstance(version, bool) and major.isdecimal() and int(major) > newest

@@ -188,7 +188,9 @@ def _load(name: str, path: Path) -> Embedder:
 
 @contextmanager
 def _without_progress_bars() -> Iterator[None]:
-    """Disable the library's progress bars inside the block, because they would overwrite those of the run."""
+    """Disable the progress bars of transformers inside the block, if it is imported, because they would overwrite those
+    of the run.
+    """
     bars = sys.modules.get("transformers.utils.logging")
     if bars is None or not bars.is_progress_bar_enabled():
         yield

@@ -87,8 +87,8 @@ class PrepareSandbox(_WorkspaceStage):
         return () if problem is None else (ServiceNeed(problem),)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace. A
-        recorded answer may have recorded work even if it has no workspace.
+        """Set AGENT_WORK to an object with the tool `run_command` and the record of what the agent does. It is None if
+        the question has no workspace, unless a recorded answer contains such a record.
         """
         from karenina_sandbox.agent_workspace import prepare_work
 

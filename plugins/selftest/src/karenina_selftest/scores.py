@@ -154,10 +154,10 @@ def _families(cases: Mapping[str, Case], results: Sequence[VerificationResult]) 
 
 
 def require_enough_cases(cases: Sequence[Case], least: float, *, passes: bool) -> None:
-    """Raise `ConfigError` if there are too few cases that must pass, or with `passes=False` that must fail, to show a
-    lower limit of `least` even without mistakes.
+    """Raise `ConfigError` if there are too few cases to show a sensitivity of at least `least`, even if all were judged
+    correctly. With `passes=False`, this is about the specificity.
 
-    The limit is that of the sensitivity for cases that must pass, and of the specificity for those that must fail.
+    The sensitivity depends on the cases that must pass, and the specificity on those that must fail.
     """
     units = [case.unit for case in cases if case.passes is passes]
     best = rate((unit, True) for unit in units).low

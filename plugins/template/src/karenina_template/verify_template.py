@@ -90,11 +90,11 @@ class VerifyTemplate(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Raise `ConfigError` if a template's primitive cannot work in this run, if its file is missing or does not fit
-        the ground truth, or if a field's type does not fit its known value. Returns no needs.
+        """Raise `ConfigError` if a template's primitive cannot work in this run, if a file that it reads is missing or
+        does not fit the ground truth, or if a field's type does not fit its known value. Invalid and untrusted
+        templates are ignored here, because their items end in an error. Returns no needs.
 
-        Calls `before_run` and `check_files` of the primitives. Invalid and untrusted templates are ignored here,
-        because their items end in an error.
+        Calls `before_run` and `check_files` of the primitives.
         """
         from karenina_template.templates import TemplateError
 

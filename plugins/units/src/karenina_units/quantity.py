@@ -453,8 +453,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"the value has no {what}, and the rule of the field names none (`unit`)")
 
     def _compare_share(self, number: Fraction, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Return the verdict on a number without a unit if the ground truth is a count or a percentage, or `NUMBER`,
-        the unit of plain numbers, if the ground truth is a plain number too.
+        """Compare a number without a unit with a count or a percentage, and return the verdict.
+
+        If the ground truth is a plain number, the result is `NUMBER`, the unit in which to compare them.
         """
         if convert(Fraction(1), truth.meanings[0], (), None) == Converted(Fraction(1), Fraction(1), Fraction(1)):
             return NUMBER

@@ -117,8 +117,8 @@ def check(
 def _inspect(
     content: BenchmarkContent, configure: Callable[[BenchmarkContent], VerificationConfig], trust: Literal["all"] | None
 ) -> list[tuple[Level, str, str]]:
-    """Return what rehearsals find without running anything: messages, as tuples of level, question's id and text. An
-    untrusted workspace root outside the benchmark's folder is not read, which is one of the messages.
+    """Return what the rehearsals of plugins find without running anything: messages, as tuples of level, question's id
+    and text. If the user does not trust a workspace root outside the benchmark's folder, a note says so instead.
     """
     from karenina_engine.check.questions import with_workspace_root
     from karenina_engine.check.restricted_values import RestrictedValues, require_trust, resolve_trust

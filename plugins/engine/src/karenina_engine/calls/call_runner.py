@@ -172,8 +172,9 @@ class CallRunner:
         self._in_flight.pop(call.key).end()
 
     def _dispatch(self, call: Call, send: Callable[[], Awaitable[R]]) -> Awaitable[R]:
-        """Return an awaitable that makes the call with `send` and the steps that calls of its kind need. Composite
-        calls are only observed. Calls to services are retried and observed.
+        """Return an awaitable that makes the call with `send`. Calls of models wait for the budget, if any, and for
+        their server's limit; these and calls of services are retried. Composite calls are made as they are. All are
+        reported to the observers.
         """
         if call.composite:
             making = send()

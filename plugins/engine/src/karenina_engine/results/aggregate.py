@@ -144,9 +144,8 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
 
 
 def is_unjudged(result: VerificationResult) -> bool:
-    """Return whether a result should have a verdict but is undecided or failed.
-
-    Results without a template are only scored, so they have no verdict even if all traits are scored.
+    """Return whether a result has no verdict although its question has a template: it is undecided, or its item failed.
+    An error of a rubric trait does not count, and an error of the template does.
     """
     outcome = result.outcome
     without = outcome is Outcome.RUBRIC_ERROR or (

@@ -39,8 +39,11 @@ _CHOICES: Final = (
 
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
-    """Make the row for a sample. `about` is the log's `eval`, or None in a dataset. Metadata that is too long is
-    omitted. The row's notes start with `notes`. If someone has declared the sample invalid, the key `invalid` says so.
+    """Make the row for a sample: its question with attachments, the template and rubric for its scorers, and the answer
+    that it records, if any. `about` is the log's `eval`, or None in a dataset.
+
+    Metadata that is too long is omitted. The row's notes start with `notes`. If someone has declared the sample
+    invalid, the key `invalid` says so.
     """
     files: dict[str, bytes] = {}
     sample = {**sample, "input": take_media(sample.get("input"), files)}

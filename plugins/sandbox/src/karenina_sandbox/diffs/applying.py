@@ -34,8 +34,8 @@ _DOES_NOT_FIT: Final = (
 
 
 def apply_diff(diff: bytes, folder: Path) -> None:
-    """Apply a unified diff to `folder`, all of it or, if a change does not fit the files, nothing. Raises `DiffError`
-    if it does not fit or leads out of the folder, and `UnreadableDiff` if it is beyond a limit of this module.
+    """Apply a unified diff to `folder`. Nothing is changed if a part of it does not match the files, which raises
+    `DiffError`. So does a path outside of the folder. `UnreadableDiff` is raised if it exceeds a limit of this module.
     """
     if len(diff) > MOST_READ:
         raise UnreadableDiff(f"the patch is larger than {MOST_READ:,} bytes")

@@ -215,7 +215,7 @@ class _Command:
     async def _wait(
         self, process: asyncio.subprocess.Process, pid: int, cgroup: Cgroup | None, flood: asyncio.Event
     ) -> None:
-        """Wait until the command ends or reaches a limit, which is stored in `_stop`. The command is not ended."""
+        """Wait until the command ends or reaches a limit, which is stored in `_stop`. This does not kill it."""
         watching = asyncio.ensure_future(self._watch(pid, cgroup))
         tasks = {watching, flooding := asyncio.ensure_future(flood.wait()), asyncio.ensure_future(process.wait())}
         try:

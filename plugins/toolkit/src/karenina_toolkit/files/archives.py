@@ -62,8 +62,8 @@ class Archive:
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the unpacked contents of an entry in pieces, up to its stated size. Raises `FileError`, maybe after
-        pieces were yielded, if it cannot be unpacked or does not have the stated size or checksum.
+        """Yield the unpacked contents of an entry in pieces, up to its stated size. Raises `FileError`, possibly
+        after some pieces, if it cannot be unpacked or does not have the stated size or checksum.
 
         Raises `KeyError` if the entry does not exist.
         """

@@ -257,7 +257,7 @@ def encoding_error(
     path: Path, error: UnicodeError, name: str, asked: str | None, where: str = "", before: int = 0
 ) -> FileError:
     """Return the exception for bytes that cannot be decoded with the encoding `name`. `asked` is the encoding that the
-    caller requested, or None. `before` is the number of bytes before the decoded ones.
+    caller requested, or None. `before` is the number of bytes of the file before those that `error` is about.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save the file as UTF-8"

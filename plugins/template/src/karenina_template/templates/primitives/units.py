@@ -253,9 +253,9 @@ def unit_of_amount(currency: str, words: str) -> str:
 
 def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
     """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same, even
-    if they are rounded.
+    if they are rounded: they differ by more than 10 % and by more than half a step of the last digit.
 
-    A difference of 10 %, or half a step of the last digit, may be due to rounding. Different units whose conversion is
+    Different units whose conversion is
     unknown never contradict each other.
     """
     one, other = find_unit(unit), find_unit(other_unit)

@@ -88,8 +88,8 @@ def is_comment(literal: str) -> bool:
 
 
 def literal_value(literal: str, prefix: str = "") -> str | int | float:
-    """Return the value of a literal with its `prefix`. Raises `ValueError` if the literal is not a valid string or
-    number.
+    """Return the value of a string or number literal. `prefix` is that of a string, such as `r`, which decides how
+    backslashes are read. Raises `ValueError` for anything else, also for bytes and complex numbers.
     """
     quote = literal[0]
     if quote in "'\"" and "\\" not in literal:
