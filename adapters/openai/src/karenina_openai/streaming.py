@@ -393,7 +393,8 @@ class _Call:
         The arguments in a complete message replace the earlier arguments if they start with them, or if the earlier
         ones are already complete.
         """
-        self.name = function.get("name") or self.name
+        name = function.get("name")
+        self.name = name if name or self.name is None else self.name
         arguments = function.get("arguments")
         if isinstance(arguments, Mapping):
             arguments = json.dumps(arguments)
