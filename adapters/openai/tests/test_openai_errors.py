@@ -13,6 +13,7 @@ from port_errors import KEY, PROMPT, assert_refused, fails
 from karenina_core.models.ports import ErrorCategory, Message, Usage
 from karenina_openai import plugin
 from karenina_openai.parser import OpenAILLM
+from karenina_toolkit.structured.reply_checks import wrote_nothing
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -104,6 +105,20 @@ async def test_an_error_that_says_that_nothing_is_wrong_is_none(error: Any, serv
 async def test_text_beside_an_error_is_no_answer(error: Any, server: Scripted, open_port: Keep) -> None:
     server.says(200, {**completion(), "error": error})
     assert (await fails(open_port(OpenAILLM(model(server.url))))).usage == Usage(7, 3, calls=1)
+
+
+@pytest.mark.parametrize("error", [{"message": "boom"}, None])
+async def test_a_reply_without_choices_and_tokens_is_not_paid_for(
+    error: Any, server: Scripted, open_port: Keep
+) -> None:
+    server.says(200, {"error": error, "choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}})
+    assert (await fails(open_port(OpenAILLM(model(server.url))))).usage == Usage()
+
+
+async def test_a_reply_without_choices_has_no_output_tokens(server: Scripted, open_port: Keep) -> None:
+    server.says(200, {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 0}})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.usage, wrote_nothing(error)) == (Usage(12, 0, calls=1), True)
 
 
 async def test_tokens_of_a_reply_without_choices_are_counted(server: Scripted, open_port: Keep) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn
 from karenina_toolkit.replies.reply_bounds import (
+    BrokenReply,
     sanitize_agent_reply,
     sanitize_llm_reply,
     sanitize_parser_reply,
@@ -152,7 +153,7 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
 def wrote_nothing(outcome: LLMReply | ParserReply | AgentReply | Turn | PortError) -> bool:
     """Return whether a model wrote nothing: its reply is blank, or the provider's filter refused the request."""
     if isinstance(outcome, PortError):
-        return isinstance(outcome, EmptyReply) and outcome.is_blank
+        return isinstance(outcome, BrokenReply | EmptyReply) and outcome.is_blank
     if outcome.finish_reason != "content_filter" or isinstance(outcome, AgentReply):
         return False
     if isinstance(outcome, Turn):
