@@ -155,6 +155,11 @@ async def test_a_reply_that_cannot_be_read_is_paid_for(server: ScriptedServer, o
     assert (await fails(open_port(ClaudeLLM(model(server.url))))).usage == Usage(7, 3, calls=1)
 
 
+async def test_an_error_without_tokens_is_not_paid_for(server: ScriptedServer, open_port: Keep) -> None:
+    server.says(Reply({**error("api_error", "boom"), "usage": {"input_tokens": 0, "output_tokens": 0}}))
+    assert (await fails(open_port(ClaudeLLM(model(server.url))))).usage == Usage()
+
+
 async def test_text_beside_an_error_is_no_answer(server: ScriptedServer, open_port: Keep) -> None:
     counted = {"content": [{"type": "text", "text": "Par"}], "usage": {"input_tokens": 7, "output_tokens": 3}}
     server.says(Reply({**counted, "error": {"type": "overloaded_error", "message": "slow down"}}))

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from openai_servers import Scripted, model
+from openai_servers import Scripted, completion, model
 from port_errors import KEY, PROMPT, assert_refused, fails
 
-from karenina_core.models.ports import ErrorCategory, Usage
+from karenina_core.models.ports import ErrorCategory, Message, Usage
 from karenina_openai import plugin
 from karenina_openai.parser import OpenAILLM
+from karenina_toolkit.structured.reply_checks import wrote_nothing
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -90,6 +91,34 @@ async def test_an_error_without_the_key_error_keeps_its_status(server: Scripted,
     error = await fails(open_port(OpenAILLM(model(server.url))))
     assert (error.category, error.status) == (C.RATE_LIMIT, 429)
     assert "forwarded HTTP 429: slow down" in str(error)
+
+
+@pytest.mark.parametrize(
+    "error", [None, "", "none", {}, {"code": "0", "message": ""}, {"code": 0, "message": "Success"}, {"code": 200}]
+)
+async def test_an_error_that_says_that_nothing_is_wrong_is_none(error: Any, server: Scripted, open_port: Keep) -> None:
+    server.says(200, {**completion(), "error": error})
+    assert (await open_port(OpenAILLM(model(server.url))).invoke([Message.user("?")])).text == "Paris."
+
+
+@pytest.mark.parametrize("error", ["boom", {"code": 0, "message": "boom"}, {"code": 1}, {"code": 429, "message": "OK"}])
+async def test_text_beside_an_error_is_no_answer(error: Any, server: Scripted, open_port: Keep) -> None:
+    server.says(200, {**completion(), "error": error})
+    assert (await fails(open_port(OpenAILLM(model(server.url))))).usage == Usage(7, 3, calls=1)
+
+
+@pytest.mark.parametrize("error", [{"message": "boom"}, None])
+async def test_a_reply_without_choices_and_tokens_is_not_paid_for(
+    error: Any, server: Scripted, open_port: Keep
+) -> None:
+    server.says(200, {"error": error, "choices": [], "usage": {"prompt_tokens": 0, "completion_tokens": 0}})
+    assert (await fails(open_port(OpenAILLM(model(server.url))))).usage == Usage()
+
+
+async def test_a_reply_without_choices_has_no_output_tokens(server: Scripted, open_port: Keep) -> None:
+    server.says(200, {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 0}})
+    error = await fails(open_port(OpenAILLM(model(server.url))))
+    assert (error.usage, wrote_nothing(error)) == (Usage(12, 0, calls=1), True)
 
 
 async def test_tokens_of_a_reply_without_choices_are_counted(server: Scripted, open_port: Keep) -> None:

@@ -258,6 +258,29 @@ async def test_a_message_of_success_is_no_error(server: Scripted, open_port: Kee
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        event({"object": "chat.completion.queue", "message": "position 3"}) + chunk(content="Paris.") + chunk("stop"),
+        chunk(content="Paris.") + chunk("stop") + event({"status": "success", "message": "closed"}),
+        chunk(content="Paris.") + event({"choices": [], "code": "", "message": ""}) + chunk("stop"),
+        chunk(content="Paris.") + event({"code": 200, "msg": "success"}) + chunk("stop"),
+    ],
+)
+async def test_a_message_beside_a_reply_is_no_error(said: str, server: Scripted, open_port: Keep) -> None:
+    server.answer = lambda _: in_pieces([(0, said + event("[DONE]"))])
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_empty_call_beside_a_text_is_no_error(stream: bool, server: Scripted, open_port: Keep) -> None:
+    empty = {"index": 0, "id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+    pieces = chunk(content="Paris.") + chunk(tool_calls=[empty]) + chunk("stop") + USAGE + event("[DONE]")
+    server.answer = lambda _: in_pieces([(0, pieces)]) if stream else completion(tool_calls=[empty])
+    found = await open_port(OpenAILLM(model(server.url, extra={"stream": stream}))).invoke(ASK)
+    assert (found.text, found.finish_reason) == ("Paris.", "stop")
+
+
 async def test_an_event_without_data_is_no_error(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces([(0, NAMED + "\n" + chunk(content="Paris.") + ENDED)])
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."

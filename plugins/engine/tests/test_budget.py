@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from karenina_engine.cost.budget import Budget, OverBudget
 from karenina_engine.cost.ledger import Ledger, LedgerLine, PriceTable, SpendCounts
 from karenina_engine.cost.price_source import OwnPrice, to_dollars
 from karenina_testing import ScriptedModels
+from karenina_toolkit.structured.reply_checks import check_reply
 
 MODEL = ModelConfig(id="m", interface="scripted", model_name="m", max_tokens=100)
 PRICE = OwnPrice(input=1, output=1)
@@ -385,6 +387,32 @@ def test_other_calls_are_made_while_one_waits_for_its_retry() -> None:
     asyncio.run(three())
     assert made[:3] == [0, 1, 2]
     assert sorted(made) == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("reply", "known"),
+    [
+        (LLMReply("", Usage(10, 0, calls=1), "content_filter"), True),
+        (LLMReply("", Usage(10, 0, calls=1)), True),
+        (LLMReply("BCL2", Usage(10, 0, calls=1)), False),
+        (LLMReply("BCL", Usage(10, 0, calls=1), "content_filter"), False),
+        (LLMReply("", Usage(10, 0, calls=1), reasoning="BCL2?"), False),
+        (LLMReply("", Usage(10, 0, calls=1), "content_filter", reasoning="BCL2?"), False),
+        (LLMReply("", Usage(10, 0, calls=1), "length"), False),
+        (LLMReply("", Usage(0, 0, calls=1), "content_filter"), False),
+    ],
+)
+def test_a_blank_reply_without_output_tokens_costs_its_prompt(reply: LLMReply, known: bool) -> None:
+    calls = calls_of(10_000 * 10**6, 1)
+
+    async def ask() -> LLMReply:
+        return check_reply("m", reply)
+
+    with suppress(PortError):
+        asyncio.run(calls.make(call(0), ask))
+    spent = budget_of(calls).ledger.total()
+    assert spent.cost == (10 * 10**6 * spent.calls if known else 0)
+    assert spent.known is known
 
 
 def test_failed_requests_with_impossible_counts_return_no_money() -> None:

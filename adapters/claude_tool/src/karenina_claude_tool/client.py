@@ -259,8 +259,9 @@ class Client:
 
 
 def _usage_of(data: Mapping[str, Any]) -> Usage:
-    """Return the usage that a reply states, or that of no call."""
-    return read_usage(data["usage"]) if data.get("usage") else NO_USAGE
+    """Return the usage that a reply without an answer states, or that of no call if it states no tokens."""
+    usage = read_usage(data.get("usage"))
+    return usage if usage.total_tokens else NO_USAGE
 
 
 @cache

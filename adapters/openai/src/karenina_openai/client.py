@@ -334,7 +334,9 @@ class Client:
         """Raise `PortError` if the reply `data` states an error, with or without text, has no choices, or says that the
         prompt was filtered. `messages` are masked in the error.
         """
-        counted = usage_of(data) if data.get("choices") or data.get("usage") else NO_USAGE
+        counted = usage_of(data)
+        if not data.get("choices") and not counted.total_tokens:
+            counted = NO_USAGE
         error = error_of_completion(data)
         if error is not None:
             raise self._error_in_200(error, counted, messages)
@@ -349,11 +351,8 @@ class Client:
                 raise self._error_in_200(data, counted, messages)
             sent = {name: value for name, value in data.items() if value}
             shown = f": {redact_text(json.dumps(sent, ensure_ascii=False), self._secrets, messages)}" if sent else ""
-            raise PortError(
-                f"{self.where} sent no usable reply: the completion has no choices{shown}",
-                category=ErrorCategory.SERVER,
-                usage=counted,
-            )
+            problem = f"{self.where} sent no usable reply: the completion has no choices{shown}"
+            raise BrokenReply(problem, counted, is_blank=True)
 
     def _error_in_200(self, error: object, usage: Usage, messages: Sequence[Message]) -> PortError:
         """Return the error contained in a reply with a success status."""

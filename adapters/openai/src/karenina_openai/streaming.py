@@ -88,11 +88,14 @@ async def assemble_stream(
     `error` and the `usage` so far. Raises `NotStreamed` if the body is no stream, `IncompleteStream` if the stream ends
     too early, and `ValueError` if an event is not a JSON object.
 
+    A message beside the reply is an error if nothing of the reply follows it.
+
     `loads` parses an event's data, and `timer` is restarted after each event. Raises `ReplyTooLarge`, which names
     `where`, if there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
+    last_words: Mapping[str, Any] | None = None
     async for event in _events(pieces):
         if event == b"[DONE]":
             done = True
@@ -103,8 +106,15 @@ async def assemble_stream(
         error = _error_of(chunk)
         if error is not None:
             return {"error": error, "usage": larger_usage(reply.whole()["usage"], chunk.get("usage"))}
-        timer.restart(is_answer=reply.add(chunk))
+        is_answer = reply.add(chunk)
+        timer.restart(is_answer=is_answer)
+        if is_answer:
+            last_words = None
+        elif reply.finish_reason is None and _is_message(chunk):
+            last_words = chunk
     whole = reply.whole()
+    if last_words is not None:
+        return {"error": dict(last_words), "usage": whole["usage"]}
     if not done and reply.finish_reason is None:
         raise IncompleteStream("the stream ended before the reply was complete", usage_of(whole))
     return whole
@@ -119,9 +129,14 @@ def _error_of(chunk: Mapping[str, Any]) -> object:
         return {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}
     if chunk.get("object") == "error":
         return dict(chunk)
-    succeeded = "usage" in chunk or chunk.get("code") in (0, "0")  # a code that some services use for success
-    has_message = any(isinstance(chunk.get(name), str) for name in ("message", "detail", "msg"))
-    return dict(chunk) if has_message and not succeeded else None
+    return None
+
+
+def _is_message(chunk: Mapping[str, Any]) -> bool:
+    """Return whether a chunk consists of a message to the user, which may be an error or the state of a queue."""
+    if chunk.get("choices") or "usage" in chunk or str(chunk.get("code")) in ("0", "200"):
+        return False
+    return any(isinstance(text := chunk.get(name), str) and text for name in ("message", "detail", "msg"))
 
 
 def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
@@ -378,7 +393,8 @@ class _Call:
         The arguments in a complete message replace the earlier arguments if they start with them, or if the earlier
         ones are already complete.
         """
-        self.name = function.get("name") or self.name
+        name = function.get("name")
+        self.name = name if name or self.name is None else self.name
         arguments = function.get("arguments")
         if isinstance(arguments, Mapping):
             arguments = json.dumps(arguments)

@@ -97,14 +97,14 @@ class RemoteLedger:
         self._client = client
         self._costs = Ledger(prices)
 
-    def record_call(self, call: CallRecord, usage: Usage) -> int | None:
+    def record_call(self, call: CallRecord, usage: Usage, *, is_blank: bool) -> int | None:
         """Send a call's usage to the run. Return the call's cost in picodollars, or None if the cost is unknown."""
-        self._client.send_call("call_made", call, usage=astuple(usage))
-        return self._costs.cost(call, usage)
+        self._client.send_call("call_made", call, usage=astuple(usage), is_blank=is_blank)
+        return self._costs.cost(call, usage, is_blank=is_blank)
 
-    def record_cached(self, call: CallRecord, usage: Usage) -> None:
+    def record_cached(self, call: CallRecord, usage: Usage, *, is_blank: bool) -> None:
         """Send the usage of a reply from the journal to the run."""
-        self._client.send_call("call_cached", call, usage=astuple(usage))
+        self._client.send_call("call_cached", call, usage=astuple(usage), is_blank=is_blank)
 
 
 class RemoteJournal:

@@ -370,11 +370,11 @@ class Scheduler:
         elif kind in ("call_made", "call_cached"):
             call, usage = serialization.decode_call(message, worker.models[message["model"]]), Usage(*message["usage"])
             if kind == "call_made":
-                cost = self._session.ledger.record_call(call, usage)
+                cost = self._session.ledger.record_call(call, usage, is_blank=message["is_blank"])
                 if self._session.budget is not None:
                     self._session.budget.spend(call, usage, cost)
             else:
-                self._session.ledger.record_cached(call, usage)
+                self._session.ledger.record_cached(call, usage, is_blank=message["is_blank"])
         elif kind in ("reserve", "holds", "release"):
             assert self._budget_server is not None
             if kind == "reserve":

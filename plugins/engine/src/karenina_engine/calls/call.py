@@ -259,10 +259,12 @@ class CallListener(Protocol):
 class CallLedger(Protocol):
     """A ledger that records the usage of calls, such as `karenina_engine.cost.ledger.Ledger`."""
 
-    def record_call(self, call: CallRecord, usage: Usage) -> int | None:
-        """Record a call that was made. Returns its cost in picodollars, or None if the cost is not known."""
+    def record_call(self, call: CallRecord, usage: Usage, *, is_blank: bool) -> int | None:
+        """Record a call that was made. Returns its cost in picodollars, or None if the cost is not known. `is_blank`
+        states that the reply has no output tokens that the server could have left out.
+        """
 
-    def record_cached(self, call: CallRecord, usage: Usage) -> None:
+    def record_cached(self, call: CallRecord, usage: Usage, *, is_blank: bool) -> None:
         """Record a call that was answered by a stored reply or by the reply to an identical call."""
 
 

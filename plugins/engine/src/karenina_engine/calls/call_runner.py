@@ -21,6 +21,7 @@ from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.results.kept_files import add_call_files, collect_call_files
 from karenina_toolkit.replies.reply_bounds import sanitize_usage
 from karenina_toolkit.replies.reply_ends import NO_REASON
+from karenina_toolkit.structured.reply_checks import wrote_nothing
 
 logger = logging.getLogger("karenina")
 
@@ -254,13 +255,14 @@ class CallRunner:
         async with self.memory.hold(call.attached_bytes * 4 // 3):  # in base64
             return await send()
 
-    def _record_usage(self, call: Call, usage: Usage) -> None:
+    def _record_usage(self, call: Call, usage: Usage, *, is_blank: bool = False) -> None:
         """Record the usage of a request in the ledger, and its cost in the budget (if there is one) and in the call's
-        notes. Without a ledger, nothing is recorded, and the cost in the call's notes becomes None.
+        notes. Without a ledger, nothing is recorded, and the cost in the call's notes becomes None. `is_blank` states
+        that the model wrote nothing.
         """
         notes, cost = call.notes, None
         if self.ledger is not None:
-            cost = self.ledger.record_call(call, usage)
+            cost = self.ledger.record_call(call, usage, is_blank=is_blank)
             if self.budget is not None:
                 self.budget.spend(call, usage, cost)
         notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
@@ -291,7 +293,7 @@ class CallRunner:
                     self._record_usage(call, sanitize_usage(error.partial.usage))
                 error.usage = sanitize_usage(error.usage)
                 if error.usage.calls:
-                    self._record_usage(call, error.usage)
+                    self._record_usage(call, error.usage, is_blank=wrote_nothing(error))
                     paid += error.usage
                 error.usage = paid
                 if is_refusal(error):
@@ -306,7 +308,7 @@ class CallRunner:
                 notes.answered = time.monotonic() - began
                 limiter.on_success()
                 if reply.usage is not NO_USAGE:  # a request that a filter refused costs nothing
-                    self._record_usage(call, reply.usage)
+                    self._record_usage(call, reply.usage, is_blank=wrote_nothing(reply))
                 return reply if paid is NO_USAGE else replace(reply, usage=paid + reply.usage)
             if reservation is not None:
                 reservation.release()
@@ -333,7 +335,7 @@ class CallRunner:
             self.tally.cached += cached.reply.usage.calls
             self.tally.saved += cached.reply.usage
             if self.ledger is not None:
-                self.ledger.record_cached(call, cached.reply.usage)
+                self.ledger.record_cached(call, cached.reply.usage, is_blank=wrote_nothing(cached.reply))
         return cached.reply
 
 

@@ -255,28 +255,29 @@ class Ledger:
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
-    def record_call(self, call: CallRecord, usage: Usage) -> int | None:
+    def record_call(self, call: CallRecord, usage: Usage, *, is_blank: bool = False) -> int | None:
         """Record a call that was made. Returns its cost in picodollars, or None if the cost is not known."""
         line = self.line(call)
-        cost = self.cost(call, usage)
+        cost = self.cost(call, usage, is_blank=is_blank)
         line.spent.add(usage, cost)
         self.changed[id(line)] = line
         return cost
 
-    def record_cached(self, call: CallRecord, usage: Usage) -> None:
+    def record_cached(self, call: CallRecord, usage: Usage, *, is_blank: bool = False) -> None:
         """Record a call that was answered by a stored reply or by the reply to an identical call."""
-        self.line(call).cached.add(usage, self.cost(call, usage))
+        self.line(call).cached.add(usage, self.cost(call, usage, is_blank=is_blank))
 
-    def cost(self, call: CallRecord, usage: Usage) -> int | None:
+    def cost(self, call: CallRecord, usage: Usage, *, is_blank: bool = False) -> int | None:
         """Return the cost, in picodollars, of a call with the given usage, or None if it is not known, because the
-        model has no price, or because the server counted no input or no output tokens although they have a price.
+        model has no price, or because the server counted no input or no output tokens although they have a price. A
+        reply that `is_blank` has no output tokens.
         """
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
         if not usage.input_tokens and tariff.cost(_INPUT_TOKEN):
             return None
-        if not usage.output_tokens and tariff.cost(_OUTPUT_TOKEN):
+        if not usage.output_tokens and not is_blank and tariff.cost(_OUTPUT_TOKEN):
             return None
         return tariff.cost(usage)
 

@@ -45,11 +45,12 @@ class ReplyTooLarge(PortError):
 
 class BrokenReply(PortError):
     """Raised if a reply cannot be read. The call is retried, as for other server errors. `usage` is what the reply
-    states.
+    states. `is_blank` states whether it has nothing from the model.
     """
 
-    def __init__(self, message: str, usage: Usage = NO_USAGE) -> None:
+    def __init__(self, message: str, usage: Usage = NO_USAGE, *, is_blank: bool = False) -> None:
         super().__init__(message, category=ErrorCategory.SERVER, usage=usage)
+        self.is_blank = is_blank
 
 
 class ReplyBounds(NamedTuple):

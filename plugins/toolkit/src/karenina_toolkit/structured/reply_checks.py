@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn
 from karenina_toolkit.replies.reply_bounds import (
+    BrokenReply,
     sanitize_agent_reply,
     sanitize_llm_reply,
     sanitize_parser_reply,
@@ -33,10 +34,13 @@ _REASONING: Final = (
 
 
 class EmptyReply(PortError):
-    """Raised if a reply is empty. The call is retried once."""
+    """Raised if a reply is empty. The call is retried once. `is_blank` states whether it has no thoughts, calls or
+    other parts either.
+    """
 
-    def __init__(self, message: str, usage: Usage) -> None:
+    def __init__(self, message: str, usage: Usage, *, is_blank: bool = False) -> None:
         super().__init__(message, category=ErrorCategory.EMPTY, usage=usage)
+        self.is_blank = is_blank
 
 
 def text_reply(reply: Turn) -> LLMReply:
@@ -140,9 +144,22 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
         if checked.finish_reason not in ("content_filter", "length"):
             if not (isinstance(checked, ParserReply) and thoughts and _holds_object(thoughts)):
                 called = isinstance(checked, LLMReply) and checked.finish_reason == "tool_calls"
-                raise EmptyReply(_explain_empty(where, thoughts, called=called, notes=notes), checked.usage)
+                why = _explain_empty(where, thoughts, called=called, notes=notes)
+                raise EmptyReply(why, checked.usage, is_blank=not (called or thoughts or notes))
             checked = replace(checked, text=thoughts)
     return cast("R", checked)
+
+
+def wrote_nothing(outcome: LLMReply | ParserReply | AgentReply | Turn | PortError) -> bool:
+    """Return whether a model wrote nothing: its reply is blank, or the provider's filter refused the request."""
+    if isinstance(outcome, PortError):
+        return isinstance(outcome, BrokenReply | EmptyReply) and outcome.is_blank
+    if outcome.finish_reason != "content_filter" or isinstance(outcome, AgentReply):
+        return False
+    if isinstance(outcome, Turn):
+        message = outcome.message
+        return not (message.content or message.tool_calls or message.reasoning)
+    return not (outcome.text or outcome.reasoning)
 
 
 def ends_empty(trace: Sequence[Message]) -> bool:

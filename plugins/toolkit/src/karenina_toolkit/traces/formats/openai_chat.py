@@ -26,6 +26,7 @@ _THOUGHTS: Final = ("thinking", "reasoning", "thought", "redacted_thinking")
 _MEDIA: Final = ("image", "image_url", "audio", "audio_url", "video", "video_url", "file", "file_url", "document")
 _LEFT_OUT: Final = ("reference", "citation", "citations")  # they belong to the text, which is complete without them
 _THINKING_CHANNELS: Final = ("analysis", "commentary")  # of gpt-oss, whose answer is on the channel "final"
+_SUCCESS: Final = ("", "0", "200", "ok", "success", "none", "null")  # codes and words in an `error` that is none
 _LONGEST_NOTE: Final = 500
 
 _ROLES: dict[str, Role] = {
@@ -349,12 +350,14 @@ def error_of_completion(data: Mapping[str, Any]) -> object:
 
 
 def stated_error(data: Mapping[str, Any]) -> object:
-    """Return the `error` in `data`, or None if there is none, or if all its values are empty, as some gateways send it
-    with every reply.
+    """Return the `error` in `data`, or None if there is none, or if its values are empty or say that nothing is wrong,
+    as some gateways send it with every reply.
     """
     error = data.get("error")
-    is_empty = not error or (isinstance(error, Mapping) and not any(error.values()))
-    return None if is_empty else error
+    if not error:
+        return None
+    values = error.values() if isinstance(error, Mapping) else [error]
+    return error if any(value and str(value).strip().casefold() not in _SUCCESS for value in values) else None
 
 
 def _first_choice(data: Mapping[str, Any]) -> Mapping[str, Any]:
