@@ -287,6 +287,14 @@ def test_a_table_by_columns_is_named_with_the_way_on(tmp_path: Path, orient: str
         assert "a list for each column, not a list of rows; write one object per row, with pandas" in text
 
 
+@pytest.mark.parametrize("name", ["questions", "goldens"])
+def test_a_list_of_rows_beside_another_list_of_their_length_is_read(tmp_path: Path, name: str) -> None:
+    document = {name: [{"input": "Who?", "expected_output": "Ann"}], "prompt": ["Be brief."]}
+
+    assert import_file(write_json(tmp_path / "rows.json", document)).code == 0
+    assert [question.raw_answer for question in Benchmark.load("out.yaml")] == ["Ann"]
+
+
 def test_a_part_that_some_rows_lack_is_no_correct_answer_there(tmp_path: Path) -> None:
     rows = [{"question": "Who?"}, {"question": "Where?", "gold": {"city": "Lima"}}]
 
