@@ -194,7 +194,9 @@ def choose_roles(
     grades: list[str] = []
     rivals: list[str] = []
     if TRUTH not in chosen and not fields:
-        numbering = [] if options else [column for column in free if _numbers_items(column, rows)]
+        has_choices = bool(options) or CHOICES in chosen or find_role(free, CHOICES) is not None
+        ahead = columns[: columns.index(chosen[QUESTION])] if chosen.get(QUESTION) in columns else ()
+        numbering = [column for column in ahead if not has_choices and column in free and _numbers_items(column, rows)]
         best, grades, rivals = _choose_truth([column for column in free if column not in numbering], rows)
         if numbering and find_role(free, ID) is None:
             chosen.setdefault(ID, numbering[0])
