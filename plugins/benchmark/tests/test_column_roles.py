@@ -125,6 +125,8 @@ def test_a_label_says_which_answer_is_right_if_it_marks_one() -> None:
 
     assert options("1", "2") == options("A", None) == {"A": "answerA", "B": "answerB"}
     assert options("biology", "1") == options(None) == {}
+    row = {"question": "?", "ground_truth": "x", "answer1": "x", "answer2": "y", "label": "1"}
+    assert choose_roles([*row], [row]).options == {}
 
 
 def test_a_key_that_numbers_the_items_is_their_id() -> None:

@@ -362,11 +362,12 @@ def find_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]] = ())
     unless there are at least two in sequence, starting at A, 0 or 1.
 
     `answerA`, `answerB` are only options if another column says which one is correct. A column `label` does if all its
-    cells in `rows` are letters or numbers.
+    cells in `rows` are letters or numbers, and no other column is named like a correct answer.
     """
-    has_right_one = any(
-        _RIGHT_ONE.fullmatch(name := fold_name(column)) or (name in _LABELS and _names_options(column, rows))
-        for column in columns
+    names = {column: fold_name(column) for column in columns}
+    truths = [column for column, name in names.items() if any(re.fullmatch(truth, name) for truth in _TRUTHS)]
+    has_right_one = any(map(_RIGHT_ONE.fullmatch, names.values())) or any(
+        truths == [column] and names[column] in _LABELS and _names_options(column, rows) for column in truths
     )
     groups: dict[tuple[str, bool], dict[str, str]] = {}
     for column in columns:
