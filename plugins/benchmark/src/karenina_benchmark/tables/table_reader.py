@@ -156,6 +156,8 @@ def open_rows(
     if ending in (_JSON, *_YAML):
         table_rows = _read_document(file, ending, rows, encoding, notes, max_bytes, surrogates=keep_problems)
         return TableRows(file, (), notes, table_rows)
+    from karenina_template.templates.primitives.units import find_unit
+
     try:
         records = read_records(
             file,
@@ -165,6 +167,7 @@ def open_rows(
             max_bytes=max_bytes,
             keep_problems=keep_problems,
             package=package,
+            is_unit=find_unit,
         )
     except FileError as error:
         raise to_checkpoint_error(error) from error
