@@ -305,12 +305,13 @@ def test_a_part_that_some_rows_lack_is_no_correct_answer_there(tmp_path: Path) -
 
 
 def test_a_finish_reason_beside_a_response_is_recorded() -> None:
-    rows = [{"question": f"Who {reason}?", "response": "Ann", "finish_reason": reason} for reason in ("length", "stop")]
+    reasons = ("length", "stop", {"reason": "length"})
+    rows = [{"question": f"Who {reason}?", "response": "Ann", "finish_reason": reason} for reason in reasons]
 
     _, _, messages = imported("a.json", rows, *RECORD)
 
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
-    assert [line.get("finish_reason") for line in recorded] == ["length", None]
+    assert [line.get("finish_reason") for line in recorded] == ["length", None, None]
     assert "not used" not in messages
 
 
