@@ -256,6 +256,7 @@ def test_the_option_of_big_bench_with_the_score_1_is_right(tmp_path: Path) -> No
         ({"turns": [{"content": "Write a post."}]}, "turns.0.content"),
         ({"prompt": ["Write a post.", "Rewrite it."]}, "prompt.0"),
         ({"question": {"text": "Write a post.", "tokens": []}}, "question.text"),
+        ({"question": {"role": "user", "content": "Write a post."}}, "question.content"),
     ],
 )
 def test_the_first_turn_of_a_question_is_the_cure(tmp_path: Path, row: dict[str, Any], part: str) -> None:
