@@ -220,7 +220,8 @@ def choose_roles(
     for role in (CHOICES, RESPONSE, MODEL, ID, KEYWORDS, REPLICATE):
         if role not in chosen and not (role == CHOICES and options):
             _take(chosen, free, role)
-    if TRUTH not in chosen and not fields and fold_name(chosen.get(CHOICES, "")) == "possibleanswers":
+    is_unknown = TRUTH not in chosen and not fields and not any(map(_is_named_truth, (*free, *grades)))
+    if is_unknown and fold_name(chosen.get(CHOICES, "")) == "possibleanswers":
         chosen[TRUTH] = chosen.pop(CHOICES)  # as in PopQA: without a correct answer, each of them is correct
     if RESPONSE not in chosen and TRUTH in chosen and _SAYS_TRUTH.fullmatch(fold_name(chosen[TRUTH])):
         # In data sets for ragas and similar tools, `answer` next to `ground_truth` is the model's answer.
@@ -314,6 +315,11 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
     return (left[0] if left else None), grades, left[1:]
 
 
+def _is_named_truth(column: str) -> bool:
+    """Return whether a column is named like a correct answer."""
+    return any(re.fullmatch(names, fold_name(column)) for names in _TRUTHS)
+
+
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
     """Return whether a column has from one to six different values, all of them in `grades`. By default, `grades` are
     verdicts such as `correct`. Case, spaces and punctuation are ignored.
@@ -364,10 +370,9 @@ def find_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]] = ())
     `answerA`, `answerB` are only options if another column says which one is correct. A column `label` does if all its
     cells in `rows` are letters or numbers, and no other column is named like a correct answer.
     """
-    names = {column: fold_name(column) for column in columns}
-    truths = [column for column, name in names.items() if any(re.fullmatch(truth, name) for truth in _TRUTHS)]
-    has_right_one = any(map(_RIGHT_ONE.fullmatch, names.values())) or any(
-        truths == [column] and names[column] in _LABELS and _names_options(column, rows) for column in truths
+    truths = [column for column in columns if _is_named_truth(column)]
+    has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns) or (
+        len(truths) == 1 and fold_name(truths[0]) in _LABELS and _names_options(truths[0], rows)
     )
     groups: dict[tuple[str, bool], dict[str, str]] = {}
     for column in columns:
