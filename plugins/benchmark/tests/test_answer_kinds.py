@@ -211,6 +211,22 @@ def test_padded_answers_of_mathematical_problems_are_numbers() -> None:
     assert code["verify_with"] == "ExactMatch"
 
 
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ("What is the sum of 3 and 4 in binary, with 8 bits?", "00000111"),
+        ("Calculate the combination of the lock.", "005"),
+        ("Which agent spends $5 million of the $9 million?", "007"),
+        ("Which agent spends $5-$9?", "007"),
+    ],
+)
+def test_leading_zeros_count_outside_of_mathematical_problems(asked: str, text: str) -> None:
+    (field,) = declare_answers([Cell(text, asked)]).fields
+
+    assert field is not None
+    assert field["verify_with"] == "ExactMatch"
+
+
 def test_latex_that_is_compared_as_text_is_warned_of() -> None:
     answers = [r"$\frac{1}{2}$", r"\sqrt{2}", "half", "$5$"]
 

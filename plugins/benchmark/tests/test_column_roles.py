@@ -125,16 +125,21 @@ def test_a_label_says_which_answer_is_right_if_it_marks_one() -> None:
 
     assert options("1", "2") == options("A", None) == {"A": "answerA", "B": "answerB"}
     assert options("biology", "1") == options(None) == {}
+    row = {"question": "?", "ground_truth": "x", "answer1": "x", "answer2": "y", "label": "1"}
+    assert choose_roles([*row], [row]).options == {}
 
 
 def test_a_key_that_numbers_the_items_is_their_id() -> None:
     def roles(*keys: Any, **more: Any) -> dict[str, str]:
-        rows = [{"prompt": f"Task {key}", "key": key, **more} for key in keys]
+        rows = [{"key": key, "prompt": f"Task {key}", **more} for key in keys]
         return dict(choose_roles([*rows[0]], rows).columns)
 
     assert roles(1000, 1001, 1005) == roles("0", "12") == {"question": "prompt", "id": "key"}
     assert roles(5, 3, 9) == roles(7) == roles("B", "A") == {"question": "prompt", "answer": "key"}
     assert roles(0, 1, A="x", B="y") == {"question": "prompt", "answer": "key"}
+    assert roles(0, 1, choices=["x", "y"]) == {"question": "prompt", "answer": "key", "choices": "choices"}
+    after = [{"question": "How many are 1 and 1?", "key": "2"}, {"question": "And 2 and 2?", "key": "4"}]
+    assert choose_roles(["question", "key"], after).columns == {"question": "question", "answer": "key"}
 
 
 @pytest.mark.parametrize("name", ["label", "cop", "answer_idx"])

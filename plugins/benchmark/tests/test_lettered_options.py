@@ -48,6 +48,11 @@ def test_other_cells_have_no_options(cell: Any) -> None:
     assert lettered_options.read_options(cell) == {}
 
 
+@pytest.mark.parametrize("cell", ["A) only a) B) only b) C) neither", "a) only A) b) only B) c) neither"])
+def test_letters_of_the_other_case_belong_to_the_options(cell: str) -> None:
+    assert list(lettered_options.read_options(cell).values())[2:] == ["neither"]
+
+
 def test_letters_are_not_doubled() -> None:
     assert lettered_options.strip_marks(["A. iron", "B. mercury"]) == ["iron", "mercury"]
     assert lettered_options.strip_marks(["A. iron", "C. mercury"]) == ["A. iron", "C. mercury"]

@@ -82,9 +82,11 @@ def test_possible_answers_without_a_right_one_are_alternatives(tmp_path: Path) -
     row = {"question": "What does he do?", "possible_answers": '["politician", "political leader"]'}
     (alone,) = Benchmark.load(written(tmp_path, "a.jsonl", row))
     (chosen,) = Benchmark.load(written(tmp_path, "b.jsonl", {**row, "answer": "A"}))
+    (hidden,) = Benchmark.load(written(tmp_path, "c.jsonl", {**row, "label": -1}))
     assert alone.question == "What does he do?"
     assert "'political leader': 'politician'" in str(alone.answer_template)
     assert chosen.question.endswith("A. politician\nB. political leader")
+    assert hidden.answer_template is None
 
 
 def test_a_question_with_several_right_options_needs_all_of_them(tmp_path: Path) -> None:

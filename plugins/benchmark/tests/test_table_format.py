@@ -105,6 +105,9 @@ def test_numbers_of_excel_are_read_as_shown(tmp_path: Path) -> None:
         (5000, '0,"k"'),
         (4, '0 "up";-0 "down"'),
         (2, '"No. "0'),
+        (11, '0 "people"'),
+        (13, '0 "(mg)"'),
+        (2020, '0"\u5e74"'),
     ]
     sheet.append(["Question", "Answer"])
     for number, (value, shape) in enumerate(shown, 2):
@@ -113,7 +116,7 @@ def test_numbers_of_excel_are_read_as_shown(tmp_path: Path) -> None:
     book.save(tmp_path / "t.xlsx")
     benchmark = Benchmark.load(tmp_path / "t.xlsx")
     answers = ["5%", "7%", "$ 1234.5", "\u20ac -3", "5", "6", "99.5%", "12%", "5%", "1200", "\u20ac 8", "$ 9"]
-    answers += ["5 mg", "36.6 \u00b0C", "7 kg", "3 mL", "5000", "4", "2"]
+    answers += ["5 mg", "36.6 \u00b0C", "7 kg", "3 mL", "5000", "4", "2", "11", "13", "2020"]
     assert [expected(benchmark, id) for id in benchmark.ids] == [{"answer": answer} for answer in answers]
 
 

@@ -98,12 +98,13 @@ def test_multiple_choice_samples_whose_options_are_only_in_the_request_ask_it(tm
 def test_targets_that_are_not_the_index_of_one_option_are_left_out(tmp_path: Path) -> None:
     rows = [choice_sample(at, {"q": "x"}, target, f"Q{at}", ["a", "b"]) for at, target in enumerate(("[0, 1]", "-100"))]
     rows += [choice_sample(2, {"q": "x"}, "1", "Q2", ["a", "a"]), choice_sample(3, {"q": "x"}, "29", "Q3", [*"0" * 30])]
+    rows.append(choice_sample(4, {"q": "x"}, "None", "Q4", ["None", "One"]))
 
     done = import_file(write_lines(tmp_path / "samples_mc2.jsonl", rows))
 
     assert done.code == 0, done.err
     assert "Not carried over: 4 target that is not the index of one option" in done.err
-    assert [truth for truth, _ in truths()] == [None] * 4
+    assert [truth for truth, _ in truths()] == [None, None, None, None, "A. None"]
 
 
 def test_targets_of_lm_eval_may_be_labels_of_options(tmp_path: Path) -> None:
@@ -200,6 +201,9 @@ def test_spans_of_drop_are_alternatives_or_all_needed(tmp_path: Path) -> None:
         ("number,date,spans", {"answer": parts}),
         ("None", {}),
         ("None", {"answer": "None"}),
+        ("None", {"choices": ["None", "One"]}),
+        ("A,B", {"options": {"A": "x", "B": "y"}}),
+        ("text", {"answer": {"text": "x"}}),
     ]
     rows = [
         {"doc_id": id, "doc": {"question": f"Question {id}", **doc}, "target": target, "resps": [["Paris"]]}
@@ -212,7 +216,8 @@ def test_spans_of_drop_are_alternatives_or_all_needed(tmp_path: Path) -> None:
     assert "Not carried over: 2 target that is not an answer" in done.err
     assert "are not compared with responses" not in done.err
     one, all_, several, number, *_ = Benchmark.load("out.yaml")
-    shown = ["Paris or Paris FC", "Paris; Rome", "Paris; Rome or Rome", "3", None, None, "None"]
+    shown = ["Paris or Paris FC", "Paris; Rome", "Paris; Rome or Rome", "3", None, None]
+    shown += ["None", "A. None", "A. x; B. y", "text"]
     assert [truth for truth, _ in truths()] == shown
     assert "'paris fc': 'paris'" in str(one.answer_template)
     assert "SetContainment" in str(all_.answer_template)

@@ -256,6 +256,7 @@ def test_the_option_of_big_bench_with_the_score_1_is_right(tmp_path: Path) -> No
         ({"turns": [{"content": "Write a post."}]}, "turns.0.content"),
         ({"prompt": ["Write a post.", "Rewrite it."]}, "prompt.0"),
         ({"question": {"text": "Write a post.", "tokens": []}}, "question.text"),
+        ({"question": {"role": "user", "content": "Write a post."}}, "question.content"),
     ],
 )
 def test_the_first_turn_of_a_question_is_the_cure(tmp_path: Path, row: dict[str, Any], part: str) -> None:
@@ -287,6 +288,14 @@ def test_a_table_by_columns_is_named_with_the_way_on(tmp_path: Path, orient: str
         assert "a list for each column, not a list of rows; write one object per row, with pandas" in text
 
 
+@pytest.mark.parametrize("name", ["questions", "goldens"])
+def test_a_list_of_rows_beside_another_list_of_their_length_is_read(tmp_path: Path, name: str) -> None:
+    document = {name: [{"input": "Who?", "expected_output": "Ann"}], "prompt": ["Be brief."]}
+
+    assert import_file(write_json(tmp_path / "rows.json", document)).code == 0
+    assert [question.raw_answer for question in Benchmark.load("out.yaml")] == ["Ann"]
+
+
 def test_a_part_that_some_rows_lack_is_no_correct_answer_there(tmp_path: Path) -> None:
     rows = [{"question": "Who?"}, {"question": "Where?", "gold": {"city": "Lima"}}]
 
@@ -297,12 +306,13 @@ def test_a_part_that_some_rows_lack_is_no_correct_answer_there(tmp_path: Path) -
 
 
 def test_a_finish_reason_beside_a_response_is_recorded() -> None:
-    rows = [{"question": f"Who {reason}?", "response": "Ann", "finish_reason": reason} for reason in ("length", "stop")]
+    reasons = ("length", "stop", {"reason": "length"})
+    rows = [{"question": f"Who {reason}?", "response": "Ann", "finish_reason": reason} for reason in reasons]
 
     _, _, messages = imported("a.json", rows, *RECORD)
 
     recorded = [json.loads(line) for line in Path("answers.jsonl").read_text("utf-8").splitlines()]
-    assert [line.get("finish_reason") for line in recorded] == ["length", None]
+    assert [line.get("finish_reason") for line in recorded] == ["length", None, None]
     assert "not used" not in messages
 
 

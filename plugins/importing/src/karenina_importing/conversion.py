@@ -409,9 +409,11 @@ class _Converter:
         return [(response, model, replicate, label, end) for response in responses]
 
     def _early_end(self, row: SourceRow) -> str | None:
-        """Return the reason why the answer in a row ended early, such as a token limit, or None if it did not."""
-        reason = self._text(row, "finish_reason")
-        return reason if reason is not None and read_end(reason)[0] in _EARLY_ENDS else None
+        """Return the reason why the answer in a row ended early, such as a token limit, or None if it did not, or if
+        the reason is not text.
+        """
+        reason = self._value(row, "finish_reason")
+        return reason if isinstance(reason, str) and read_end(reason)[0] in _EARLY_ENDS else None
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
         verdict = self._value(row, "label") if self.mapping.of("label") else None

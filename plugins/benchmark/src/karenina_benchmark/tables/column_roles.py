@@ -194,7 +194,9 @@ def choose_roles(
     grades: list[str] = []
     rivals: list[str] = []
     if TRUTH not in chosen and not fields:
-        numbering = [] if options else [column for column in free if _numbers_items(column, rows)]
+        has_choices = bool(options) or CHOICES in chosen or find_role(free, CHOICES) is not None
+        ahead = columns[: columns.index(chosen[QUESTION])] if chosen.get(QUESTION) in columns else ()
+        numbering = [column for column in ahead if not has_choices and column in free and _numbers_items(column, rows)]
         best, grades, rivals = _choose_truth([column for column in free if column not in numbering], rows)
         if numbering and find_role(free, ID) is None:
             chosen.setdefault(ID, numbering[0])
@@ -218,7 +220,8 @@ def choose_roles(
     for role in (CHOICES, RESPONSE, MODEL, ID, KEYWORDS, REPLICATE):
         if role not in chosen and not (role == CHOICES and options):
             _take(chosen, free, role)
-    if TRUTH not in chosen and not fields and fold_name(chosen.get(CHOICES, "")) == "possibleanswers":
+    is_unknown = TRUTH not in chosen and not fields and not any(map(_is_named_truth, (*free, *grades)))
+    if is_unknown and fold_name(chosen.get(CHOICES, "")) == "possibleanswers":
         chosen[TRUTH] = chosen.pop(CHOICES)  # as in PopQA: without a correct answer, each of them is correct
     if RESPONSE not in chosen and TRUTH in chosen and _SAYS_TRUTH.fullmatch(fold_name(chosen[TRUTH])):
         # In data sets for ragas and similar tools, `answer` next to `ground_truth` is the model's answer.
@@ -312,6 +315,11 @@ def _choose_truth(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> 
     return (left[0] if left else None), grades, left[1:]
 
 
+def _is_named_truth(column: str) -> bool:
+    """Return whether a column is named like a correct answer."""
+    return any(re.fullmatch(names, fold_name(column)) for names in _TRUTHS)
+
+
 def has_grades(column: str, rows: Sequence[Mapping[str, Any]], grades: Collection[str] = _GRADES) -> bool:
     """Return whether a column has from one to six different values, all of them in `grades`. By default, `grades` are
     verdicts such as `correct`. Case, spaces and punctuation are ignored.
@@ -360,11 +368,11 @@ def find_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]] = ())
     unless there are at least two in sequence, starting at A, 0 or 1.
 
     `answerA`, `answerB` are only options if another column says which one is correct. A column `label` does if all its
-    cells in `rows` are letters or numbers.
+    cells in `rows` are letters or numbers, and no other column is named like a correct answer.
     """
-    has_right_one = any(
-        _RIGHT_ONE.fullmatch(name := fold_name(column)) or (name in _LABELS and _names_options(column, rows))
-        for column in columns
+    truths = [column for column in columns if _is_named_truth(column)]
+    has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns) or (
+        len(truths) == 1 and fold_name(truths[0]) in _LABELS and _names_options(truths[0], rows)
     )
     groups: dict[tuple[str, bool], dict[str, str]] = {}
     for column in columns:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
 Options = Mapping[str, str]
@@ -150,11 +150,13 @@ def _split(text: str) -> list[str]:
     """
     if len(text) > _LONGEST:
         return []
-    marks = list(_INNER_MARK.finditer(text))
-    letters = [mark[1][0].upper() for mark in marks]
-    if len(marks) > 1 and marks[0].start() == 0 and letters == list(ascii_uppercase[: len(marks)]):
-        ends = [*(mark.start() for mark in marks[1:]), len(text)]
-        return [text[mark.end() : end].strip(" \t\r\n;,|") for mark, end in zip(marks, ends, strict=True)]
+    found = list(_INNER_MARK.finditer(text))
+    for alphabet in (ascii_uppercase, ascii_lowercase):
+        marks = [mark for mark in found if mark[1][0] in alphabet]
+        letters = "".join(mark[1][0] for mark in marks)
+        if len(marks) > 1 and marks[0].start() == 0 and alphabet.startswith(letters):
+            ends = [*(mark.start() for mark in marks[1:]), len(text)]
+            return [text[mark.end() : end].strip(" \t\r\n;,|") for mark, end in zip(marks, ends, strict=True)]
     for separator in _SEPARATORS:
         kept = _THOUSANDS.sub("\0", text) if separator == "," and ", " in text else text
         parts = [part.strip().replace("\0", ",") for part in kept.split(separator) if part.strip()]

@@ -144,8 +144,8 @@ def _question_text(cell: Any) -> str:
 
 
 def first_part(cell: Any, depth: int = 0) -> str | None:
-    """Return the path to the first text in a list or object, such as `0`, `0.content` or `text`, or None. Messages and
-    content parts have none, because they belong together.
+    """Return the path to the first text in a list or object, such as `0`, `0.content` or `text`, or None. Roles and
+    types are no texts. Lists of messages and content parts have none, because they belong together.
 
     `depth` is the number of lists and objects that enclose the cell. Anything deeper than eight levels is skipped.
     """
@@ -153,7 +153,7 @@ def first_part(cell: Any, depth: int = 0) -> str | None:
         return None
     items = cell.items() if isinstance(cell, Mapping) else enumerate(cell) if isinstance(cell, list) else ()
     for key, item in items:
-        if isinstance(item, str) and item.strip():
+        if isinstance(item, str) and item.strip() and key not in ("role", "type"):
             return str(key)
         if depth < _DEEPEST and (inner := first_part(item, depth + 1)) is not None:
             return f"{key}.{inner}"

@@ -24,11 +24,16 @@ _AMOUNT: Final = re.compile(
     r"\bhow (?:many|much|long|old|far|tall|high|heavy|fast|big|large|deep|wide|often|hot|cold)\b", re.IGNORECASE
 )
 _COMPUTED: Final = re.compile(
-    r"\$[^$\n]{1,200}\$|\\[(\[]|\b(?:compute|calculate|evaluate|remainder|integers?|probability|perimeter|area of|"
-    r"sum of|product of|[a-z]\s?\+\s?[a-z])\b",
+    r"\$(?=\S)[^$\n]{1,200}(?<=\S)\$(?![0-9])|\\[(\[]|"
+    r"\b(?:compute|calculate|evaluate|remainder|integers?|probability|perimeter|area of|sum of|product of|"
+    r"[a-z]\s?\+\s?[a-z])\b",
     re.IGNORECASE,
 )
-"""Mathematics, in LaTeX or in words."""
+"""Mathematics, in LaTeX or in words. The `$` of two prices enclose no LaTeX."""
+_DIGITS: Final = re.compile(
+    r"\b(?:codes?|combinations?|PINs?|passwords?|prefix|binary|octal|hex|hexadecimal|bits?)\b", re.IGNORECASE
+)
+"""Words for answers whose leading zeros count."""
 _NAME: Final = re.compile(
     r"^\W*(?:who|whose|whom)\b|\b(?:tele)?phone\b|\bfax\b|\b(?:zip|post|postal|area|error|status|country|dial(?:l)?ing)"
     r"[- ]codes?\b|\bpostcode|\bversions?\b|\bISBN\b|\bDOI\b|\bserial\b|\baccession\b|\bidentifiers?\b|\bids?\b|"
@@ -79,7 +84,8 @@ def asks_an_amount(question: str) -> bool:
 
 def asks_to_compute(question: str) -> bool:
     """Return whether a question is a mathematical problem, so that an answer of digits is a number and not a code."""
-    return _COMPUTED.search(question) is not None and not asks_a_name(question)
+    is_code = asks_a_name(question) or _DIGITS.search(question) is not None
+    return not is_code and _COMPUTED.search(question) is not None
 
 
 def asks_a_name(question: str) -> bool:

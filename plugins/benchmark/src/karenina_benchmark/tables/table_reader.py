@@ -156,6 +156,8 @@ def open_rows(
     if ending in (_JSON, *_YAML):
         table_rows = _read_document(file, ending, rows, encoding, notes, max_bytes, surrogates=keep_problems)
         return TableRows(file, (), notes, table_rows)
+    from karenina_template.templates.primitives.units import find_unit
+
     try:
         records = read_records(
             file,
@@ -165,6 +167,7 @@ def open_rows(
             max_bytes=max_bytes,
             keep_problems=keep_problems,
             package=package,
+            is_unit=find_unit,
         )
     except FileError as error:
         raise to_checkpoint_error(error) from error
@@ -339,12 +342,13 @@ def find_rows(document: Any, path: Path) -> str | None:
 
 def has_columns(document: Any) -> bool:
     """Return whether a JSON document is a table by columns: an object of lists of equal length, or of objects with
-    equal keys, as pandas writes, with a name for the question.
+    equal keys, as pandas writes, with a name for the question. None of the lists contains rows, which have a question
+    each.
     """
     if not isinstance(document, Mapping) or find_role(map(str, document), QUESTION) is None:
         return False
     columns = list(document.values())
-    are_lists = all(isinstance(column, list) for column in columns)
+    are_lists = all(isinstance(column, list) and not (column and _are_rows(column[:1])) for column in columns)
     are_objects = all(isinstance(column, Mapping) and "0" in column for column in columns)
     same = {len(column) for column in columns} if are_lists or are_objects else set()
     return len(columns) > 1 and len(same) == 1 and same != {0}
@@ -358,6 +362,11 @@ def _has_questions(document: Any, rows: str, path: Path) -> bool:
         values = [row.value for row in islice(iter_rows(document, rows, path), _LOOKED_AT)]
     except FileError:
         return False
+    return _are_rows(values)
+
+
+def _are_rows(values: Sequence[Any]) -> bool:
+    """Return whether all values are objects with a question."""
     return all(isinstance(value, Mapping) and find_role(map(str, value), QUESTION) is not None for value in values)
 
 

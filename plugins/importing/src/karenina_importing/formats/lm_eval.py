@@ -16,6 +16,7 @@ a list, and an empty target as an empty list.
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -107,7 +108,7 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             elif spans := _spans(values):
                 values["target"], question = _declare_spans(spans)
                 yield SourceRow(row.place, values, question=question, notes=notes)
-            elif _is_placeholder(target, as_mapping(values.get("doc"))):
+            elif values.get("target") == target and _is_placeholder(target, as_mapping(values.get("doc"))):
                 values.pop("target")
                 yield SourceRow(row.place, values, left_out=["target that is not an answer"], notes=notes)
             else:
@@ -152,12 +153,13 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 
 def _is_placeholder(target: Any, document: Mapping[str, Any]) -> bool:
-    """Return whether a target is not an answer but the text of None, or the names of the parts of an object in the
-    document, which the template of DROP joins.
+    """Return whether a target is not an answer but the text of None, which no text in the document is, or the names of
+    the parts of the document's answer, which the template of DROP joins.
     """
     if target == "None":
-        return target not in document.values()
-    return any(isinstance(value, Mapping) and target == ",".join(map(str, value)) for value in document.values())
+        return json.dumps(target) not in json.dumps(document)
+    parts = as_mapping(document.get("answer"))
+    return len(parts) > 1 and target == ",".join(map(str, parts))
 
 
 def _spans(values: Mapping[str, Any]) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -59,14 +59,22 @@ class SheetFacts:
     others: list[str] = field(default_factory=list)
 
 
-def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bool, package: str) -> Cells:
+def read_excel(
+    path: Path,
+    sheet: str | None,
+    facts: SheetFacts,
+    *,
+    any_size: bool,
+    package: str,
+    is_unit: Callable[[str], object] | None,
+) -> Cells:
     """Yield each row of a sheet with its number, and fill in `facts`. `sheet` is its title, and defaults to the first
     sheet. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is set, exceeds a
     limit.
 
-    Percentages, amounts of money, numbers with a unit in their format, times of day and durations become strings, as
-    shown in the sheet, and empty strings None. `package` is the distribution whose extra installs the library, for use
-    in messages.
+    Percentages, amounts of money, numbers with a unit in their format (a text for which `is_unit` is true), times of
+    day and durations become strings, as shown in the sheet, and empty strings None. `package` is the distribution whose
+    extra installs the library, for use in messages.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -96,7 +104,7 @@ def read_excel(path: Path, sheet: str | None, facts: SheetFacts, *, any_size: bo
                     elif part is not None and part.has_values and sheet is None:
                         facts.others.append(worksheet.title)
                 for number, cells in enumerate(page.iter_rows(), 1):
-                    yield number, [_shown_value(cell) for cell in cells]
+                    yield number, [_shown_value(cell, is_unit) for cell in cells]
     except FileError:
         raise
     # With a damaged or hostile file, openpyxl, zipfile and the XML parser raise exceptions of many types.
@@ -127,7 +135,7 @@ def _make_reader_class() -> type[ExcelReader]:
     return Reader
 
 
-def _shown_value(cell: Any) -> Any:
+def _shown_value(cell: Any, is_unit: Callable[[str], object] | None) -> Any:
     """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format, times of day and
     durations formatted as in the sheet. An empty string is converted to None.
     """
@@ -145,7 +153,7 @@ def _shown_value(cell: Any) -> Any:
         return f"{(sign[1] or sign[0]).strip()} {value:.15g}"
     units = {_text_of(match[1]) for match in _UNIT.finditer(shape)}
     unit = units.pop() if len(units) == 1 else ""
-    return f"{value:.15g} {unit}" if any(sign.isalpha() or sign == "\u00b0" for sign in unit) else value
+    return f"{value:.15g} {unit}" if unit and is_unit is not None and is_unit(unit) else value
 
 
 def _text_of(literals: str) -> str:

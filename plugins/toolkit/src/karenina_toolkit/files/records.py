@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from codecs import BOM_UTF8
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
@@ -89,6 +89,7 @@ def read_records(
     any_size: bool = False,
     max_bytes: int | None = None,
     package: str = "karenina-toolkit",
+    is_unit: Callable[[str], object] | None = None,
 ) -> Records:
     """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON, depending on `suffix` or the file name's
     extension, and return its columns and records. Raises `FileError`, which states the location and a fix, if the file
@@ -100,7 +101,7 @@ def read_records(
       comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. An empty row
       becomes a record in which all cells are None. Empty rows at the end of the file are dropped.
     - Excel: `sheet` is read, or the first sheet. Cells have their own types: strings, numbers, booleans, dates and
-      times.
+      times. Numbers whose number format adds a text for which `is_unit` is true, such as `0 "mg"`, are strings.
     - JSON lines: each line is any JSON value. Blank lines are skipped.
     - JSON: the items of a list, or the items at the path `rows` in a document, such as `examples`, `*` (for rows keyed
       by id) or `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
@@ -141,7 +142,7 @@ def read_records(
     if ending in (".csv", ".tsv"):
         reader = _read_csv(file, encoding, delimiter, only, any_size, keep_problems=keep_problems)
     elif ending == ".xlsx":
-        sheet_cells = libraries.read_excel(file, sheet, facts, any_size=any_size, package=package)
+        sheet_cells = libraries.read_excel(file, sheet, facts, any_size=any_size, package=package, is_unit=is_unit)
         reader = _read_table(file, sheet_cells, "row", only, any_size, keep_problems=keep_problems)
     elif ending == ".parquet":
         reader = _read_parquet(file, only, any_size, package)
