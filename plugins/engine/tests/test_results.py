@@ -21,7 +21,7 @@ from karenina_engine.results.aggregate import OutcomeTally, Summary, Totals
 from karenina_engine.results.question_units import count_repeated
 from karenina_engine.results.rates import Rate, rate, wilson
 from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
-from karenina_engine.results.summary_text import rate_text
+from karenina_engine.results.summary_text import percent, rate_text
 
 JSON = st.recursive(
     st.none()
@@ -318,3 +318,20 @@ def test_a_question_stays_open_while_failed_results_of_files_count_for_its_text(
         totals.add(one)
 
     assert totals.summary().pass_rate == VerificationResultSet(results).summary().pass_rate
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (2999 / 3000, "99.97%"),
+        (1 / 3000, "0.03%"),
+        (1 / 3_000_000, "0.00003%"),
+        (1 - 1e-16, "100.0%"),
+        (1.0, "100.0%"),
+        (0.0, "0.0%"),
+        (2 / 3, "66.7%"),
+        (None, "-"),
+    ],
+)
+def test_only_all_and_none_are_shown_as_100_and_0_percent(share: float | None, shown: str) -> None:
+    assert percent(share) == shown
