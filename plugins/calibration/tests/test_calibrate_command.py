@@ -171,6 +171,17 @@ def test_labels_of_another_run_correct_by_its_quality(run: Path, tmp_path: Path)
     assert rate["raw"]["value"] == pytest.approx(0.56)
 
 
+def test_the_quality_of_other_judges_is_refused(run: Path, tmp_path: Path) -> None:
+    """The rates of the other run would be printed as if they were those of this one."""
+    new = save(tmp_path / "new.results.jsonl", [result("q", True, judge="k"), result("r", True, judge="l")])
+
+    done = karenina("calibrate", new, "--quality-from", run)
+
+    assert (done.code, done.out) == (2, "")
+    why = f"there are no labels in {run} for the verdicts of this run's judges (k, l): it has those of j"
+    assert why in " ".join(done.err.split())
+
+
 def test_labels_of_other_results_are_refused(run: Path, tmp_path: Path) -> None:
     new = save(tmp_path / "new.results.jsonl", errant_run(250))
 
