@@ -46,6 +46,7 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
     names: list[tuple[str, Callable[[VerificationResultMetadata], str]]] = [
         ("answering model", lambda meta: meta.answering_id),
         ("judge", lambda meta: meta.parsing_id),
+        ("replicate", lambda meta: str(meta.replicate or 1)),
     ]
     several = [(name, of) for name, of in names if len({of(result.metadata) for result in result_set}) > 1]
     yield from _failed_items([result for result in result_set if not result.outcome.passes], several)
@@ -75,7 +76,7 @@ def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
     """Yield a table of the first 50 failed items, and the number of further ones. `several` contains the names of the
-    model columns, each with a function that returns the model's name.
+    columns for models and replicates, each with a function that returns the cell.
     """
     if not failed:
         return
