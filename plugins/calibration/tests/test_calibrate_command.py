@@ -131,6 +131,17 @@ def test_results_without_an_answer_leave_bounds(tmp_path: Path) -> None:
     assert f"10 results without an answer: {rate['lowest']:.1%} if all are wrong" in karenina("calibrate", run).out
 
 
+def test_questions_without_a_template_leave_no_bounds(tmp_path: Path) -> None:
+    """Their items would have no verdict, so they are not part of the bounds of `show` either."""
+    poem = result("poem", None, answer="", outcome=Outcome.MODEL_ERROR)
+    poem = poem.model_copy(update={"metadata": poem.metadata.model_copy(update={"template_id": "no_template"})})
+    run = label_run(tmp_path / "genes.results.jsonl", [*errant_run(90), poem])
+
+    (rate,) = karenina("calibrate", run, "--json").json["corrected"]
+
+    assert (rate["answers"], rate["missing"], rate["lowest"]) == (90, 0, rate["value"])
+
+
 def test_answers_that_were_not_judged_are_a_stratum(tmp_path: Path) -> None:
     results = [*errant_run(90), *(result(f"e{at}", None) for at in range(10))]
     run = label_run(tmp_path / "genes.results.jsonl", results)
