@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import registered
+from command_runs import registered, run_karenina
 from offers import offering
 from shown_html import ShownHTML
 from typer.testing import CliRunner
@@ -32,6 +32,7 @@ from karenina_core.data.rubrics import LLMRubricTrait, MetricRubricTrait, RegexR
 from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo, Message, PortError
 from karenina_core.models.prompts import PromptTask
+from karenina_core.plugins import Plugins
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline import rescoring
 from karenina_engine.offline.rescoring import rescore
@@ -405,3 +406,24 @@ def test_a_report_is_shown_with_its_flips(tmp_path: Path, models: ScriptedModels
     seen = ShownHTML(report._repr_html_())
     assert "Changes (2 of 2 items)" in seen.text
     assert "fails -> passes" in seen.text
+
+
+def test_failed_items_without_a_template_have_the_bounds_of_the_run(tmp_path: Path) -> None:
+    words = {"words": {"from": "answer.words", "ground_truth": 1, "verify_with": "NumericExact"}}
+    questions = [
+        {"id": "gene", "question": "Which gene?", "answer": words},
+        {"id": "poem", "question": "Write a poem.", "rubric": [{"name": "long", "type": "regex", "pattern": "a"}]},
+    ]
+    benchmark, answers, results = tmp_path / "b.yaml", tmp_path / "m.jsonl", tmp_path / "r.jsonl"
+    benchmark.write_text(json.dumps({"karenina": 1, "name": "Genes", "questions": questions}), "utf-8")
+    answers.write_text('{"id": "gene", "response": "BCL2"}\n{"id": "poem", "response": ""}\n', "utf-8")
+    plugins = Plugins.discover()
+    both = ("--set", "evaluation_mode=template_and_rubric")
+    run_karenina("run", benchmark, "--recordings", answers, "--partial", *both, "-o", results, plugins=plugins)
+
+    shown = run_karenina("show", results, "--json", plugins=plugins).json["summary"]
+    rescored = run_karenina("rescore", results, "--json", plugins=plugins).json
+
+    assert (shown["not_judged"], shown["worst"], shown["best"]) == (1, 1.0, 1.0)
+    for summary in (rescored["before"], rescored["after"]):
+        assert (summary["not_judged"], summary["worst"], summary["best"]) == (1, 1.0, 1.0)

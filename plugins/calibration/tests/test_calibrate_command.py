@@ -131,6 +131,17 @@ def test_results_without_an_answer_leave_bounds(tmp_path: Path) -> None:
     assert f"10 results without an answer: {rate['lowest']:.1%} if all are wrong" in karenina("calibrate", run).out
 
 
+def test_questions_without_a_template_leave_no_bounds(tmp_path: Path) -> None:
+    """Their items would have no verdict, so they are not part of the bounds of `show` either."""
+    poem = result("poem", None, answer="", outcome=Outcome.MODEL_ERROR)
+    poem = poem.model_copy(update={"metadata": poem.metadata.model_copy(update={"template_id": "no_template"})})
+    run = label_run(tmp_path / "genes.results.jsonl", [*errant_run(90), poem])
+
+    (rate,) = karenina("calibrate", run, "--json").json["corrected"]
+
+    assert (rate["answers"], rate["missing"], rate["lowest"]) == (90, 0, rate["value"])
+
+
 def test_answers_that_were_not_judged_are_a_stratum(tmp_path: Path) -> None:
     results = [*errant_run(90), *(result(f"e{at}", None) for at in range(10))]
     run = label_run(tmp_path / "genes.results.jsonl", results)
@@ -169,6 +180,17 @@ def test_labels_of_another_run_correct_by_its_quality(run: Path, tmp_path: Path)
     assert "assumed to carry over" in done.out
     assert rate["low"] < 0.6 < rate["high"]
     assert rate["raw"]["value"] == pytest.approx(0.56)
+
+
+def test_the_quality_of_other_judges_is_refused(run: Path, tmp_path: Path) -> None:
+    """The rates of the other run would be printed as if they were those of this one."""
+    new = save(tmp_path / "new.results.jsonl", [result("q", True, judge="k"), result("r", True, judge="l")])
+
+    done = karenina("calibrate", new, "--quality-from", run)
+
+    assert (done.code, done.out) == (2, "")
+    why = f"there are no labels in {run} for the verdicts of this run's judges (k, l): it has those of j"
+    assert why in " ".join(done.err.split())
 
 
 def test_labels_of_other_results_are_refused(run: Path, tmp_path: Path) -> None:

@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from result_metadata import metadata
 
-from karenina_core import Outcome, VerificationResult
+from karenina_core import Outcome, Question, VerificationResult
 from karenina_core.data.sections import (
     VerificationResultRubric,
     VerificationResultTemplate,
 )
-from karenina_engine.results.aggregate import OutcomeTally, Summary
+from karenina_core.models.attachments import Attachment
+from karenina_engine.results.aggregate import OutcomeTally, Summary, Totals
+from karenina_engine.results.question_units import count_repeated
 from karenina_engine.results.rates import Rate, rate, wilson
 from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
-from karenina_engine.results.summary_text import rate_text
+from karenina_engine.results.summary_text import percent, rate_text
 
 JSON = st.recursive(
     st.none()
@@ -293,3 +295,43 @@ def test_a_trait_is_found_by_its_name_with_its_kind() -> None:
     assert rubric.get_trait_by_name("clarity") == (4, "llm")
     assert rubric.get_trait_by_name("nothing") is None
     assert rubric.get_all_trait_scores() == {"clarity": 4, "cites": True}
+
+
+def test_a_question_stays_open_while_failed_results_of_files_count_for_its_text() -> None:
+    """A result that failed before the answer does not state its question's files, so its unit is that of the text."""
+
+    def result(question: str, outcome: Outcome, replicate: int) -> VerificationResult:
+        return VerificationResult(metadata=metadata(question, replicate=replicate), outcome=outcome)
+
+    questions = [
+        Question(id="plain", question="Which?"),
+        Question(id="image", question="Which?", attachments=(Attachment("a.png"),)),
+    ]
+    results = [
+        result("plain", Outcome.CORRECT, 1),
+        result("image", Outcome.MODEL_ERROR, 1),
+        result("plain", Outcome.WRONG, 2),
+    ]
+    repeated = {unit: 2 * count for unit, count in count_repeated(questions).items()}
+    totals = Totals(per_question=2, repeated=repeated)
+    for one in results:
+        totals.add(one)
+
+    assert totals.summary().pass_rate == VerificationResultSet(results).summary().pass_rate
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"),
+    [
+        (2999 / 3000, "99.97%"),
+        (1 / 3000, "0.03%"),
+        (1 / 3_000_000, "0.00003%"),
+        (1 - 1e-16, "100.0%"),
+        (1.0, "100.0%"),
+        (0.0, "0.0%"),
+        (2 / 3, "66.7%"),
+        (None, "-"),
+    ],
+)
+def test_only_all_and_none_are_shown_as_100_and_0_percent(share: float | None, shown: str) -> None:
+    assert percent(share) == shown

@@ -484,8 +484,8 @@ def test_runs_with_other_shares_of_undecided_items_are_warned_about() -> None:
     text = " ".join(str(comparison).split())
     assert "if undecided are wrong 70.0% 90.0% Undecided 2 1" in text
     assert (
-        "2 questions more often in A, 1 in B; pass rates over all results, counting undecided ones as wrong: A "
-        "70.0%, B 90.0%" in text
+        "2 questions more often in A, 1 in B; pass rates over all judged and undecided results, counting the latter as "
+        "wrong: A 70.0%, B 90.0%" in text
     )
     assert "To and from undecided (3 of 3 questions)" in text
     assert "correct -> undecided" in text
@@ -505,8 +505,8 @@ def test_questions_that_stay_undecided_are_said_to_be_as_many() -> None:
 
     text = " ".join(str(comparison).split())
     assert (
-        "every compared question as often in A as in B; pass rates over all results, counting undecided ones as wrong"
-        in text
+        "every compared question as often in A as in B; pass rates over all judged and undecided results, counting the "
+        "latter as wrong" in text
     )
     assert "0 questions more often" not in text
 

@@ -67,7 +67,7 @@ def test_markdown_has_rates_and_failed_items() -> None:
 
     assert "| m | j | 50.0% (1 of 2); 33.3% if the 1 undecided is wrong |" in text
     assert "Outcomes: 1 correct, 1 wrong, 1 abstained, 1 scored, 1 parse_error, 1 undecided" in text
-    assert [line.split(" | ")[2] for line in text.splitlines() if line.startswith("| q")][1:] == [
+    assert [line.split(" | ")[3] for line in text.splitlines() if line.startswith("| q")][1:] == [
         "wrong",
         "parse_error",
         "undecided",
@@ -81,7 +81,7 @@ def test_markdown_holds_whole_errors() -> None:
     assert "use another |" in written(MARKDOWN, [item])
 
 
-def test_markdown_names_the_models_of_failed_items_if_there_are_several() -> None:
+def test_markdown_names_the_models_and_replicates_of_failed_items_if_there_are_several() -> None:
     one, other = result("q1", False, model="m"), result("q1", False, model="n")
     assert "| question | outcome | reason |" in written(MARKDOWN, [one])
     text = written(MARKDOWN, [one, other])
@@ -89,6 +89,8 @@ def test_markdown_names_the_models_of_failed_items_if_there_are_several() -> Non
     assert "| q1 | n | wrong |" in text
     text = written(MARKDOWN, [one, result("q1", False, model="m", judge="k")])
     assert "| question | judge | outcome | reason |" in text
+    text = written(MARKDOWN, [result("q1", True), result("q1", False, replicate=2)])
+    assert "| question | replicate | outcome | reason |\n|---|---|---|---|\n| q1 | 2 | wrong |" in text
 
 
 def test_markdown_holds_no_markup_of_results() -> None:

@@ -165,6 +165,21 @@ def test_groups_and_means_of_several_judges_are_not_pooled() -> None:
     assert [row[0] for row in by_keyword.rows] == ["all, judged by manual:strict", "all, judged by manual:mild"]
 
 
+@pytest.mark.parametrize(("scores", "mean"), [([1, 0.5, 0.5, 0.75, 1], 0.75), ([0, 0.5, 0.5], 1 / 3)])
+def test_shares_are_not_rescaled_if_some_are_whole_numbers(scores: list[float], mean: float) -> None:
+    """A function that returns `1` or `0.5` has no scale of whole numbers."""
+    statistics = described([result(f"q{at}", True, traits={"share": score}) for at, score in enumerate(scores)])
+
+    assert [(found.metric, found.value) for found in statistics.means] == [("share", pytest.approx(mean))]
+    assert statistics.notes == []
+
+
+def test_scores_that_no_float_can_hold_are_no_numbers() -> None:
+    results = [result(f"q{at}", True, traits={"steps": score}) for at, score in enumerate([10**400, 1, 3])]
+
+    assert [(mean.metric, mean.results) for mean in described(results).means] == [("steps (mean)", 2)]
+
+
 @pytest.mark.parametrize("score", [1, 4])
 def test_equal_scores_on_an_unknown_scale_have_no_mean(score: int) -> None:
     """The lowest score of a scale from 1 to 5 must not be shown as 100%."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic_core import from_json
 
 from karenina_core.data.outcome import Outcome
+from karenina_engine.results.aggregate import is_unjudged
 from karenina_engine.results.result_text import answer_text, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.attached_files import attachments_of
@@ -178,14 +179,16 @@ def readable(value: str) -> str:
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
     """Collect the answers in the results, with each judge's judgement. A later result for the same answer and judge
-    replaces an earlier one. Results with an empty answer are only counted in `missing`.
+    replaces an earlier one. Results with an empty answer are only counted in `missing`, if
+    they should have a verdict.
     """
     answers = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}
     for result in results:
         meta = result.metadata
         if not result.template.raw_llm_response.strip():
-            missing.setdefault(meta.answering_id, set()).add((meta.question_id, meta.replicate or 1))
+            if result.outcome.has_verdict or is_unjudged(result):
+                missing.setdefault(meta.answering_id, set()).add((meta.question_id, meta.replicate or 1))
             continue
         id = answer_id(result)
         answer = answers.by_id.get(id) or answers.by_id.setdefault(id, _make_answer(id, result))

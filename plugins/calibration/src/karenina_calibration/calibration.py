@@ -107,8 +107,8 @@ def calibrate(
     worst: int | None = None,
 ) -> Calibration:
     """Return the agreement of a run's judges with `labels`, or with those of the run `quality_from`, and the run's
-    corrected pass rate. No model is called. Raises `ConfigError` if there are no labels, or if labels are malformed or
-    belong to other results.
+    corrected pass rate. No model is called. Raises `ConfigError` if there are no labels, if labels are malformed or
+    belong to other results, or if the labels of `quality_from` are for other judges.
 
     `labels` are label files or filled-in sheets. If there is a label file next to the results, it is read too. For
     `cluster`, see `karenina.compare`. If `quality_from` names another labelled result file, the labels are those of
@@ -228,7 +228,7 @@ def _carried(
 ) -> Calibration:
     """Return a calibration with the pass rate of each model and judge, corrected with the judges' error rates in
     `other`, the calibration of another run, which are assumed to hold here. For each rate that cannot be corrected, a
-    note is added.
+    note is added. Raises `ConfigError` if no judge of this run has labels there.
 
     `name` is the file of the other run. Agreement and counts are taken from `other`, without its worst items.
     """
@@ -241,6 +241,11 @@ def _carried(
         )
     notes = [*units.notes, f"the judge's sensitivity and specificity in {name} are assumed to carry over"]
     unknown = dict.fromkeys(judge for _, judge in counts if judge not in qualities)
+    if all(judge in unknown for _, judge in counts):
+        which = f"it has those of {', '.join(qualities)}" if qualities else "it has none for a verdict"
+        raise ConfigError(
+            [f"there are no labels in {name} for the verdicts of this run's judges ({', '.join(unknown)}): {which}"]
+        )
     notes += [f"the judge {judge} has no labels in {name}" for judge in unknown]
     carried = []
     for (model, judge), counted in counts.items():

@@ -4,7 +4,14 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export const count = (value) => whole.format(value);
 
-export const share = (value) => (value === null || value === undefined ? "" : `${(100 * value).toFixed(1)}%`);
+/** A share as a percentage. One that is neither 0 nor 1 has as many decimal places as it takes not to be shown as 0% or 100%. */
+export function share(value) {
+  if (value === null || value === undefined) return "";
+  const percent = 100 * value;
+  const isWhole = (places) => [0, 100].includes(Number(percent.toFixed(places)));
+  const places = value > 0 && value < 1 ? [1, 2, 3, 4, 5, 6, 7, 8, 9].find((one) => !isWhole(one)) : 1;
+  return `${percent.toFixed(places ?? 1)}%`;
+}
 
 /** A difference of shares in percentage points, with its sign. */
 export function points(value) {

@@ -54,6 +54,8 @@ def status(ctx: typer.Context, journal: JournalFile, as_json: JSONObject = False
 
 def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
     """Yield the lines that `status` prints."""
+    from karenina_engine.results.summary_text import percent
+
     if progress.pid is not None:
         state = f"running in process {progress.pid}" if progress.pid else "running"
     elif progress.began is None:
@@ -64,7 +66,7 @@ def _status_lines(journal: Path, progress: Status) -> Iterator[str]:
         state = "stopped"
     since = f", started {_time(progress.began)}" if progress.began is not None else ""
     yield f"{journal}: {state}{since}"
-    share = f" ({progress.done / progress.items:.1%})" if progress.items else ""
+    share = f" ({percent(progress.done / progress.items)})" if progress.items else ""
     yield f"  Items     {progress.done} of {progress.items} done{share}{_listed(progress.outcomes)}"
     if progress.again:
         yield f"  Again     {progress.again} of the finished items will run again because a call or a stage failed"

@@ -104,6 +104,7 @@ class _EarlierTemplate(BaseModel):
 
 
 class _EarlierMetadata(BaseModel):
+    template_id: str
     execution_time: float = 0.0
 
 
@@ -114,8 +115,8 @@ class EarlierResult(BaseModel):
     """
 
     outcome: Outcome
-    metadata: _EarlierMetadata = _EarlierMetadata()
-    template: _EarlierTemplate
+    metadata: _EarlierMetadata
+    template: _EarlierTemplate = _EarlierTemplate()
     rubric: VerificationResultRubric | None = None
 
 

@@ -21,7 +21,7 @@ from karenina_core.errors import ConfigError
 from karenina_engine.check.plugin_checks import loaded_distributions, warn_about_absent
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
-from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
+from karenina_engine.results.aggregate import GroupKey, RunTally, Summary, lacks_verdict
 from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.question_units import unit_of_question
 from karenina_engine.results.result_file import (
@@ -213,7 +213,9 @@ class _Job:
     ids: Sequence[str]
 
 
-_Scores = tuple[GroupKey, str, Outcome, Any, Outcome, Any]
+_Score = tuple[Outcome, Any, bool]
+"""An outcome, the granular result, and whether a verdict is missing."""
+_Scores = tuple[GroupKey, str, _Score, _Score]
 
 
 @dataclass(slots=True)
@@ -288,12 +290,12 @@ def rescore(
         request = RunRequest(benchmark, config, trust=trust)
         replay = Replay(request, Path(journal), ask, by_id, files or FileStore.that_writes_nothing())
         for part in _reports(_Job(replay, output is not None, full, ids), 1 if ask else processes):
-            for group, question, was, was_granular, now, now_granular in part.scores:
-                before.add(group, was, units[question], was_granular)
-                after.add(group, now, units[question], now_granular)
+            for group, question, *scores in part.scores:
+                for tally, (outcome, granular, unjudged) in zip((before, after), scores, strict=True):
+                    tally.add(group, outcome, units[question], granular, unjudged=unjudged)
             changes += part.changes
             held += part.lines if full else [line for text in part.lines for line in writer.lines(text)]
-            outcomes = [now for *_, now, _ in part.scores]
+            outcomes = [now[0] for *_, now in part.scores]
             if output is not None and add is None and any(outcome.judged for outcome in outcomes):
                 add = stack.enter_context(_open_output(Path(output)))
             if add is not None:
@@ -371,8 +373,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
             then, now = item.earlier, item.result
             _refuse_incomplete(now, item.replies)
             now.metadata.execution_time = then.metadata.execution_time  # the run's own time, like its calls and tokens
-            granular = then.template.verify_granular_result, now.template.verify_granular_result
-            scores = (now.item[1:3], now.question_id, then.outcome, granular[0], now.outcome, granular[1])
+            scores = (now.item[1:3], now.question_id, _score(then), _score(now))
             rows.append((item.place, scores, find_change(then, now), _output_text(job, now) if job.writes else ""))
     rows.sort(key=lambda row: row[0])
     return _ChunkReport(
@@ -380,6 +381,12 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
         [change for _, _, change, _ in rows if change is not None],
         [line for _, _, _, line in rows if job.writes],
     )
+
+
+def _score(result: VerificationResult | EarlierResult) -> _Score:
+    """Return the parts of a result that the summary counts."""
+    outcome, template_id = result.outcome, result.metadata.template_id
+    return outcome, result.template.verify_granular_result, lacks_verdict(outcome, template_id)
 
 
 def _output_text(job: _Job, result: VerificationResult) -> str:

@@ -144,13 +144,16 @@ def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
 
 
 def is_unjudged(result: VerificationResult) -> bool:
-    """Return whether a result has no verdict although its question has a template: it is undecided, or its item failed.
-    An error of a rubric trait does not count, and an error of the template does.
+    """Return whether a result should have a verdict but is undecided or failed, like `lacks_verdict`."""
+    return lacks_verdict(result.outcome, result.metadata.template_id)
+
+
+def lacks_verdict(outcome: Outcome, template_id: str) -> bool:
+    """Return whether a result with this outcome and template should have a verdict but is undecided or failed.
+
+    Results without a template are only scored, so they have no verdict even if all traits are scored.
     """
-    outcome = result.outcome
-    without = outcome is Outcome.RUBRIC_ERROR or (
-        result.metadata.template_id == NO_TEMPLATE and outcome is not Outcome.TEMPLATE_ERROR
-    )
+    without = outcome is Outcome.RUBRIC_ERROR or (template_id == NO_TEMPLATE and outcome is not Outcome.TEMPLATE_ERROR)
     return not outcome.judged and not without
 
 

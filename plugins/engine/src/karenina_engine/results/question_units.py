@@ -35,8 +35,10 @@ def unit_of_question(question: Question) -> Hashable:
 
 
 def count_repeated(questions: Iterable[Question]) -> Mapping[Hashable, int]:
-    """Return how many of the questions belong to each statistical unit with several questions."""
-    counts = Counter(map(unit_of_question, questions))
+    """Return how many of the questions have results in each statistical unit with several questions. Results that do
+    not state the attached files, because they failed before the answer, are in the unit of the text.
+    """
+    counts = Counter(_unit_of_text(question.question, question.id) for question in questions)
     return {unit: count for unit, count in counts.items() if count > 1}
 
 

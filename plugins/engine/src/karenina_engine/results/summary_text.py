@@ -22,6 +22,8 @@ MAX_GROUPS: Final = 50
 GROUP_TEXTS: Final = (0, 1)
 """The indexes of the columns in `group_table` that contain text. All other columns contain numbers."""
 _MAX_NAME: Final = 200
+_MOST_PLACES: Final = 9
+"""The maximum number of decimal places of a percentage. What is closer to 0% or 100% is an error of rounding."""
 
 
 class Summarized(Protocol):
@@ -210,8 +212,17 @@ def undecided_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share between 0 and 1 as a percentage with one decimal place, or "-" if it is None."""
-    return "-" if share is None else f"{100 * share:.1f}%"
+    """Return a share between 0 and 1 as a percentage with one decimal place, or "-" if it is None.
+
+    A share that is neither 0 nor 1 is not shown as 0% or 100%, but with as many more decimal places as it takes.
+    """
+    if share is None:
+        return "-"
+    text = f"{100 * share:.1f}"
+    if 0 < share < 1 and float(text) in (0, 100):
+        longer = (f"{100 * share:.{places}f}" for places in range(2, _MOST_PLACES + 1))
+        text = next((number for number in longer if float(number) not in (0, 100)), text)
+    return f"{text}%"
 
 
 def unjudged_text(summary: Counts) -> str:

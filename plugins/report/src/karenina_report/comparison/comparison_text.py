@@ -244,7 +244,7 @@ def _undecided_text(pair: Pair, rates: Mapping[str, Sequence[GroupSummary]]) -> 
     more = f"{_questions(in_a)} more often in {pair.a}, {in_b:,} in {pair.b}"
     if not in_a + in_b:
         more = f"every compared question as often in {pair.a} as in {pair.b}"
-    return f"{more}; pass rates over all results, counting undecided ones as wrong: {lower}"
+    return f"{more}; pass rates over all judged and undecided results, counting the latter as wrong: {lower}"
 
 
 def _bounds_text(difference: Difference, pair: Pair) -> str:

@@ -13,6 +13,7 @@ import karenina_report.comparison.comparison_text  # noqa: F401 - it registers h
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_engine.cost.price_source import to_dollars
+from karenina_engine.results.summary_text import percent
 from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchmark, read_benchmark_questions
 from karenina_report.comparison.changes import find_changes
 from karenina_report.comparison.comparison_result import ComparedRun, Comparison, Difference, Group, Pair
@@ -264,7 +265,7 @@ def _share_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
     ):
         shares = [count / len(side) if side else 0.0 for count, side in zip(counts, sides, strict=True)]
         shown = " and ".join(
-            f"{count:,} of {len(side):,} results of {label} ({share:.1%})"
+            f"{count:,} of {len(side):,} results of {label} ({percent(share)})"
             for count, side, label, share in zip(counts, sides, labels, shares, strict=True)
         )
         if shares[0] != shares[1]:

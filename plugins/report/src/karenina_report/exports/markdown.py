@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from karenina_engine.results.result_set import VerificationResultSet
-from karenina_engine.results.summary_text import undecided_text
+from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_report.exports.exporter import Exporter
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
     names: list[tuple[str, Callable[[VerificationResultMetadata], str]]] = [
         ("answering model", lambda meta: meta.answering_id),
         ("judge", lambda meta: meta.parsing_id),
+        ("replicate", lambda meta: str(meta.replicate or 1)),
     ]
     several = [(name, of) for name, of in names if len({of(result.metadata) for result in result_set}) > 1]
     yield from _failed_items([result for result in result_set if not result.outcome.passes], several)
@@ -53,7 +54,7 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
 
 def _rate(rate: Rate) -> str:
     """Return a pass rate with its counts and undecided items, or `none` if no item has a verdict."""
-    text = "none" if rate.value is None else f"{rate.value:.1%} ({rate.hits} of {rate.out_of})"
+    text = "none" if rate.value is None else f"{percent(rate.value)} ({rate.hits} of {rate.out_of})"
     return text + undecided_text(rate)
 
 
@@ -61,7 +62,7 @@ def _interval(rate: Rate) -> str:
     """Return the pass rate's interval in percent, "rough" before it for few questions, or "" if it has none."""
     if rate.low is None or rate.high is None:
         return ""
-    return f"{'rough ' if rate.is_rough else ''}{rate.low:.1%} to {rate.high:.1%}"
+    return f"{'rough ' if rate.is_rough else ''}{percent(rate.low)} to {percent(rate.high)}"
 
 
 def _outcomes(summary: Summary) -> Iterator[str]:
@@ -75,7 +76,7 @@ def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
     """Yield a table of the first 50 failed items, and the number of further ones. `several` contains the names of the
-    model columns, each with a function that returns the model's name.
+    columns for models and replicates, each with a function that returns the cell.
     """
     if not failed:
         return

@@ -124,18 +124,26 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number, including True and False."""
-    return isinstance(value, int | float) and isfinite(value)
+    """Return whether a value is a finite number, including True and False. Integers that no float can hold are none."""
+    try:
+        return isinstance(value, int | float) and isfinite(value)
+    except OverflowError:
+        return False
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A trait's scores, and the questions that have them. `whole` is True if there are integers among the numbers."""
+    """A trait's scores, and the questions that have them. `whole` is True if all numbers are integers."""
 
     numbers: set[float] = field(default_factory=set)
-    whole: bool = False
+    whole: bool = True
     labels: set[str] = field(default_factory=set)
     questions: set[str] = field(default_factory=set)
+
+    def add_number(self, score: float) -> None:
+        """Add a score that is a number."""
+        self.numbers.add(score)
+        self.whole = self.whole and isinstance(score, int)
 
 
 def trait_metrics(
@@ -158,8 +166,7 @@ def trait_metrics(
             if isinstance(score, str):
                 trait.labels.add(score)
             elif score is not None:
-                trait.numbers.add(score)
-                trait.whole = trait.whole or isinstance(score, int)
+                trait.add_number(score)
     evaluated = {result.question_id for result in results if result.outcome.judged or scores[id(result)]}
     for name, trait in seen.items():
         make = partial(_metric, scores, name, None if evaluated <= trait.questions else frozenset(trait.questions))
@@ -170,16 +177,16 @@ def trait_metrics(
 
 def find_unscaled(results: Iterable[VerificationResult], scales: Mapping[str, tuple[float, float]]) -> list[str]:
     """Return a note about each trait that has no mean, because all scores are equal and its `scales` are not known."""
-    numbers: dict[str, set[float]] = {}
+    seen: dict[str, _Seen] = {}
     for result in results:
         for name, score in trait_scores(result).items():
-            if is_number(score) and name not in scales and (isinstance(score, int) or not 0 <= score <= 1):
-                numbers.setdefault(name, set()).add(score)
+            if is_number(score) and name not in scales:
+                seen.setdefault(name, _Seen()).add_number(score)
     return [
-        f"the trait {name} has no mean because all its scores are {next(iter(own)):g}; set its lowest and highest "
-        "score with --scale or --benchmark"
-        for name, own in numbers.items()
-        if len(own) == 1
+        f"the trait {name} has no mean because all its scores are {next(iter(trait.numbers)):g}; set its lowest and "
+        "highest score with --scale or --benchmark"
+        for name, trait in seen.items()
+        if len(trait.numbers) == 1 and (trait.whole or not 0 <= next(iter(trait.numbers)) <= 1)
     ]
 
 
@@ -203,9 +210,9 @@ def _number_metrics(
     """Yield the metrics of a trait's numbers, if any: the mean, rescaled to 0 to 1 if need be, and the share at or
     above the trait's cut.
 
-    Numbers outside the range from 0 to 1, and whole numbers, are rescaled, using the trait's scale or else the lowest
-    and highest number. If these are equal, there is no mean (see `find_unscaled`). `make` is called with the metric's
-    name, a function of the score, and a note.
+    Numbers outside the range from 0 to 1, or all of them if they are whole numbers, are rescaled, using the trait's
+    scale or else the lowest and highest number. If these are equal, there is no mean (see `find_unscaled`). `make` is
+    called with the metric's name, a function of the score, and a note.
     """
     numbers = trait.numbers
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
