@@ -377,6 +377,24 @@ class _AddsGroups:
         app.add_typer(sound, name="sound")
 
 
+class _AddsCallback:
+    """A plugin that replaces the global options with some that cannot be built."""
+
+    @hookimpl
+    def karenina_commands(self, app: typer.Typer) -> None:
+        @app.callback()
+        def replace(word: int | dict[str, int]) -> None:
+            """Replace the options."""
+
+
+def test_a_plugins_callback_replaces_no_options(capsys: pytest.CaptureFixture[str]) -> None:
+    plugins = Plugins()
+    plugins.register(_AddsCallback())
+
+    assert run_karenina("--version", plugins=plugins).code == 0
+    assert "Warning: the callback of this-program 0 was ignored because it would replace" in capsys.readouterr().err
+
+
 def test_a_plugin_adds_a_command() -> None:
     plugins = Plugins()
     plugins.register(_Adds(str))

@@ -107,19 +107,27 @@ def build_command() -> Callable[..., object]:
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
     """Return the Typer application and its command. Plugin commands that cannot be built, or have the names of built-in
-    ones, are skipped with a warning.
+    ones, are skipped with a warning, and so are callbacks of plugins, which would replace the global options.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
 
     app = _core_app()
     first, groups = len(app.registered_commands), len(app.registered_groups)
+    options = app.registered_callback
     try:
         count = first
         for offer in command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
             for command in app.registered_commands[count:]:
                 _owners[_name(command)] = f"{offer.distribution} {offer.version}"
             count = len(app.registered_commands)
+            if app.registered_callback is not options:
+                app.registered_callback = options
+                typer.echo(
+                    f"Warning: the callback of {offer.distribution} {offer.version} was ignored because it would replace "
+                    "the options of karenina itself.",
+                    err=True,
+                )
     except PluginError as error:
         typer.echo(f"Warning: plugin commands are not available: {error}", err=True)
     for command in app.registered_commands[first:]:
