@@ -261,6 +261,15 @@ def test_a_group_that_does_not_exist_is_a_problem_for_doctor(flawed: Environment
     assert "unknown group 'karenina.stage'; did you mean 'karenina.stages'?" in printed
 
 
+@pytest.mark.parametrize("command", ["doctor", "plan"])
+def test_a_misspelt_place_of_a_stage_is_warned_about(flawed: Environment, command: str) -> None:
+    done = flawed.karenina(command)
+
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "the stage MistypedPlace of mistyped-place 0.1: `after` lists the stage 'GenerateAnswers'" in told
+    assert "so the entry has no effect; did you mean 'GenerateAnswer'?" in told
+
+
 def test_an_unknown_name_is_an_error_with_the_nearest(flawed: Environment) -> None:
     done = flawed.karenina("plugins", "--check", "word-cuont")
 
