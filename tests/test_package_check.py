@@ -113,6 +113,7 @@ FLAWS: dict[str, Flaw] = {
         "settings()", "return []", "'no_form.plugin()' does not have the form 'package.module:object'"
     ),
     "returns-others": flawed_hook("exporters()", "return [3]", "the hook must return list[Exporter], not [3]"),
+    "returns-parts": flawed_hook("prices()", "return [range(3)]", "list[PriceSource], not [range(0, 3)], which has no"),
     "returns-nothing": flawed_hook("exporters()", "pass", "the hook must return a list, not None"),
     "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
     "mistyped-artifact": flawed_stage(
@@ -258,6 +259,15 @@ def test_a_group_that_does_not_exist_is_a_problem_for_doctor(flawed: Environment
 
     assert "the entry point 'WrongGroup' of wrong-group is not used" in printed
     assert "unknown group 'karenina.stage'; did you mean 'karenina.stages'?" in printed
+
+
+@pytest.mark.parametrize("command", ["doctor", "plan"])
+def test_a_misspelt_place_of_a_stage_is_warned_about(flawed: Environment, command: str) -> None:
+    done = flawed.karenina(command)
+
+    told = " ".join((done.stdout + done.stderr).split())
+    assert "the stage MistypedPlace of mistyped-place 0.1: `after` lists the stage 'GenerateAnswers'" in told
+    assert "so the entry has no effect; did you mean 'GenerateAnswer'?" in told
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest(flawed: Environment) -> None:

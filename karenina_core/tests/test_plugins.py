@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import pytest
 from command_runs import run_karenina
@@ -25,6 +25,7 @@ from karenina_core.models.adapters import AdapterSpec
 from karenina_core.namespaces import installed, third_parties
 from karenina_core.plan import PlanError
 from karenina_core.plugins import PluginInfo, Plugins, Selection
+from karenina_core.plugins.hookspecs import karenina_settings
 from karenina_core.plugins.specifications import Specifications
 from karenina_core.stages import hookspecs
 from karenina_core.stages.stage import registered_stages
@@ -482,6 +483,75 @@ def test_a_hook_that_offers_something_else_is_left_out_with_the_reason(offered: 
     (failed,) = [info for info in plugins.describe() if info.state == "failed"]
     assert failed.distribution == "broken"
     assert failed.failure == f"TypeError: karenina_settings must return list[type[BaseModel]], not {offered!r:.80}"
+
+
+class Perch(Protocol):
+    material: ClassVar[str]
+
+    @property
+    def length(self) -> float:
+        """The length in centimetres."""
+
+    def hold(self, weight: float) -> bool:
+        """Return whether the perch holds the weight."""
+
+
+class Branch:
+    material = "wood"
+
+    @property
+    def length(self) -> float:
+        raise OSError("there is no ruler")
+
+    def hold(self, weight: float) -> bool:
+        return True
+
+
+class Wire:
+    length = 30.0
+
+    def hold(self, weight: float) -> bool:
+        return True
+
+
+def test_a_hook_offers_classes_as_functions() -> None:
+    plugins = Plugins()
+    plugins.register(offering(karenina_settings=[Branch, len]))
+
+    assert plugins.call(karenina_settings, Callable) == [Branch, len]
+
+
+def test_a_protocols_properties_are_not_evaluated() -> None:
+    plugins, branch = Plugins(), Branch()
+    plugins.register(offering(karenina_settings=[branch]))
+
+    assert plugins.call(karenina_settings, Perch) == [branch]
+
+
+def test_a_missing_member_of_a_protocol_is_named() -> None:
+    plugins = Plugins()
+    plugins.register(offering(karenina_settings=[Wire()]))
+
+    assert plugins.call(karenina_settings, Perch) == []
+    (info,) = plugins.describe()
+    assert info.failure is not None
+    assert info.failure.endswith(", which has no material")
+
+
+def test_a_plugins_properties_are_not_evaluated() -> None:
+    class Aviary:
+        @property
+        def bird(self) -> str:
+            raise OSError("it has flown away")
+
+        @hookimpl
+        def karenina_settings(self) -> list[type[BaseModel]]:
+            return [TasteSettings]
+
+    plugins = Plugins()
+    plugins.register(Aviary())
+
+    assert plugins.call(karenina_settings) == [TasteSettings]
 
 
 @pytest.fixture

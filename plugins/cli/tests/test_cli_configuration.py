@@ -377,11 +377,39 @@ class _AddsGroups:
         app.add_typer(sound, name="sound")
 
 
+class _AddsCallback:
+    """A plugin that replaces the global options with some that cannot be built."""
+
+    @hookimpl
+    def karenina_commands(self, app: typer.Typer) -> None:
+        @app.callback()
+        def replace(word: int | dict[str, int]) -> None:
+            """Replace the options."""
+
+
+def test_a_plugins_callback_replaces_no_options(capsys: pytest.CaptureFixture[str]) -> None:
+    plugins = Plugins()
+    plugins.register(_AddsCallback())
+
+    assert run_karenina("--version", plugins=plugins).code == 0
+    assert "Warning: the callback of this-program 0 was ignored because it would replace" in capsys.readouterr().err
+
+
 def test_a_plugin_adds_a_command() -> None:
     plugins = Plugins()
     plugins.register(_Adds(str))
 
     assert run_karenina("greet", "you", plugins=plugins).out == "hello you\n"
+
+
+def test_a_command_that_two_plugins_add_is_warned_about(capsys: pytest.CaptureFixture[str]) -> None:
+    plugins = Plugins()
+    plugins.register(_Adds(int), distribution="counts")
+    plugins.register(_Adds(str), distribution="reads")
+
+    assert run_karenina("greet", "you", plugins=plugins).out == "hello you\n"
+    why = "reads 0 has one with that name; uninstall one of them"
+    assert f"Warning: the command 'greet' of counts 0 was ignored because {why}." in capsys.readouterr().err
 
 
 def test_a_broken_plugin_command_leaves_other_commands_usable(capsys: pytest.CaptureFixture[str]) -> None:
@@ -393,5 +421,5 @@ def test_a_broken_plugin_command_leaves_other_commands_usable(capsys: pytest.Cap
     assert run_karenina("config", "--json", plugins=plugins).json["settings"]
     printed = capsys.readouterr().err
     assert "Warning: the command 'greet' of this-program 0 cannot be built and was ignored: " in printed
-    assert "Warning: the command 'broken' of a plugin cannot be built and was ignored: " in printed
+    assert "Warning: the command 'broken' of sound-one 0 cannot be built and was ignored: " in printed
     assert run_karenina("sound", "hi", plugins=plugins).out == "hi\n"

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, TypeVar, get_args
+from inspect import get_annotations, getattr_static
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, get_args
 
 import pluggy
 
@@ -164,7 +165,8 @@ class Plugins:
                     found += [offer._replace(value=value) for value in offer.value]
                 else:
                     right = str(hook.__annotations__.get("return", "a list")).replace("Sequence", "list")
-                    self.reject(offer, TypeError(f"{hook.__name__} must return {right}, not {offer.value!r:.80}"))
+                    wrong = f"{offer.value!r:.80}{describe_missing(offer.value, kind)}"
+                    self.reject(offer, TypeError(f"{hook.__name__} must return {right}, not {wrong}"))
             self._offered[hook.__name__] = found
         return self._offered[hook.__name__]
 
@@ -290,11 +292,30 @@ class Plugins:
 
 
 def is_a(value: object, kind: Any) -> bool:
-    """Return whether `value` is an instance of `kind` or, if that is `type[C]`, a subclass of C."""
+    """Return whether `value` is an instance of `kind`, has all members of `kind` if that is a protocol, is callable if
+    it is `Callable`, or is a subclass of C if it is `type[C]`.
+    """
     classes = get_args(kind)
     if isinstance(value, type):
-        return issubclass(value, classes) if classes else kind is object
+        return issubclass(value, classes) if classes else kind in (object, Callable)
+    if Protocol in kind.__bases__:
+        return not _missing_members(value, kind)
     return not classes and isinstance(value, kind)
+
+
+def _missing_members(value: object, kind: Any) -> list[str]:
+    """Return the members of the protocol `kind` that `value` does not have. Properties are not evaluated."""
+    members = sorted(name for name in {*dir(kind), *get_annotations(kind)} if not name.startswith("_"))
+    return [name for name in members if getattr_static(value, name, None) is None and not hasattr(value, name)]
+
+
+def describe_missing(values: object, kind: Any) -> str:
+    """Return `, which has no NAME` for the first member of the protocol `kind` that one of `values` does not have, or
+    an empty string.
+    """
+    objects = values if isinstance(values, list | tuple) and Protocol in kind.__bases__ else ()
+    missing = [name for one in objects if not isinstance(one, type) for name in _missing_members(one, kind)]
+    return f", which has no {missing[0]}" if missing else ""
 
 
 def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:

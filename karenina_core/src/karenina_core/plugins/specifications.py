@@ -113,7 +113,7 @@ class PluginManager(pluggy.PluginManager):
                 names = [candidate for candidate, caller in vars(self.hook).items() if caller.has_spec()]
                 raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, names)}")
             options["optionalhook"] = True
-        written = getattr(plugin, name)
+        written = getattr(plugin, name) if options is not None or specified else None  # properties may raise
         if options is not None and (inspect.iscoroutinefunction(written) or inspect.isasyncgenfunction(written)):
             raise pluggy.PluginValidationError(plugin, f"{name} is never awaited; write def {name}(...), without async")
         if options is None and specified and written is not vars(self.hook)[hook].spec.function:

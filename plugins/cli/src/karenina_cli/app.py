@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.models import CommandInfo
+from typer.models import CommandInfo, TyperInfo
 
 from karenina_cli.hookspecs import karenina_commands
 from karenina_terminal.lazy_commands import WholeSummaries, add_lazy_command
@@ -107,60 +107,99 @@ def build_command() -> Callable[..., object]:
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
     """Return the Typer application and its command. Plugin commands that cannot be built, or have the names of built-in
-    ones, are skipped with a warning.
+    ones, are skipped with a warning, and so are callbacks of plugins, which would replace the global options.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
 
     app = _core_app()
-    first, groups = len(app.registered_commands), len(app.registered_groups)
+    options, known = app.registered_callback, _added(app)
+    _owners.clear()
     try:
-        count = first
         for offer in command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
-            for command in app.registered_commands[count:]:
-                _owners[_name(command)] = f"{offer.distribution} {offer.version}"
-            count = len(app.registered_commands)
+            owner = f"{offer.distribution} {offer.version}"
+            for one in _added(app):
+                if one not in known:
+                    _note_owner(app, one, owner)
+                    known.append(one)
+            if app.registered_callback is not options:
+                app.registered_callback = options
+                why = "it would replace the options of karenina itself"
+                typer.echo(f"Warning: the callback of {owner} was ignored because {why}.", err=True)
     except PluginError as error:
         typer.echo(f"Warning: plugin commands are not available: {error}", err=True)
-    for command in app.registered_commands[first:]:
-        if _name(command) in COMMANDS:
-            app.registered_commands.remove(command)
-            typer.echo(
-                f"Warning: a plugin's {_name(command)!r} command was ignored because Karenina already has a "
-                "command with that name.",
-                err=True,
-            )
+    for one in _added(app):
+        if _name(one) in COMMANDS:
+            _remove(app, one)
+            why = "Karenina already has a command with that name"
+            typer.echo(f"Warning: a plugin's {_name(one)!r} command was ignored because {why}.", err=True)
     try:
         return app, typer.main.get_command(app)
     except Exception:
-        _drop_broken(app.registered_commands, first)
-        _drop_broken(app.registered_groups, groups)
+        _drop_broken(app)
         return app, typer.main.get_command(app)
 
 
-def _drop_broken(added: list[Any], first: int) -> None:
-    """Remove the commands or groups from number `first` on that cannot be built, with a warning for each."""
-    for one in added[first:]:
+def _added(app: typer.Typer) -> list[CommandInfo | TyperInfo]:
+    """Return the commands and groups other than the built-in ones."""
+    return [*app.registered_commands[len(COMMANDS) :], *app.registered_groups]
+
+
+def _remove(app: typer.Typer, added: CommandInfo | TyperInfo) -> None:
+    """Remove a command or group."""
+    if isinstance(added, CommandInfo):
+        app.registered_commands.remove(added)
+    else:
+        app.registered_groups.remove(added)
+
+
+def _drop_broken(app: typer.Typer) -> None:
+    """Remove the commands and groups of plugins that cannot be built, with a warning for each."""
+    for one in _added(app):
         single = typer.Typer()
-        (single.registered_commands if isinstance(one, CommandInfo) else single.registered_groups).append(one)
+        if isinstance(one, CommandInfo):
+            single.registered_commands.append(one)
+        else:
+            single.registered_groups.append(one)
         try:
             typer.main.get_group(single)
         except Exception as error:
-            added.remove(one)
-            name = _name(one) if isinstance(one, CommandInfo) else one.name
-            owner = _owners.get(name, "a plugin")
-            typer.echo(f"Warning: the command {name!r} of {owner} cannot be built and was ignored: {error}.", err=True)
+            _remove(app, one)
+            owner = _owners.get(_name(one), "a plugin")
+            typer.echo(
+                f"Warning: the command {_name(one)!r} of {owner} cannot be built and was ignored: {error}.", err=True
+            )
 
 
-def _name(command: CommandInfo) -> str | None:
-    """Return the command's name. As in Typer, it defaults to the function's name."""
-    if command.name is not None or command.callback is None:
-        return command.name
-    return command.callback.__name__.lower().replace("_", "-")
+def _note_owner(app: typer.Typer, added: CommandInfo | TyperInfo, owner: str) -> None:
+    """Store which distribution adds a command or group. If another one has added one with the same name, that is
+    removed with a warning.
+    """
+    name = _name(added)
+    other = _owners.get(name, owner)
+    if name is not None and other != owner:
+        for one in _added(app):
+            if one is not added and _name(one) == name:
+                _remove(app, one)
+        why = f"{owner} has one with that name; uninstall one of them"
+        typer.echo(f"Warning: the command {name!r} of {other} was ignored because {why}.", err=True)
+    _owners[name] = owner
+
+
+def _name(added: CommandInfo | TyperInfo) -> str | None:
+    """Return the name of a command or group. As in Typer, that of a command defaults to its function's name, and that
+    of a group to the name of its application.
+    """
+    if isinstance(added, TyperInfo):
+        names = [added.name, added.typer_instance.info.name if added.typer_instance is not None else None]
+        return next((name for name in names if isinstance(name, str)), None)
+    if added.name is not None or added.callback is None:
+        return added.name
+    return added.callback.__name__.lower().replace("_", "-")
 
 
 _owners: Final[dict[str | None, str]] = {}
-"""The distribution and version that each plugin command comes from."""
+"""The distribution and version that each plugin command or group comes from."""
 
 
 class _Commands(WholeSummaries):

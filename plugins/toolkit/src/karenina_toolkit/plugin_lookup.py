@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from karenina_core.artifacts.artifact import Slot
 from karenina_core.catalog import install_command, official_first, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import PluginError
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
     from karenina_core.models.adapters import AdapterSpec
     from karenina_core.plugins import Plugins
+    from karenina_core.stages.stage import RegisteredStage, Stage
 
 
 class RegisteredAdapter(NamedTuple):
@@ -24,6 +27,19 @@ class RegisteredAdapter(NamedTuple):
     spec: AdapterSpec
     distribution: str
     version: str
+
+
+def unknown_places(stage: type[Stage], offered: Collection[RegisteredStage]) -> Iterator[tuple[str, str]]:
+    """Yield a message for each entry of `after` and `before` that has no effect because no stage has the name, and a
+    similar name, such as `; did you mean 'ParseTemplate'?`, or an empty string. `offered` contains the stages that
+    count as installed. Members of this project are known even if they are not.
+    """
+    stages = {other.stage.name for other in offered} | set(read_catalog()["stages"])
+    for kind, places in (("after", stage.after), ("before", stage.before)):
+        for place in sorted(str(place) for place in places if not isinstance(place, Slot)):
+            if place not in stages:
+                text = f"`{kind}` lists the stage {place!r}, which is not installed, so the entry has no effect"
+                yield text, did_you_mean(place, stages, "")
 
 
 class Hook(NamedTuple):

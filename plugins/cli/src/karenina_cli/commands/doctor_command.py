@@ -109,7 +109,7 @@ def diagnose(read: Callable[[], VerificationConfig], journals: Sequence[Path]) -
 def check_plugins(plugins: Plugins) -> Iterator[Finding]:
     """Yield findings about broken or blocked plugins and ineffective hooks, and the number of loaded plugins."""
     from karenina_core.stages.stage import registered_stages
-    from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks, misplaced_plugins
+    from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks, misplaced_plugins, misspelt_places
     from karenina_toolkit.plugin_lookup import registered_adapters
 
     registered_stages(plugins)
@@ -120,7 +120,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
         )
         yield Finding("Plugins", "problem", f"{', '.join(names)} of {owner} cannot be used: {failure}; {cure}")
     yield from (Finding("Plugins", "problem", text) for text in misplaced_plugins())
-    yield from (Finding("Plugins", "warning", text) for text in deprecated_hooks(plugins))
+    yield from (Finding("Plugins", "warning", text) for text in [*misspelt_places(plugins), *deprecated_hooks(plugins)])
     infos = plugins.describe()
     for info in infos:
         for reason in info.ignored:

@@ -31,6 +31,7 @@ from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean, list_names
 from karenina_template.question_template import field_options_of
 from karenina_toolkit.hook_policy import policy_of
+from karenina_toolkit.plugin_lookup import unknown_places
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,11 +64,11 @@ def check_selection(plugins: Plugins, config: VerificationConfig) -> None:
 
 
 def warn_about_plugins(plugins: Plugins) -> None:
-    """Log warnings about broken and misplaced plugins, which are not used in the run, deprecated hooks and mixed
-    releases.
+    """Log warnings about broken and misplaced plugins, which are not used in the run, misspelt places of stages,
+    deprecated hooks and mixed releases.
     """
     _warn_of_broken(plugins)
-    for problem in [*misplaced_plugins(), *deprecated_hooks(plugins)]:
+    for problem in [*misplaced_plugins(), *misspelt_places(plugins), *deprecated_hooks(plugins)]:
         logger.warning("%s", problem)
     _warn_of_mixed_releases(plugins)
 
@@ -125,6 +126,19 @@ def misplaced_plugins() -> list[str]:
         f"because it is in the unknown group {group!r}{did_you_mean(group, known)}"
         for group in sorted(groups)
         for point in sorted(installed().select(group=group))
+    ]
+
+
+def misspelt_places(plugins: Plugins) -> list[str]:
+    """Return a message for each entry of a stage's `after` and `before` that has no effect, because it is similar to
+    the name of a stage but no stage has it. Names of stages that are not installed are no mistake.
+    """
+    stages = registered_stages(plugins)
+    return [
+        f"the stage {one.stage.name} of {one.distribution} {one.version}: {text}{near}"
+        for one in stages
+        for text, near in unknown_places(one.stage, stages)
+        if near
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
-from karenina_core.artifacts.artifact import ANY, AnyKey, Slot
+from karenina_core.artifacts.artifact import ANY, AnyKey
 from karenina_core.artifacts.keys import standard_keys
 from karenina_core.catalog import read_catalog
 from karenina_core.config import VerificationConfig, all_settings
@@ -33,7 +33,7 @@ from karenina_toolkit.package_check.metadata import (
     required_by,
 )
 from karenina_toolkit.package_check.offers import check_adapters, check_hooks, check_settings
-from karenina_toolkit.plugin_lookup import registered_adapters
+from karenina_toolkit.plugin_lookup import registered_adapters, unknown_places
 
 if TYPE_CHECKING:
     from karenina_core.plan import Plan
@@ -168,13 +168,8 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
                 cure = near or "; install the plugin that does, or correct the name"
                 state: State = "problem" if near or kind != "optional" else "warning"
                 yield state, f"`{kind}` lists the artifact {key.name!r}, which no installed stage produces{cure}"
-    stages = {other.stage.name for other in offered} | set(read_catalog()["stages"])
-    for kind, places in (("after", stage.after), ("before", stage.before)):
-        for place in sorted(str(place) for place in places if not isinstance(place, Slot)):
-            if place not in stages:
-                near = did_you_mean(place, stages, "")
-                text = f"`{kind}` lists the stage {place!r}, which is not installed, so the entry has no effect{near}"
-                yield "problem" if near else "warning", text
+    for text, near in unknown_places(stage, offered):
+        yield "problem" if near else "warning", text + near
     settings = {*all_settings(), *read_catalog()["settings"]}
     for name in stage.reads:
         if name not in settings:

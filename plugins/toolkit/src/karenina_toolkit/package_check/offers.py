@@ -19,6 +19,7 @@ from karenina_core.models.settings_models import mark_of
 from karenina_core.namespaces import namespace_of
 from karenina_core.plugins import is_a
 from karenina_core.plugins.hookspecs import karenina_settings
+from karenina_core.plugins.registry import describe_missing
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
 from karenina_toolkit.hook_policy import policy_of
@@ -85,7 +86,7 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
             yield f"the hook must return a list, not {'None' if offered is None else type(offered).__name__}"
         elif not all(is_a(value, kind) for value in offered):
             right = str(inspect.signature(specification).return_annotation).replace("Sequence", "list")
-            yield f"the hook must return {right}, not {offered!r:.80}"
+            yield f"the hook must return {right}, not {offered!r:.80}{describe_missing(offered, kind)}"
 
 
 def _offered_kind(specification: Callable[..., Any]) -> Any:
