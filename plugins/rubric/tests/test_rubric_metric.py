@@ -122,3 +122,8 @@ def test_metrics_are_bounded_and_f1_is_a_mean(
     low, high = sorted((values["precision"], values["recall"]))
     if tp:
         assert low - 1e-9 <= values["f1"] <= high + 1e-9
+
+
+def test_sodium_is_another_thing_that_a_response_says() -> None:
+    found, _ = found_by(TP_ONLY, {"said": [1], "other_things_said": ["Na", "NA"]})
+    assert found.field("metric_trait_confusion_lists")["facts"]["fp"] == ["Na"]

@@ -238,6 +238,12 @@ def test_a_refused_attachment_is_not_sent_again(status: int, said: str, cure: st
         assert str(one).endswith(f"; {cure}")
 
 
+def test_a_download_of_an_attachment_that_takes_too_long_is_tried_again() -> None:
+    error = error_in_reply("any", {"code": 504, "message": "image download exceeds the timeout"}, NO_USAGE, [], WITH_FILE)
+    assert error.retriable
+    assert TOO_LARGE_FILE not in str(error)
+
+
 def test_a_request_that_is_too_large_may_be_so_for_its_attachments() -> None:
     page = "<html><head><title>413 Request Entity Too Large</title></head></html>"
     too_long = "the prompt does not fit into the context window"

@@ -84,7 +84,7 @@ _TOO_MANY_FILES: Final = re.compile(
     rf"At most [1-9]\d* \w+\(s\) may be provided|too many {_MEDIA}", re.IGNORECASE
 )  # vLLM
 _TOO_LARGE_FILE: Final = re.compile(
-    rf"{_MEDIA} (?:\w+ ){{0,3}}(?:exceeds?|too large|too big|larger than)\b"  # Anthropic, xAI
+    rf"{_MEDIA} (?:\w+ ){{0,3}}(?:exceeds?\b(?! (?:the )?(?:time|deadline))|too large\b|too big\b|larger than\b)"  # Anthropic, xAI
     r"|maximum of \d+ PDF pages|maximum image size|request exceeds the maximum size",
     re.IGNORECASE,
 )

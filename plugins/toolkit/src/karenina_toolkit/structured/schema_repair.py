@@ -103,8 +103,11 @@ def repair_and_check(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str,
 
 
 def may_mean_nothing(text: str) -> bool:
-    """Return whether a text is blank, or a word or dash that judges write for nothing, such as "None" or "N/A"."""
-    return fold(text).strip().removesuffix(".").casefold() in _MAY_BE_NOTHING
+    """Return whether a text is blank, or a word or dash that judges write for nothing, such as "None" or "N/A". "Na" is
+    sodium.
+    """
+    word = fold(text).strip().removesuffix(".")
+    return word.casefold() in _MAY_BE_NOTHING and word != "Na"
 
 
 def allows_null(schema: Schema, root: Schema) -> bool:
