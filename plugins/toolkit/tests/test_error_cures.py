@@ -239,7 +239,9 @@ def test_a_refused_attachment_is_not_sent_again(status: int, said: str, cure: st
 
 
 def test_a_download_of_an_attachment_that_takes_too_long_is_tried_again() -> None:
-    error = error_in_reply("any", {"code": 504, "message": "image download exceeds the timeout"}, NO_USAGE, [], WITH_FILE)
+    error = error_in_reply(
+        "any", {"code": 504, "message": "image download exceeds the timeout"}, NO_USAGE, [], WITH_FILE
+    )
     assert error.retriable
     assert TOO_LARGE_FILE not in str(error)
 
