@@ -84,7 +84,8 @@ _TOO_MANY_FILES: Final = re.compile(
     rf"At most [1-9]\d* \w+\(s\) may be provided|too many {_MEDIA}", re.IGNORECASE
 )  # vLLM
 _TOO_LARGE_FILE: Final = re.compile(
-    rf"{_MEDIA} (?:\w+ ){{0,3}}(?:exceeds?\b(?! (?:the )?(?:time|deadline))|too large\b|too big\b|larger than\b)"  # Anthropic, xAI
+    rf"{_MEDIA} (?:\w+ ){{0,3}}(?:exceeds?\b(?! (?:the )?(?:time|deadline))|too large\b"  # Anthropic, xAI
+    r"|too big\b|larger than\b)"
     r"|maximum of \d+ PDF pages|maximum image size|request exceeds the maximum size",
     re.IGNORECASE,
 )
