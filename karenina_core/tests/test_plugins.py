@@ -575,6 +575,28 @@ def test_an_error_has_its_place_in_a_third_partys_module(places: Places, tmp_pat
     assert describe_error(caught.value, Early()) == "ValueError: boom (their_adapter.py:2)"
 
 
+@pytest.mark.usefixtures("_nothing_remembered")
+def test_settings_that_no_plugin_offers_are_warned_about(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "their_settings.py").write_text(
+        "import pydantic\n\nclass Size(pydantic.BaseModel):\n    size: int = 3\n"
+    )
+    places.add("their-settings", {OTHERS: {"theirs": "their_settings:plugin"}})
+    monkeypatch.syspath_prepend(tmp_path)
+    size, plugins = import_module("their_settings").Size, Plugins()
+
+    with plugin_room.use_plugins(plugins):
+        assert VerificationConfig().section(size).size == 3
+        assert caplog.messages == [
+            "their_settings.Size has its defaults: no plugin in use offers it (declare it with karenina_settings)"
+        ]
+        plugins.register(offering(karenina_settings=[size]))
+        caplog.clear()
+        assert VerificationConfig().section(size).size == 3
+        assert caplog.messages == []
+
+
 def test_registering_twice_offers_once() -> None:
     plugins = Plugins()
     plugins.register(early_stage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from types import NoneType, UnionType
@@ -28,6 +29,7 @@ from karenina_core.plugins import active_plugins
 from karenina_core.text import did_you_mean
 
 S = TypeVar("S", bound=BaseModel)
+logger = logging.getLogger("karenina")
 _PLAIN = {
     "bool_parsing": "must be true or false",
     **dict.fromkeys(("decimal_parsing", "float_parsing"), "must be a number"),
@@ -89,11 +91,17 @@ class VerificationConfig(BaseModel):
     def section(self, model: type[S]) -> S:
         """Return an instance of the settings model `model` with the values of this configuration. The values are not
         validated again, and the same object is returned on every call.
+
+        If no plugin in use offers the model, its fields have their defaults. For models of third parties, this is
+        logged as a warning.
         """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         section: S | None = sections.get(model)
         if section is None:
             owned = [name for name in owned_fields([model]) if name in self._values]
+            if not owned and model.model_fields and namespace_of(model):
+                told = "%s.%s has its defaults: no plugin in use offers it (declare it with karenina_settings)"
+                logger.warning(told, model.__module__, model.__name__)
             section = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
             sections[model] = section
         return section
