@@ -298,7 +298,7 @@ def is_a(value: object, kind: Any) -> bool:
     classes = get_args(kind)
     if isinstance(value, type):
         return issubclass(value, classes) if classes else kind in (object, Callable)
-    if Protocol in kind.__bases__:
+    if Protocol in getattr(kind, "__bases__", ()):
         return not _missing_members(value, kind)
     return not classes and isinstance(value, kind)
 
@@ -313,7 +313,7 @@ def describe_missing(values: object, kind: Any) -> str:
     """Return `, which has no NAME` for the first member of the protocol `kind` that one of `values` does not have, or
     an empty string.
     """
-    objects = values if isinstance(values, list | tuple) and Protocol in kind.__bases__ else ()
+    objects = values if isinstance(values, list | tuple) and Protocol in getattr(kind, "__bases__", ()) else ()
     missing = [name for one in objects if not isinstance(one, type) for name in _missing_members(one, kind)]
     return f", which has no {missing[0]}" if missing else ""
 
