@@ -234,9 +234,6 @@ def main() -> None:
             "replay is the same to the byte": (folder / "replayed.jsonl").read_bytes()
             == (folder / "out.jsonl").read_bytes(),
         }
-        import shutil
-
-        shutil.copytree(folder, "/tmp/w/c33-scratch/kk", dirs_exist_ok=True)
     print(json.dumps(report, indent=2))
     holds = all(value for value in report.values() if isinstance(value, bool))
     stuck = kills and not report["calls stored at each kill"][-1]
