@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from karenina_core.artifacts.artifact import Slot
@@ -110,3 +110,13 @@ def prompt_instructions(plugins: Plugins, task: str, interface: str) -> tuple[st
         offer.value(task=task, interface=interface) for offer in plugins.implementations(karenina_prompt_instructions)
     ]
     return tuple(sorted(text for text in texts if text))
+
+
+def check_suffixes(suffixes: Sequence[str], example: str) -> None:
+    """Raise `ValueError` if the suffixes that a plugin declares are a single string, or if one is not in lower case or
+    has no dot: it would never fit, or fit the files of other formats. `example` is a suffix for the message.
+    """
+    if isinstance(suffixes, str) or any(one[:1] != "." or one != one.lower() for one in suffixes):
+        raise ValueError(
+            f'suffixes must be a tuple of suffixes in lower case, such as (".{example}",), not {suffixes!r}'
+        )

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from karenina_toolkit.plugin_lookup import check_suffixes
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -43,11 +45,5 @@ class Format:
     recognizes: Callable[[Path], bool] | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if `suffixes` is a text, or one of them is not in lower case or has no dot: it would never
-        fit, or fit the files of other formats.
-        """
-        given: object = self.suffixes  # plugins may not be type-checked
-        if isinstance(given, str) or any(one[:1] != "." or one != one.lower() for one in self.suffixes):
-            raise ValueError(
-                f'suffixes must be a tuple of suffixes in lower case, such as (".cards",), not {self.suffixes!r}'
-            )
+        """Raise `ValueError` if `suffixes` is a text, or one of them is not in lower case or has no dot."""
+        check_suffixes(self.suffixes, "cards")

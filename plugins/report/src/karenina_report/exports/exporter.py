@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from karenina_toolkit.plugin_lookup import check_suffixes
+
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_engine.results.tables import Table
@@ -61,11 +63,5 @@ class Exporter:
     read: Callable[[Path], Iterable[VerificationResult]] | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if `suffixes` is a text, or one of them is not in lower case or has no dot: it would never
-        fit, or fit the files of other formats.
-        """
-        given: object = self.suffixes  # plugins may not be type-checked
-        if isinstance(given, str) or any(one[:1] != "." or one != one.lower() for one in self.suffixes):
-            raise ValueError(
-                f'suffixes must be a tuple of suffixes in lower case, such as (".lines",), not {self.suffixes!r}'
-            )
+        """Raise `ValueError` if `suffixes` is a text, or one of them is not in lower case or has no dot."""
+        check_suffixes(self.suffixes, "lines")
