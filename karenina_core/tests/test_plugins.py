@@ -589,7 +589,7 @@ def test_settings_that_no_plugin_offers_are_warned_about(
     with plugin_room.use_plugins(plugins):
         assert VerificationConfig().section(size).size == 3
         assert caplog.messages == [
-            "their_settings.Size has its defaults: no plugin in use offers it (declare it with karenina_settings)"
+            "their_settings.Size has its default values: no plugin in use declares it with karenina_settings"
         ]
         plugins.register(offering(karenina_settings=[size]))
         caplog.clear()

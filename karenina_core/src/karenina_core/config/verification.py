@@ -100,8 +100,8 @@ class VerificationConfig(BaseModel):
         if section is None:
             owned = [name for name in owned_fields([model]) if name in self._values]
             if not owned and model.model_fields and namespace_of(model):
-                told = "%s.%s has its defaults: no plugin in use offers it (declare it with karenina_settings)"
-                logger.warning(told, model.__module__, model.__name__)
+                message = "%s.%s has its default values: no plugin in use declares it with karenina_settings"
+                logger.warning(message, model.__module__, model.__name__)
             section = model.model_construct(**{name.rpartition(".")[2]: self._values[name] for name in owned})
             sections[model] = section
         return section

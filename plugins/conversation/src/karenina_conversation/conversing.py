@@ -1,4 +1,4 @@
-"""What `Converse` does: it alternates between the model under test and the user until one of them ends."""
+"""Conversations for the stage `Converse`: the model under test and the user take turns until one of them ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sandbox's stages do in the workspace of an answer: tools for its agent, and a record of its changes."""
+"""Tools for an agent in the workspace of an answer, and the record of its changes, for the sandbox's stages."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Patch:
 
 
 WORKSPACE_PATCH: Final[ArtifactKey[Patch | None]] = ArtifactKey("workspace_patch", Patch)
-"""What the model under test changed in its workspace. None if a recorded patch does not fit the folder."""
+"""The changes that the model under test made in its workspace, or None if a recorded patch does not fit the folder."""
 
 
 def printable_name(path: str) -> str:

@@ -1,4 +1,4 @@
-"""What `karenina check --run-checks` does: the checks of a question on the untouched folder, and with its solution."""
+"""Runs the checks of a question on the untouched folder, and with its solution, for `karenina check --run-checks`."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ _IN_RESPONSE: Final = re.compile(
 )
 """Names of columns with texts that a response must or must not contain."""
 _AFTER_SOLUTION: Final = "#### "
-"""What begins the last line of a worked solution, which contains the correct answer, as in GSM8K."""
+"""The marker before the correct answer, in the last line of a worked solution, as in GSM8K."""
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,

@@ -1,4 +1,4 @@
-"""What every stage that produces answers declares: its artifacts and its prompt tasks."""
+"""The artifacts and prompt tasks that every stage that produces answers declares."""
 
 from __future__ import annotations
 
