@@ -245,3 +245,21 @@ def test_libyaml_reads_a_text_as_pyyaml_does(text):
         found = outcome(text)
         patch.setattr(yaml, "__with_libyaml__", False)
         assert found == outcome(text)
+
+
+@pytest.mark.parametrize(
+    ("meta", "says"),
+    [
+        ("[" * 250 + "]" * 250, "line 4: the value is nested more than 200 levels deep"),
+        ("[" * 20_000, "line 4: the value is nested more than 200 levels deep"),
+        ("".join(f"\n{' ' * depth}a:" for depth in range(1, 300)), "line 204: the value is nested more than 200"),
+        (
+            "\n- &a0 [1]" + "".join(f"\n- &a{chain} [*a{chain - 1}]" for chain in range(1, 1000)),
+            "aliases nest the values of the YAML too deeply",
+        ),
+    ],
+    ids=["brackets", "open brackets", "blocks", "aliases"],
+)
+def test_deep_nesting_is_an_error(tmp_path, meta: str, says: str):
+    with pytest.raises(BenchmarkFileError, match=says):
+        load(tmp_path, f"questions: []\nmetadata: {meta}\n")

@@ -27,6 +27,7 @@ from karenina_benchmark.yaml_nodes import (
     Node,
     ScalarNode,
     SequenceNode,
+    TooDeep,
     TooManyValues,
     compose,
 )
@@ -87,8 +88,12 @@ def read(text: str, file: Path, problems: Problems | None = None) -> Document:
         raise BenchmarkFileError(file, where, what, _YAML_CURE) from error
     except yaml.YAMLError as error:
         raise BenchmarkFileError(file, "", f"the YAML is not valid: {error}", "remove the invalid character") from error
+    except TooDeep as error:
+        what = f"the value is nested more than {MAX_DEPTH} levels deep"
+        raise BenchmarkFileError(file, f"line {error.line}", what, "reduce the nesting") from error
     except RecursionError as error:
-        raise BenchmarkFileError(file, "", "the YAML is nested too deeply", "check the file") from error
+        what = "aliases nest the values of the YAML too deeply"
+        raise BenchmarkFileError(file, "", what, "write the values out") from error
     except TooManyValues as error:
         what, cure = f"the file has more than {error.limit:,} values", "convert it to JSON lines (.jsonl)"
         raise BenchmarkFileError(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from karenina_toolkit.files.json_values import MAX_DEPTH
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -89,6 +90,14 @@ class TooManyValues(Exception):
         self.limit = limit
 
 
+class TooDeep(Exception):
+    """Raised if a YAML document is nested more deeply than `MAX_DEPTH`."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
 class _Uncertain(Exception):
     """Raised if PyYAML's own parser may read a document differently from libyaml, or reject it."""
 
@@ -98,7 +107,7 @@ def compose(text: str, max_nodes: int) -> Node | None:
     values.
 
     Raises `yaml.YAMLError` if the text is not YAML, `ValueError` or `OverflowError` for an escape that is not a
-    character, and `RecursionError` for deep nesting.
+    character, and `TooDeep` for more levels than `MAX_DEPTH`.
     """
     import yaml
 
@@ -175,7 +184,7 @@ class _Composer:
         self._next()
         if isinstance(self._next(), stream_end):
             return None
-        root = self._compose(self._next(), flow=False)
+        root = self._compose(self._next(), flow=False, depth=0)
         self._next()
         event = self._next()
         if not isinstance(event, stream_end):
@@ -184,15 +193,17 @@ class _Composer:
             self._differences.check_end(root)
         return root
 
-    def _compose(self, event: Any, flow: bool) -> Node:
+    def _compose(self, event: Any, flow: bool, depth: int) -> Node:
         """Read the rest of the node that an event starts, and return it, or return the node that an alias refers to.
-        `flow` is true inside `[]` or `{}`. Raises an error for an invalid anchor or alias, and `TooManyValues` beyond
-        the limit.
+        `flow` is true inside `[]` or `{}`, and `depth` is the number of lists and mappings around the node. Raises an
+        error for an invalid anchor or alias, and `TooManyValues` or `TooDeep` beyond the limits.
         """
         events, line, anchor = self._events, event.start_mark.line, event.anchor
         self._nodes += 1
         if self._nodes > self._max_nodes:
             raise TooManyValues(line + 1, self._max_nodes)
+        if depth > MAX_DEPTH:
+            raise TooDeep(line + 1)
         if isinstance(event, events.AliasEvent):
             if anchor not in self._anchors:
                 raise _error(f"found undefined alias {anchor!r}", event.start_mark)
@@ -210,21 +221,21 @@ class _Composer:
             if anchor is not None:
                 self._anchors[anchor] = node
             return node
-        in_flow = event.flow_style
+        in_flow, inside = event.flow_style, depth + 1
         if isinstance(event, events.SequenceStartEvent):
             entries: list[Node] = []
             node = SequenceNode(tag or _SEQUENCE, entries, line)
             if anchor is not None:
                 self._anchors[anchor] = node
             while not isinstance(entry := self._next(), events.SequenceEndEvent):
-                entries.append(self._compose(entry, in_flow))
+                entries.append(self._compose(entry, in_flow, inside))
             return node
         pairs: list[tuple[Node, Node]] = []
         node = MappingNode(tag or _MAPPING, pairs, line)
         if anchor is not None:
             self._anchors[anchor] = node
         while not isinstance(key := self._next(), events.MappingEndEvent):
-            pairs.append((self._compose(key, in_flow), self._compose(self._next(), in_flow)))
+            pairs.append((self._compose(key, in_flow, inside), self._compose(self._next(), in_flow, inside)))
         return node
 
 
