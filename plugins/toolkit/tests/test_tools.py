@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -148,7 +149,36 @@ def test_files_are_searched_line_by_line(workspace: Path, arguments: dict[str, s
 
 
 def test_a_search_says_which_files_it_left_out(workspace: Path) -> None:
-    assert "1 files were not searched" in said(workspace, "search_files", pattern="x")
+    assert "[not searched, because not text or too large: 1 file]" in said(workspace, "search_files", pattern="x")
+
+
+def test_lines_have_the_same_numbers_in_all_tools(workspace: Path) -> None:
+    (workspace / "pages.txt").write_text("one\ftwo\n\u2028three\r\nend\n", newline="")
+
+    assert said(workspace, "search_files", pattern="three$", glob="*.txt") == "pages.txt:2: three"
+    assert said(workspace, "search_files", pattern="^end", glob="*.txt") == "pages.txt:3: end"
+    assert said(workspace, "read_file", path="pages.txt", start_line=3) == "end\n"
+    assert said(workspace, "read_file", path="pages.txt", start_line=9) == "(the file has 3 lines)"
+
+
+@pytest.mark.parametrize("declared", [True, {"$ref": "#/$defs/choices/anyOf/1"}, {"$ref": "#/$defs/none"}])
+def test_a_schema_may_be_true_or_refer_to_a_list(declared: Any) -> None:
+    class Echo:
+        name = "echo"
+        description = "Return the text."
+        schema = MappingProxyType(
+            {
+                "type": "object",
+                "properties": {"text": declared},
+                "$defs": {"choices": {"anyOf": [{"type": "integer"}, {"type": "string"}]}},
+            }
+        )
+
+        async def call(self, arguments: Mapping[str, Any]) -> str:
+            return str(arguments["text"])
+
+    message = asyncio.run(run_tool(ToolCall("1", "echo", {"text": "x"}), {"echo": Echo()}))
+    assert (message.content, message.is_error) == ("x", False)
 
 
 def test_many_matches_are_cut_and_say_so(workspace: Path) -> None:

@@ -96,7 +96,9 @@ def _with_moved_protons(mol: Mol) -> Mol:
 
 
 def taken_apart(mol: Mol) -> Mol | None:
-    """Return a structure with ions in place of the bonds of its metals, or None if it has none but alkaline ones."""
+    """Return a structure with ions in place of the bonds of its metals, or None if it has none but alkaline ones, or if
+    RDKit cannot read the result.
+    """
     if not any(atom.GetAtomicNum() in _METALS for atom in mol.GetAtoms()):
         return None
     again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(_as_ions(mol, _METALS)))

@@ -180,10 +180,9 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Return the scores of the traits, from one call if the strategy is `batch`, and from one call each if that
-        gave no valid score. Raises `PortError`, without further calls, if the first call cannot reach the judge.
-
-        The scores may be in any order.
+        """Return the scores of the traits, in any order. With the strategy `batch`, a single call scores them all, and
+        traits without a valid score are judged in a call each, as with the strategy `sequential`. Raises `PortError`,
+        without further calls, if the single call fails for another reason than its size or contents.
         """
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy

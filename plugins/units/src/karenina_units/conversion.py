@@ -110,8 +110,8 @@ def is_number(unit: Unit) -> bool:
 
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
     """Convert a number exactly from one unit to another, with bounds if the length of a month matters. Returns None if
-    the units have different dimensions. Raises `UnknownMolarMass` if a mass is converted to or from an amount of
-    substance without `molar_mass`.
+    the units have different dimensions, apart from what is counted, such as cells, which one of them may omit. Raises
+    `UnknownMolarMass` if a mass is converted to or from an amount of substance without `molar_mass`.
 
     `molar_mass` is in g/mol.
     """

@@ -63,11 +63,9 @@ def describe_origin(tool: Tool) -> str:
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool], sees: Collection[str] = ()) -> Message:
-    """Run a tool call, and return the tool message, with the files of the result if the model `sees` all of their media
-    types. If the call is invalid or the tool fails, the message contains the error, but a `PortError` propagates,
-    because the agent cannot continue without the tool.
-
-    Results longer than `LONGEST_RESULT` characters are cut off, with a note.
+    """Run a tool call, and return the tool message, cut off at `LONGEST_RESULT` characters, with the files of the
+    result if the model `sees` all of their media types. If the call is invalid or the tool fails, the message contains
+    the error, but a `PortError` propagates, because the agent cannot continue without the tool.
     """
     try:
         text = await _result(call, tools)

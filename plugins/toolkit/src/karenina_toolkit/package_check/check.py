@@ -62,7 +62,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings about whether the groups of the entry points exist, and each entry point was loaded."""
+    """Yield findings about a package's entry points: whether their groups exist, and whether each was loaded."""
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)

@@ -73,7 +73,9 @@ class _ParsedExchange:
 
 
 def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
-    """Return the conversations in `exchanges`. Raises `TraceFormatError`, which states the number of the exchange."""
+    """Return the conversations in `exchanges`. Raises `TraceFormatError`, with the number of the exchange, if one
+    cannot be read.
+    """
     conversations: list[_Conversation] = []
     for number, exchange in enumerate(exchanges, 1):
         try:

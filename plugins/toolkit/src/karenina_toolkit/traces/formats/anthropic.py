@@ -93,8 +93,9 @@ def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
-    """Convert a tool result to a tool message. It is an error if its type ends in `error` or if it has a nonzero return
-    code. Raises `TraceFormatError` if the block does not name the call.
+    """Convert a tool result to a tool message. It is an error if the block states this (`is_error`), or if its content
+    has a type that ends in `error` or a nonzero return code. Raises `TraceFormatError` if the block does not name the
+    call.
     """
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):

@@ -180,7 +180,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
     """Add a part as a thought, as text, or as an unknown part. Citations are omitted. Raises `TraceFormatError` if the
-    part has no type or no text.
+    part has neither a type nor a text.
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
