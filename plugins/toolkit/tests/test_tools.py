@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from karenina_core.models.ports import AgentOptions, Message, ToolCall
 from karenina_toolkit.agents import workspace_tools as room
+from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.agents.tools import LONGEST_RESULT, collect_tools, run_tool
 
 
@@ -271,6 +272,18 @@ def test_a_result_without_end_is_cut_and_says_so() -> None:
     message = asyncio.run(run_tool(ToolCall("c", "own", {"n": LONGEST_RESULT + 1}), {"own": Own()}))
     assert not message.is_error
     assert message.content.endswith(f"[cut off: {LONGEST_RESULT} of {LONGEST_RESULT + 1} characters are shown]")
+
+
+@pytest.mark.parametrize("kind", [ToolError, RuntimeError])
+def test_an_error_without_end_is_cut_and_says_so(kind: type[Exception]) -> None:
+    class Failing(Own):
+        async def call(self, arguments: Mapping[str, Any]) -> str:
+            raise kind("x" * 3 * LONGEST_RESULT)
+
+    message = asyncio.run(run_tool(ToolCall("c", "own", {"n": 1}), {"own": Failing()}))
+    assert message.is_error
+    assert len(message.content) < LONGEST_RESULT + 100
+    assert message.content.endswith(" characters are shown]")
 
 
 NULLABLE: Mapping[str, Any] = {

@@ -37,7 +37,8 @@ def is_inchi(text: str) -> bool:
 @lru_cache(maxsize=256)
 def read(text: str) -> Mol:
     """Return the structure in a SMILES or InChI, normalized so that salts are ions and nitro groups have charges.
-    Raises `NotReadable` if the text is neither, or contains a placeholder for an atom.
+    Raises `NotReadable` if the text is neither, or contains a placeholder for an atom. The structure is cached, so do
+    not change it.
     """
     if not text.isascii():  # RDKit would skip other characters
         raise NotReadable(f"{text[:60]!r} contains a character that is not part of a SMILES or InChI")

@@ -115,7 +115,9 @@ def score_request(question: str, response: str, trait: str, scale: str, reasonin
 
 
 def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
-    """Return the part of a request that contains the fenced excerpts. If `excerpts` is None, the list is empty."""
+    """Return a list with the part of a request that contains the fenced excerpts, or an empty list if `excerpts` is
+    None.
+    """
     if excerpts is None:
         return []
     shown = {

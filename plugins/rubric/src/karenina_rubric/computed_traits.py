@@ -45,8 +45,8 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score: what its function returns for the assistant's text. The score of a literal trait is
-        the position of its class.
+        """Return the trait's score: the value that its function returns for the assistant's text or, for a literal
+        trait, the position of the class that it returns. Raises `CallableTraitError` as `compute_score` does.
         """
         said = assistant_text(context, text)
         value = await context.in_thread(compute_score, trait, said, context.trust, abandon=True)

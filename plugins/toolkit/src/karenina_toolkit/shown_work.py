@@ -66,8 +66,8 @@ def shown_checks(result: VerificationResult) -> Iterator[ShownCheck]:
 
 
 def check_troubles(result: VerificationResult) -> Iterator[tuple[str, str]]:
-    """Yield what a run's summary states about the work and checks of an answer: pairs of a noun to count and a text,
-    such as "patch" and "could not be applied".
+    """Yield the problems with the work and checks of an answer that the summary of a run counts: pairs of a noun and a
+    text, such as "patch" and "could not be applied".
     """
     fields = _fields(result)
     workspace, checks = fields.get("workspace"), fields.get("checks")

@@ -179,7 +179,9 @@ def _in_root_units(name: str, number: Fraction) -> tuple[Fraction, Mapping[str, 
 
 @cache
 def _registry() -> UnitRegistry[Fraction]:
-    """Return a registry of pint that calculates with fractions and has additional units. Creating it takes a second."""
+    """Return a registry of pint that calculates with fractions and has additional units. Creating it takes a second, so
+    it is only created once.
+    """
     from pint import UnitRegistry
 
     registry: UnitRegistry[Fraction] = UnitRegistry(non_int_type=Fraction, on_redefinition="raise")

@@ -123,7 +123,7 @@ class _WorkspaceTool(ABC):
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
         """Yield the files, links and empty folders below `folder`, sorted by name. It is `depth` levels below the
-        starting folder, and a folder at `DEEPEST` levels is yielded without what it contains.
+        starting folder, and a folder at `DEEPEST` levels is yielded without its contents.
         """
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)

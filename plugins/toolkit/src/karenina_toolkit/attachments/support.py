@@ -104,9 +104,9 @@ class MediaExtra(StrictSettings):
 
     @field_validator("media")
     @classmethod
-    def _can_be_sent(cls, media: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the media types with `image/*` replaced by all types of images. Raises `ValueError` for types that no
-        adapter can send.
+    def _expand_images(cls, media: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the media types with `image/*` replaced by all types of images, or None if none are declared. Raises
+        `ValueError` for types that no adapter can send.
         """
         if media is None:
             return None

@@ -201,8 +201,8 @@ class _Copying:
         self._followed = 0
 
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the folder `source` into the existing folder `target`, without what Karenina itself created in it.
-        `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
+        """Copy the folder `source` into the existing folder `target`, without the workspaces that Karenina created in
+        it. `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
         """
         with os.scandir(opened) as entries:
             for entry in entries:

@@ -92,7 +92,7 @@ class _Calls:
 
     def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
         """Find the call that a result belongs to, mark it as done, and return its id and name. If there is no such
-        call, the result's own id and name are returned.
+        call, the result's own id and name are returned, or None for one that is missing.
         """
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
