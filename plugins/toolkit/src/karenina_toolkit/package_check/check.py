@@ -98,11 +98,14 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings about the settings. If names conflict, nothing else is checked."""
+    """Yield findings about the settings. If names conflict, even those of other packages, nothing else is checked."""
     try:
         all_settings()
     except ConfigError as error:
-        yield from (Finding("Settings", "problem", problem) for problem in error.problems if distribution in problem)
+        mine = [problem for problem in error.problems if distribution in problem]
+        yield from (Finding("Settings", "problem", problem) for problem in mine)
+        if not mine:
+            yield Finding("Settings", "warning", f"the settings were not checked: {error.problems[0]}")
         return
     yield from check_settings(plugins, distribution)
 
@@ -170,7 +173,10 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
                 yield state, f"`{kind}` lists the artifact {key.name!r}, which no installed stage produces{cure}"
     for text, near in unknown_places(stage, offered):
         yield "problem" if near else "warning", text + near
-    settings = {*all_settings(), *read_catalog()["settings"]}
+    try:
+        settings = {*all_settings(), *read_catalog()["settings"]}
+    except ConfigError:  # reported with the settings
+        settings = {*stage.reads}
     for name in stage.reads:
         if name not in settings:
             near = did_you_mean(name, settings, "")
