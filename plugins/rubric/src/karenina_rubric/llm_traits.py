@@ -153,7 +153,7 @@ class LLMTraitEvaluator:
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
         """Return a score for each LLM trait, in any order, with an error if it failed. Other traits are ignored. Raises
-        `PortError` if a call for several traits cannot reach the judge.
+        `PortError` if a call for several traits fails for another reason than its size or contents.
         """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         parts: dict[tuple[bool | WorkspaceFiles, bool], list[LLMRubricTrait]] = {}

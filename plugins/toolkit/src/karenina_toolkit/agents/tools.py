@@ -107,10 +107,11 @@ def measure_size(value: object) -> int:
 
 
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
-    """Check a call against the tool's schema, run the tool, and return its result. Raises `ToolError` if the tool is
-    unknown, or if the arguments are unreadable, too large or invalid.
+    """Check a call against the tool's schema, run the tool, and return its result. Null arguments are omitted unless
+    the schema allows null. Raises `ToolError` if the tool is unknown, or if the arguments are unreadable, too large or
+    invalid.
 
-    Null arguments are omitted unless the schema allows null. Errors from the tool itself propagate.
+    Errors from the tool itself propagate.
     """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:

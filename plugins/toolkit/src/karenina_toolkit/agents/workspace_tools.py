@@ -55,7 +55,7 @@ class _Entry:
 
     @classmethod
     def of(cls, folder: Path, entry: os.DirEntry[str]) -> _Entry:
-        """Return the entry for something found in a scan of `folder`."""
+        """Return the path, type and size of something found in a scan of `folder`. Links are not followed."""
         return cls(
             folder / entry.name,
             entry.is_dir(follow_symlinks=False),

@@ -65,8 +65,8 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return a problem in `value`, which was parsed from the JSON string `text`, such as too deep nesting, or None. To
-    be fast, the value is only searched if the text has many brackets or escaped surrogates.
+    """Return a problem in `value`, which was parsed from the JSON string `text`, such as nesting that is too deep, or
+    None. To be fast, the value is only searched if the text has many brackets or escaped surrogates.
 
     Set `halves` to False to allow unpaired surrogates.
     """

@@ -191,7 +191,9 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
-    """Make a plan for a plain question with the stage, and return where it is, or why it cannot be placed."""
+    """Make a plan for a plain question with the stage, and return a finding that states where it is in the plan, or why
+    it is not.
+    """
     name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
     mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"

@@ -114,9 +114,9 @@ async def call_structured(
     info: CallInfo = NO_INFO,
     who: str = _JUDGE,
 ) -> StructuredResult[T]:
-    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`, and return it. A reply
-    that is not is sent back with the reason, at most `reasks` times. Raises `StructuredError` if no reply is accepted,
-    and `PortError` if a call fails.
+    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`, and return the result of
+    `validate` with facts about the reply. Any other reply is sent back with the reason, at most `reasks` times. Raises
+    `StructuredError` if no reply is accepted, and `PortError` if a call fails.
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whether or not

@@ -170,8 +170,8 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
-        """Convert a message in the form of AutoGen's model clients. The thought of an assistant is kept for its next
-        message.
+        """Convert a message in the form of AutoGen's model clients. The thought of an assistant becomes the reasoning
+        of its message.
         """
         content = entry.get("content")
         if kind != "AssistantMessage":

@@ -298,7 +298,9 @@ def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
 
 
 def _part(part: Any) -> str:
-    """Return a content part as text, or describe it. Raises `TraceFormatError` if the part has no type."""
+    """Return the text of a content part, or a description if it has no text. Raises `TraceFormatError` if the part has
+    no type.
+    """
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):
