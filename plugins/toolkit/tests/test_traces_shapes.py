@@ -653,6 +653,13 @@ def test_an_action_without_input_is_a_call_too() -> None:
     ]
 
 
+def test_a_line_of_an_answer_that_begins_with_action_stays_its_text() -> None:
+    assert read_transcript("User: What now?\nAssistant: I advise this.\nAction: Drink more water.") == [
+        Message.user("What now?"),
+        Message.assistant("I advise this.\nAction: Drink more water."),
+    ]
+
+
 @pytest.mark.parametrize(
     ("written", "arguments"),
     [

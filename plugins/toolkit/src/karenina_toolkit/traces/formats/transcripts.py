@@ -127,8 +127,8 @@ def _read_labels(text: str) -> Iterator[Message]:
         kind, about = _kind(label), label["about"]
         if kind == "assistant" and about and _KINDS.get(about.lower()) == "thought":
             kind = "thought"
-        if named is not None and kind != "arguments":  # an action without input
-            turn.add_call(calls.open("", *_split_call(named, None)))
+        if named is not None and kind != "arguments":
+            _add_action(turn, calls, named)
             named = None
         if kind in ("system", "user", "result"):
             yield from turn.close()
@@ -156,8 +156,17 @@ def _read_labels(text: str) -> Iterator[Message]:
         else:
             yield _read_result(label, content, calls)
     if named is not None:
-        turn.add_call(calls.open("", *_split_call(named, None)))
+        _add_action(turn, calls, named)
     yield from turn.close()
+
+
+def _add_action(turn: TurnBuilder, calls: _Calls, action: str) -> None:
+    """Add an action without input to the turn: as a call or, if it does not begin with the name of a tool, as text."""
+    name, arguments = _split_call(action, None)
+    if name:
+        turn.add_call(calls.open("", name, arguments))
+    else:
+        turn.add_text(f"Action: {action}")
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
