@@ -57,10 +57,11 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
-    """Call the trait's function and return its value: a bool, a number, or a class name. Raises `CallableTraitError` if
-    the function is not available or trusted, or if the value does not match the trait's kind.
+    """Call the trait's function and return its value: a bool (inverted with `invert_result`), a number, or a class
+    name. Raises `CallableTraitError` if the function is not available or trusted, or if the value does not match the
+    trait's kind.
 
-    With `invert_result`, the value of a boolean trait is inverted. Exceptions raised by the function propagate.
+    Exceptions raised by the function propagate.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":

@@ -317,7 +317,7 @@ def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[
 
 def read_conversation(result: VerificationResult) -> Conversation | None:
     """Return the conversation stored in a result, or None if its question has neither a script of turns nor a simulated
-    user.
+    user. If it is malformed, raises `AttributeError`, `KeyError`, `TypeError` or `ValueError`.
     """
     described = result.extensions.get(OWNER, {}).get("conversation")
     if not described:

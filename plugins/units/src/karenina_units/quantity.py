@@ -457,9 +457,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"the value has no {what}, and the rule of the field names none (`unit`)")
 
     def _compare_share(self, number: Fraction, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Compare a number without a unit with a count or a percentage, and return the verdict.
-
-        If the ground truth is a plain number, the result is `NUMBER`, the unit in which to compare them.
+        """Compare a number without a unit with a count or a percentage, and return the verdict. If the ground truth is
+        a plain number, return `NUMBER` instead, the unit in which to compare them.
         """
         if convert(Fraction(1), truth.meanings[0], (), None) == Converted(Fraction(1), Fraction(1), Fraction(1)):
             return NUMBER

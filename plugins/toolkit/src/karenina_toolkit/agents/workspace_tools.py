@@ -312,7 +312,8 @@ class WriteFile(_WorkspaceTool):
 
     def work(self, arguments: Mapping[str, Any]) -> str:
         """Write the file, creating missing folders and replacing an existing file, and return a sentence that states
-        its new length in characters. Raises `ToolError` if the content is too long or the path is not that of a file.
+        its new length in characters. Raises `ToolError` if the content is too long or the path exists and is not a
+        file.
         """
         file = self.locate(arguments["path"])
         content: str = arguments["content"]
