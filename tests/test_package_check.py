@@ -289,6 +289,24 @@ def test_names_that_nothing_has_raise() -> None:
         check_package("a-package-that-nobody-has")
 
 
+def test_settings_with_two_owners_are_a_failed_check(site: Environment, wheels: Wheels) -> None:
+    """Installed alone: the names of settings are the same for all packages."""
+    field = "words: int = Field(1, description='How many.', json_schema_extra={'allowed_in_files': 'any'})"
+    other = f'class More(Settings):\n    {field}\n\nclass Other(TwoOwners):\n    name = "Other"\n    settings = More\n'
+    source = SETTINGS.replace("FIELD", field).replace("[NAME]", "[NAME, Other]").replace("NAME", "TwoOwners")
+    source = source.replace("class plugin:", f"{other}\nclass plugin:")
+    point = [(PLUGINS, "two-owners")]
+    site.install(wheels.package("two-owners", "0.1", point, source, metadata=CORE_AND_PYDANTIC, typed=True))
+
+    found = site.printed("plugins", "--check", "two-owners", code=2)["findings"]
+    others = site.printed("plugins", "--check", "karenina-rubric")["findings"]
+
+    (problem,) = [one for one in found if one["state"] == "problem"]
+    assert problem["area"] == "Settings"
+    assert "the configuration name 'two_owners.words' has two owners" in problem["text"]
+    assert "the settings were not checked" in next(one["text"] for one in others if one["area"] == "Settings")
+
+
 def test_a_setting_without_a_default_is_named(site: Environment, wheels: Wheels) -> None:
     """Installed alone: no run can begin where it is installed."""
     field = "words: int = Field(description='How many words.')"

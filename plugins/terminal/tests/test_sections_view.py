@@ -13,6 +13,7 @@ from karenina_terminal.notebook_html import (
     make_heading,
     make_table,
     render_html,
+    sections_html,
     sections_of,
 )
 from karenina_terminal.text_layout import Facts, Grid, Title, format_sections
@@ -49,6 +50,13 @@ def test_a_long_text_is_cut_with_the_number_of_missing_characters() -> None:
 
     assert " ... (1,234 more characters)" in html
     assert len(html) < 6 * MAX_TEXT
+
+
+def test_a_long_table_ends_with_the_number_of_omitted_rows() -> None:
+    html = render_html(*sections_html([[Grid([["day", "low"], *[[str(day), "1"] for day in range(1103)]])]]))
+
+    assert "... 1,003 more rows" in html
+    assert html.count("<tr>") == 102
 
 
 def test_registered_sections_are_the_text_and_the_html_of_an_object() -> None:

@@ -11,8 +11,16 @@ from karenina_core import Outcome
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import ModelIdentity, VerificationResultMetadata, VerificationResultTemplate
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.conversations import Conversation, ConversationTurn, TurnChoice, read_conversation, split_at_user
+from karenina_toolkit.conversations import (
+    Conversation,
+    ConversationTurn,
+    TurnChoice,
+    read_conversation,
+    script_entries,
+    split_at_user,
+)
 from karenina_toolkit.fences import break_special_tokens
+from karenina_toolkit.shown_work import shown_checks, shown_patch
 from karenina_toolkit.turn_context import merge
 
 CALL = ToolCall("c1", "look_up", {"gene": "BCL2"})
@@ -87,6 +95,30 @@ def result(talk: Conversation | None, answer: str = "", trace: Sequence[Message]
     )
 
 
+@pytest.mark.parametrize("text", ["Are you sure?", "[" * 100_000, "{}"])
+def test_text_that_is_no_list_is_a_single_message(text: str) -> None:
+    assert script_entries(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("workspace", "check", "ended"),
+    [
+        ({"left_out": 5, "changes": 7}, {"results": 5}, []),
+        (
+            {"left_out": [5], "changes": ["x"]},
+            {"results": [{"exit": 1, "seconds": 2, "not_used": 5, "report": {"failed": 5, "passed": ["a"]}}]},
+            ["ended with 1 after 2 s; 1 passed"],
+        ),
+    ],
+)
+def test_a_result_of_others_may_describe_work_in_any_form(workspace: object, check: object, ended: list[str]) -> None:
+    described = result(None, "BCL2.")
+    described.extensions["karenina-sandbox"] = {"workspace": workspace, "checks": {"tests": check}}
+
+    assert shown_patch(described) == "(no changes)"
+    assert [shown.ended for shown in shown_checks(described)] == ended
+
+
 def test_a_conversation_comes_back_from_a_result() -> None:
     trace = [*FIRST.trace, Message.user("Are you sure?"), *SECOND.trace]
 
@@ -126,6 +158,8 @@ def test_several_messages_of_the_user_are_one_turn() -> None:
         ({"a": ["x"]}, {"a": ["y"]}, {"a": ["x", "y"]}),
         ("one", "two", "one\n\ntwo"),
         ("same", "same", "same"),
+        ("text", ["a", "b"], ["a", "b"]),
+        (["a", "b"], "text", "text"),
     ],
 )
 def test_what_is_set_for_several_turns_is_merged(before: object, more: object, merged: object) -> None:

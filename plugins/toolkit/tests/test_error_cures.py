@@ -238,6 +238,13 @@ def test_a_refused_attachment_is_not_sent_again(status: int, said: str, cure: st
         assert str(one).endswith(f"; {cure}")
 
 
+def test_a_filtered_attachment_is_filtered_and_not_refused() -> None:
+    said = "The response was filtered due to the prompt triggering our content management policy: invalid image"
+    error = messages_api_error("any:m at HOST", "api_error", said, [], WITH_FILE)
+
+    assert error.category is ErrorCategory.FILTERED
+
+
 def test_a_download_of_an_attachment_that_takes_too_long_is_tried_again() -> None:
     error = error_in_reply(
         "any", {"code": 504, "message": "image download exceeds the timeout"}, NO_USAGE, [], WITH_FILE

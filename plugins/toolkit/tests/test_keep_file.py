@@ -34,6 +34,8 @@ class Noted:
         ("a\x00b\x1b[31m.txt", None),
         ("", "file"),
         ("x" * 300 + ".csv", "x" * 96 + ".csv"),
+        ("x" * 95 + ". " + "y" * 9 + ".csv", "x" * 95 + ".csv"),
+        ("x" * 99 + ". and more words", "x" * 99),
     ],
 )
 def test_a_name_is_a_word_without_folders(given_name: str, expected: str | None) -> None:

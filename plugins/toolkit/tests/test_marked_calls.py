@@ -119,6 +119,7 @@ def test_calls_without_arguments_are_read() -> None:
         "[launch(path='007')]",
         "[read_file(path=open('x'))]",
         "[read_file(**{'path': 'x'})]",
+        "[read_file(path={'a': 1, **{'b': 2}})]",
         "See [read_file(path='007')](docs).",
         "[" * 50_000 + "now(",
         f"Mistral writes `[TOOL_CALLS]read_file[ARGS]{JSON}`",

@@ -20,6 +20,9 @@ SCHEMA = {
         ("- BRCA1\n- BRCA2", ["BRCA1", "BRCA2"]),
         ("BRCA1, BRCA2", "BRCA1, BRCA2"),
         ("BRCA1;", "BRCA1;"),
+        ("[]", []),
+        ('["BRCA1"]', ["BRCA1"]),
+        ("[" * 100_000, ["[" * 100_000]),
     ],
 )
 def test_semicolons_and_line_breaks_are_between_entries(written, read):

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from karenina_core.models.ports import AgentOptions, Message, ToolCall
 from karenina_toolkit.agents import workspace_tools as room
+from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.agents.tools import LONGEST_RESULT, collect_tools, run_tool
 
 
@@ -148,7 +150,36 @@ def test_files_are_searched_line_by_line(workspace: Path, arguments: dict[str, s
 
 
 def test_a_search_says_which_files_it_left_out(workspace: Path) -> None:
-    assert "1 files were not searched" in said(workspace, "search_files", pattern="x")
+    assert "[not searched, because not text or too large: 1 file]" in said(workspace, "search_files", pattern="x")
+
+
+def test_lines_have_the_same_numbers_in_all_tools(workspace: Path) -> None:
+    (workspace / "pages.txt").write_text("one\ftwo\n\u2028three\r\nend\n", newline="")
+
+    assert said(workspace, "search_files", pattern="three$", glob="*.txt") == "pages.txt:2: three"
+    assert said(workspace, "search_files", pattern="^end", glob="*.txt") == "pages.txt:3: end"
+    assert said(workspace, "read_file", path="pages.txt", start_line=3) == "end\n"
+    assert said(workspace, "read_file", path="pages.txt", start_line=9) == "(the file has 3 lines)"
+
+
+@pytest.mark.parametrize("declared", [True, {"$ref": "#/$defs/choices/anyOf/1"}, {"$ref": "#/$defs/none"}])
+def test_a_schema_may_be_true_or_refer_to_a_list(declared: Any) -> None:
+    class Echo:
+        name = "echo"
+        description = "Return the text."
+        schema = MappingProxyType(
+            {
+                "type": "object",
+                "properties": {"text": declared},
+                "$defs": {"choices": {"anyOf": [{"type": "integer"}, {"type": "string"}]}},
+            }
+        )
+
+        async def call(self, arguments: Mapping[str, Any]) -> str:
+            return str(arguments["text"])
+
+    message = asyncio.run(run_tool(ToolCall("1", "echo", {"text": "x"}), {"echo": Echo()}))
+    assert (message.content, message.is_error) == ("x", False)
 
 
 def test_many_matches_are_cut_and_say_so(workspace: Path) -> None:
@@ -241,6 +272,18 @@ def test_a_result_without_end_is_cut_and_says_so() -> None:
     message = asyncio.run(run_tool(ToolCall("c", "own", {"n": LONGEST_RESULT + 1}), {"own": Own()}))
     assert not message.is_error
     assert message.content.endswith(f"[cut off: {LONGEST_RESULT} of {LONGEST_RESULT + 1} characters are shown]")
+
+
+@pytest.mark.parametrize("kind", [ToolError, RuntimeError])
+def test_an_error_without_end_is_cut_and_says_so(kind: type[Exception]) -> None:
+    class Failing(Own):
+        async def call(self, arguments: Mapping[str, Any]) -> str:
+            raise kind("x" * 3 * LONGEST_RESULT)
+
+    message = asyncio.run(run_tool(ToolCall("c", "own", {"n": 1}), {"own": Failing()}))
+    assert message.is_error
+    assert len(message.content) < LONGEST_RESULT + 100
+    assert message.content.endswith(" characters are shown]")
 
 
 NULLABLE: Mapping[str, Any] = {

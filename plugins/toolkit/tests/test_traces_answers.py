@@ -100,6 +100,7 @@ def test_no_content_looks_like_a_heading(trace: list[Message], reasoning: bool) 
         ("bash: foo: command not found", True),
         ("The request timed out.", True),
         ('{"error": null, "rows": 3}', False),
+        ('{"rows": ' * 50_000, False),
         ("No matches.", False),
         ("The standard error of the mean is 0.3", False),
         ("The patient was refused. " * 20 + "Access denied", False),

@@ -26,6 +26,7 @@ from karenina_toolkit.traces import (
     read_transcript,
     validate_trace,
 )
+from karenina_toolkit.traces.formats.openai_chat import UNREADABLE_ARGUMENTS
 from karenina_toolkit.traces.formats.registry import FORMATS
 from karenina_toolkit.traces.recording import ENVELOPES
 
@@ -638,6 +639,39 @@ def test_a_text_that_langchain_printed_has_neither_thoughts_nor_errors() -> None
     assert is_transcript(PRINTED)
     expected = [replace(message, reasoning=None, is_error=False) for message in CONVERSATION]
     assert read_transcript(PRINTED) == expected
+
+
+def test_an_action_without_input_is_a_call_too() -> None:
+    call = ToolCall("call_1", "search", {UNREADABLE_ARGUMENTS: "[Lima]"})
+    last = ToolCall("call_2", "finish", {})
+    text = "User: Where?\nAction: search[Lima]\nObservation: Peru\nThought: Done.\nAction: finish"
+    assert read_transcript(text) == [
+        Message.user("Where?"),
+        Message.assistant("", [call]),
+        Message.tool("Peru", call),
+        Message.assistant("", [last], "Done."),
+    ]
+
+
+def test_a_line_of_an_answer_that_begins_with_action_stays_its_text() -> None:
+    assert read_transcript("User: What now?\nAssistant: I advise this.\nAction: Drink more water.") == [
+        Message.user("What now?"),
+        Message.assistant("I advise this.\nAction: Drink more water."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "arguments"),
+    [
+        ("{'q': (1, None)}", {"q": [1, None]}),
+        ("{'q': {1, 2}}", {UNREADABLE_ARGUMENTS: "{'q': {1, 2}}"}),
+        ("{'q': b'x'}", {UNREADABLE_ARGUMENTS: "{'q': b'x'}"}),
+    ],
+)
+def test_arguments_in_python_become_json_or_stay_unread(written: str, arguments: dict[str, Any]) -> None:
+    messages = read_transcript(f"User: Where?\nTool call: search({written})\nAssistant: Lima.")
+    assert messages[1] == Message.assistant("", [ToolCall("call_1", "search", arguments)])
+    json.dumps([message.to_dict() for message in messages])
 
 
 def test_actions_and_observations_are_calls_and_results() -> None:

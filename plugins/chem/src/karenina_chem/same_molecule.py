@@ -71,8 +71,8 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
         return _OTHERS[self.check(_OTHERS[0], expected) is True]
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the structures are the same, `Unreadable` if the value is no structure, or `Undecided` if that
-        is unclear.
+        """Return whether the structures are the same, or the value is one of `synonyms`. Returns `Unreadable` if the
+        value is no structure, or `Undecided` if that is unclear. An empty value is wrong.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():

@@ -37,7 +37,8 @@ def is_inchi(text: str) -> bool:
 @lru_cache(maxsize=256)
 def read(text: str) -> Mol:
     """Return the structure in a SMILES or InChI, normalized so that salts are ions and nitro groups have charges.
-    Raises `NotReadable` if the text is neither, or contains a placeholder for an atom.
+    Raises `NotReadable` if the text is neither, or contains a placeholder for an atom. The structure is cached, so do
+    not change it.
     """
     if not text.isascii():  # RDKit would skip other characters
         raise NotReadable(f"{text[:60]!r} contains a character that is not part of a SMILES or InChI")
@@ -96,7 +97,9 @@ def _with_moved_protons(mol: Mol) -> Mol:
 
 
 def taken_apart(mol: Mol) -> Mol | None:
-    """Return a structure with ions in place of the bonds of its metals, or None if it has none but alkaline ones."""
+    """Return a structure with ions in place of the bonds of its metals, or None if it has none but alkaline ones, or if
+    RDKit cannot read the result.
+    """
     if not any(atom.GetAtomicNum() in _METALS for atom in mol.GetAtoms()):
         return None
     again: Mol | None = Chem.MolFromSmiles(Chem.MolToSmiles(_as_ions(mol, _METALS)))

@@ -75,7 +75,7 @@ def _is_closed(text: str) -> bool:
 
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
     """Return the parts of a cleaned text that may be structures, without those that are one of `names`, and whether
-    each of the parts has to be a structure.
+    each of the parts has to be a structure. If the text contains other words, there are no parts.
 
     A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
     """

@@ -119,9 +119,11 @@ class SearchableText:
 
     def find(self, excerpt: str, threshold: float = 0.8) -> Match | None:
         """Return the place of an excerpt in the original text, or None. Only whole words match: "8" does not match
-        "1985". An excerpt with changes matches if its similarity is at least `threshold` and its words are in the same
-        order as in the text, because "A inhibits B" does not quote "B inhibits A".
+        "1985". An excerpt with changes matches if its similarity is at least `threshold`, if its words are in the same
+        order as in the text, because "A inhibits B" does not quote "B inhibits A", and with `exact_facts`, if it has
+        the same numbers and negations.
 
+        Very short and very long excerpts (see `SHORTEST_CHANGED` and `LONGEST_CHANGED`) cannot have changes.
         Whitespace and quotation marks around the excerpt are ignored. The similarity is twice the number of characters
         in common, in the same order, divided by the total number of characters in both. Case and the amount of
         whitespace are ignored.
@@ -220,8 +222,8 @@ class SearchableText:
     # ---- changed
 
     def _accept(self, excerpt: str, start: int, end: int, threshold: float) -> Match | None:
-        """Return the match at or near a span, or None if its similarity is below the threshold or its words are in a
-        different order.
+        """Return the match at or near a span, or None if its similarity is below the threshold, if its words are in a
+        different order or, with `exact_facts`, if its numbers or negations differ.
         """
         around = max(0, start - _AROUND)
         near = SearchableText(self._folded[around : end + len(excerpt) + _AROUND])._find_ignoring_case(excerpt)

@@ -89,7 +89,9 @@ def risk_request(question: str, found: Mapping[str, tuple[str, str]]) -> str:
 def reasoning_request(
     question: str, response: str, items: Mapping[str, str], excerpts: Mapping[str, Any] | None
 ) -> str:
-    """Return a request for reasoning about each item. In the mode without excerpts, `excerpts` is None."""
+    """Return a request for reasoning about each item, with the question, the response and the excerpts. In the mode
+    without excerpts, `excerpts` is None.
+    """
     parts = [
         f"Question: {question}",
         f"To reason about:\n{_list_items(items)}",
@@ -104,7 +106,9 @@ def conclusion(reasoning: Mapping[str, str]) -> str:
 
 
 def score_request(question: str, response: str, trait: str, scale: str, reasoning: Mapping[str, str]) -> str:
-    """Return a request for a trait's score. `scale` describes the scale. `reasoning` comes from the previous step."""
+    """Return a request for a trait's score, with the question, the response and the reasoning from the previous step.
+    `scale` describes the scale.
+    """
     parts = [
         f"Question: {question}",
         f"Quality: {trait}",
@@ -115,7 +119,9 @@ def score_request(question: str, response: str, trait: str, scale: str, reasonin
 
 
 def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
-    """Return the part of a request that contains the fenced excerpts. If `excerpts` is None, the list is empty."""
+    """Return a list with the part of a request that contains the fenced excerpts, or an empty list if `excerpts` is
+    None.
+    """
     if excerpts is None:
         return []
     shown = {

@@ -41,8 +41,8 @@ class DeepJudgmentTraitEvaluator:
     async def evaluate(
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
-        """Return one score for each trait, in the order of `traits`. If a trait cannot be scored, no exception is
-        raised, and its score has the error.
+        """Return one score for each LLM trait, in the order of `traits`. Other traits are ignored. If a trait cannot be
+        scored, no exception is raised, and its score has the error.
         """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         return await gather_all(self._score_or_error(trait, text, context) for trait in asked)

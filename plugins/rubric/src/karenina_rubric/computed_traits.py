@@ -45,8 +45,8 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
     kind = CallableRubricTrait
 
     async def score(self, trait: CallableRubricTrait, text: str, context: VerificationContext) -> TraitScore:
-        """Return the trait's score: what its function returns for the assistant's text. The score of a literal trait is
-        the position of its class.
+        """Return the trait's score: the value that its function returns for the assistant's text or, for a literal
+        trait, the position of the class that it returns. Raises `CallableTraitError` as `compute_score` does.
         """
         said = assistant_text(context, text)
         value = await context.in_thread(compute_score, trait, said, context.trust, abandon=True)
@@ -57,10 +57,11 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 
 
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
-    """Call the trait's function and return its value: a bool, a number, or a class name. Raises `CallableTraitError` if
-    the function is not available or trusted, or if the value does not match the trait's kind.
+    """Call the trait's function and return its value: a bool (inverted with `invert_result`), a number, or a class
+    name. Raises `CallableTraitError` if the function is not available or trusted, or if the value does not match the
+    trait's kind.
 
-    With `invert_result`, the value of a boolean trait is inverted. Exceptions raised by the function propagate.
+    Exceptions raised by the function propagate.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":

@@ -63,7 +63,7 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
     """Ask the judge in a single call which of the traits' concepts are present in `text`, and return which are. If this
     fails, a warning is logged, and the result only contains an error.
 
-    An invalid reply is asked for again once.
+    If the reply is invalid, the judge is asked once more.
     """
     request = presence_request(traits, context.question.question, text)
 
@@ -89,7 +89,9 @@ async def find_present(traits: Sequence[RubricTrait], text: str, context: Verifi
 
 
 def presence_schema(traits: Sequence[RubricTrait]) -> dict[str, Any]:
-    """Return the JSON Schema of the reply: for each trait, an object with `reasoning` and `present`."""
+    """Return the JSON Schema of the judge's reply about which concepts are present: for each trait, an object with
+    `reasoning` and `present`, keyed by the trait's name.
+    """
     entry = object_schema(
         {
             "reasoning": {"type": "string", "description": REASONING},
@@ -203,7 +205,9 @@ class RubricEvaluation(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return a `Skip` if only the final message is judged but the trace has none, and True otherwise."""
+        """Return a `Skip` if only the final message is judged but the trace has none, and True otherwise. If only the
+        final message is judged, it is also recorded in the result.
+        """
         if context.config.core.use_full_trace_for_rubric:
             return True
         if context.find_artifact(Keys.TRACE_VALIDATION_FAILED):
@@ -427,7 +431,9 @@ def _files_problem(config: VerificationConfig, question: Question) -> str | None
 
 
 def _blind_judge(config: VerificationConfig, media_types: Sequence[str | None]) -> str | None:
-    """Return why a judge cannot read one of the media types, or None. Those that are None or empty are ignored."""
+    """Return why a judge cannot read one of the media types, or None if all can, or if this is unknown. Types that are
+    None or empty are ignored.
+    """
     for model in config.core.parsing_models:
         spec = find_adapter(plugins_of(config), model.interface).spec
         for media_type in dict.fromkeys(filter(None, media_types)):

@@ -155,8 +155,8 @@ class ResultFields:
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add a trait's score to its result field, or record an error if the field does not accept the score, or if it
-        is None.
+        """Add a trait's score to its result field, or record an error if the field does not accept the score, or if the
+        score is None.
 
         With an error, the score is ignored. If `result_field` is not a field of the result, the score becomes an entry
         in `other_trait_scores`. Invalid values in `fields` are stored separately and have no other effect.

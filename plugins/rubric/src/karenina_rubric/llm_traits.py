@@ -153,7 +153,7 @@ class LLMTraitEvaluator:
         self, traits: Sequence[RubricTrait], text: str, context: VerificationContext
     ) -> Sequence[TraitScore]:
         """Return a score for each LLM trait, in any order, with an error if it failed. Other traits are ignored. Raises
-        `PortError` if a call for several traits cannot reach the judge.
+        `PortError` if a call for several traits fails for another reason than its size or contents.
         """
         asked = [trait for trait in traits if isinstance(trait, LLMRubricTrait)]
         parts: dict[tuple[bool | WorkspaceFiles, bool], list[LLMRubricTrait]] = {}
@@ -180,10 +180,9 @@ class LLMTraitEvaluator:
         return scores
 
     async def _evaluate(self, traits: Sequence[LLMRubricTrait], request: _Request) -> list[TraitScore]:
-        """Return the scores of the traits, from one call if the strategy is `batch`, and from one call each if that
-        gave no valid score. Raises `PortError`, without further calls, if the first call cannot reach the judge.
-
-        The scores may be in any order.
+        """Return the scores of the traits, in any order. With the strategy `batch`, a single call scores them all, and
+        traits without a valid score are judged in a call each, as with the strategy `sequential`. Raises `PortError`,
+        without further calls, if the single call fails for another reason than its size or contents.
         """
         context = request.context
         strategy = context.config.section(RubricSettings).rubric_evaluation_strategy

@@ -20,9 +20,7 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
     """Return the values that start with `incomplete`, without duplicates. Values with unusual characters are omitted,
     because the zsh script evaluates its input, so a value in someone else's file could otherwise run a command.
     """
-    return [
-        fromkey for fromkey in dict.fromkeys(values) if fromkey.startswith(incomplete) and _PLAIN.fullmatch(fromkey)
-    ]
+    return [value for value in dict.fromkeys(values) if value.startswith(incomplete) and _PLAIN.fullmatch(value)]
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:

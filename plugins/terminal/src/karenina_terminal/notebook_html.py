@@ -11,7 +11,7 @@ from typing import Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from karenina_terminal.text_layout import Facts, Grid, Section, Title, format_repr
-from karenina_toolkit.printable import clip, shorten
+from karenina_toolkit.printable import clip, quantity, shorten
 
 MAX_CELL: Final = 300
 """The maximum number of characters in a table cell."""
@@ -104,19 +104,23 @@ def _fill(place: Element, cell: Cell) -> None:
 
 def sections_html(sections: Iterable[Section]) -> list[Part]:
     """Convert sections (see `karenina_terminal.text_layout`) to HTML parts, without indentation. Facts without rows
-    become None. Tables are cut to 100 rows.
+    become None. Tables are cut to 100 rows, with a note about how many were omitted.
     """
     return [_block_html(block) for section in sections for block in section]
 
 
 def _block_html(block: Title | Facts | Grid) -> Part:
-    """Convert a block to HTML. Facts without rows become None. Tables are cut to `_MAX_GRID` rows."""
+    """Convert a block to HTML. Facts without rows become None. Tables are cut to `_MAX_GRID` rows, followed by one with
+    the number of those that were omitted.
+    """
     if isinstance(block, Title):
         return make_heading(block.text)
     if isinstance(block, Facts):
         return make_facts(block.rows)
     head, *rows = block.rows
-    return make_table(head, rows[:_MAX_GRID])
+    missing = len(rows) - _MAX_GRID
+    more = [[f"... {quantity(missing, 'more row')}", *[""] * (len(head) - 1)]] if missing > 0 else []
+    return make_table(head, [*rows[:_MAX_GRID], *more])
 
 
 @singledispatch

@@ -159,8 +159,8 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
-    """Print a table with a heading row. Columns in `texts` are wrapped, and all other columns contain numbers. In a
-    file or a pipe, each row is a single line.
+    """Print a table with a heading row. The columns whose indexes are in `texts` are wrapped, and all others contain
+    numbers. In a file or a pipe, each row is a single line.
 
     On a terminal, or if `COLUMNS` is set, the table is made to fit that width. Control characters are shown in visible
     form.

@@ -71,8 +71,8 @@ def _agent_of(config: VerificationConfig, model: ModelConfig) -> AdapterSpec | N
 
 
 def has_unconfined_tools(config: VerificationConfig, model: ModelConfig) -> bool:
-    """Return whether a model is an agent whose adapter runs tools by itself, and never in a sandbox. False for
-    recordings and unknown interfaces.
+    """Return whether a model is an agent whose adapter runs tools by itself (its own or those of the model's MCP
+    servers), and never in a sandbox. False for recordings and unknown interfaces.
     """
     spec = _agent_of(config, model)
     if spec is None or spec.program is not None:

@@ -133,8 +133,9 @@ def offer_answer_values(
 
 
 def values_of_result(result: VerificationResult, names: Iterable[str]) -> dict[str, KnownValue]:
-    """Return the known values with the given names, from the result if it contains them, and otherwise computed from
-    its answer. Names that are in neither are omitted.
+    """Return the known values with the given names: those that the result contains, and otherwise those computed from
+    its answer, with a reason in place of a value that results do not contain, such as the cost. Unknown names are
+    omitted.
     """
     template = result.template
     trace = [Message.from_dict(message) for message in template.trace_messages]

@@ -148,7 +148,9 @@ class Conversation(NamedTuple):
         return next((one for one in self.turns if turn in (one.number, one.id)), None)
 
     def text_of(self, choice: TurnChoice) -> str | None:
-        """Return the assistant's text in the chosen turn or in all turns, or None if the turn did not take place."""
+        """Return the assistant's text in the chosen turn, or in all turns, joined by blank lines. Returns None if the
+        turn did not take place.
+        """
         if choice.turn == "all":
             return "\n\n".join(filter(None, (turn.text for turn in self.taken)))
         turn = self.find(choice.turn)
@@ -246,14 +248,15 @@ def assumed_longest() -> bool | None:
 
 
 def script_entries(turns: object) -> object:
-    """Return the entries of a question's `turns`. A string, as from a table, is parsed as JSON if it contains a list;
-    any other text is a single message, and a blank one is an empty list.
+    """Return the entries of a question's `turns`, which are not checked. A string, as from a table, is parsed as JSON
+    if it contains a list; any other text is a single message, and a blank one is an empty list. Any other value is
+    returned unchanged.
     """
     if not isinstance(turns, str):
         return turns
     try:
         entries = json.loads(turns)
-    except ValueError:
+    except (ValueError, RecursionError):
         return [turns] if turns.strip() else []
     return entries if isinstance(entries, list) else [turns]
 
@@ -272,7 +275,9 @@ def has_files(question: Question) -> bool:
 
 
 def files_by_message(question: Question) -> Iterator[tuple[Attachment, ...]]:
-    """Yield the attachments of each message to the model under test. Invalid ones, which are refused, are left out."""
+    """Yield the attachments of each message to the model under test, the question first. Messages of the script that
+    have none, or an invalid one, which is refused, are left out.
+    """
     yield question.attachments
     for entry in entries_with_files(question):
         try:
@@ -312,7 +317,7 @@ def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[
 
 def read_conversation(result: VerificationResult) -> Conversation | None:
     """Return the conversation stored in a result, or None if its question has neither a script of turns nor a simulated
-    user.
+    user. If it is malformed, raises `AttributeError`, `KeyError`, `TypeError` or `ValueError`.
     """
     described = result.extensions.get(OWNER, {}).get("conversation")
     if not described:
@@ -365,7 +370,8 @@ def with_context(message: str, before: Sequence[Message]) -> str:
 
 
 def _fence_message(said: str) -> str:
-    """Return the user's message in a later turn for a judge, in a fence.
+    """Return the user's message in a later turn for a judge: in a fence, after a note that its instructions are not to
+    be followed.
 
     Unlike the question, it does not have to be the author's: a simulated user may repeat what the model under test told
     it to say, and a recording may contain anything.

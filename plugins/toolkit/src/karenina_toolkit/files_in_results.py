@@ -18,7 +18,7 @@ Files = Mapping[str, tuple[tuple[str, str], ...]]
 
 def files_in_result(result: VerificationResult) -> Files:
     """Return the digests and pages of the files that were sent for a result, keyed by the user's message (empty for the
-    question). The result is empty if there is no answer, or if they are unknown.
+    question). The dictionary is empty if there is no answer, or if the result does not state its files.
     """
     template = result.template
     trace = template.trace_messages or ()

@@ -104,7 +104,7 @@ def file_name(name: str) -> str:
         return plain or "file"
     stem, dot, suffix = plain.rpartition(".")
     ending = f"{dot}{suffix}" if 0 < len(suffix) <= 10 and stem else ""
-    return plain[: _LONGEST_NAME - len(ending)] + ending
+    return plain[: _LONGEST_NAME - len(ending)].rstrip(". ") + ending
 
 
 def picture_type(content: bytes) -> str | None:

@@ -39,8 +39,8 @@ def type_name(kind: object) -> str:
 
 
 def offered_values(plugins: Plugins) -> list[OfferedValue]:
-    """Return the known values that installed stages offer, sorted by name. If several stages offer the same value,
-    those marked as `fallback` come first.
+    """Return the known values that installed stages offer, one entry for each name, sorted by name. If several stages
+    offer a value, those marked as `fallback` are listed first, and the first stage determines the type.
     """
     by_name: dict[str, list[RegisteredStage]] = {}
     for registered in sorted(registered_stages(plugins), key=lambda offering: not offering.stage.fallback):
@@ -64,10 +64,8 @@ def _choices(kind: object) -> tuple[object, ...]:
 
 
 def find_offer(name: str) -> OfferedValue | None:
-    """Return the offer for the known value with the given name, or None if no plugin offers it.
-
-    Plugins of this project are considered even if they are not installed. If several patterns match, the longest one is
-    used, because it is the most specific.
+    """Return the offer for the known value with the given name, or None if neither an installed plugin nor one of this
+    project offers it. If several patterns match, the longest one is used, because it is the most specific.
     """
     catalog: Mapping[str, tuple[str, str]] = read_catalog()["known_values"]
     shipped = (OfferedValue(pattern, kind, owner) for pattern, (owner, kind) in catalog.items())

@@ -30,9 +30,9 @@ class RegisteredAdapter(NamedTuple):
 
 
 def unknown_places(stage: type[Stage], offered: Collection[RegisteredStage]) -> Iterator[tuple[str, str]]:
-    """Yield a message for each entry of `after` and `before` that has no effect because no stage has the name, and a
-    similar name, such as `; did you mean 'ParseTemplate'?`, or an empty string. `offered` contains the stages that
-    count as installed. Members of this project are known even if they are not.
+    """Yield a pair for each entry of `after` and `before` that has no effect because no stage has the name: a message,
+    and a suggestion such as `; did you mean 'ParseTemplate'?` or an empty string. The stages in `offered` and those of
+    all members of this project are known.
     """
     stages = {other.stage.name for other in offered} | set(read_catalog()["stages"])
     for kind, places in (("after", stage.after), ("before", stage.before)):

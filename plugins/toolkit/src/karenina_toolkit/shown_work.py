@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
+
+T = TypeVar("T")
 
 OWNER: Final = "karenina-sandbox"
 """The distribution whose result fields `workspace` and `checks` describe the work and the checks."""
@@ -35,16 +37,15 @@ class ShownCheck:
 
 
 def shown_patch(result: VerificationResult) -> str | None:
-    """Return the patch of an answer as text, with notes on files that were restored or left out. If it could not be
-    applied, return the reason instead, and without a patch or workspace None.
+    """Return the patch of an answer as text, or `(no changes)`, with notes on files that were restored or left out or
+    may steer tests. If the patch could not be applied, return the reason instead. Without a workspace, return None.
     """
     workspace = _fields(result).get("workspace")
     if not isinstance(workspace, Mapping):
         return None
     if isinstance(workspace.get("problem"), str):
         return f"(not used: {workspace['problem']})"
-    left_out = [one for one in workspace.get("left_out") or () if isinstance(one, str)]
-    changes = [one for one in workspace.get("changes") or () if isinstance(one, Mapping)]
+    left_out, changes = _items(workspace.get("left_out"), str), _items(workspace.get("changes"), dict)
     notes = [
         f"({one.get('path')} was taken from the source, because it steers tests)"
         for one in changes
@@ -60,15 +61,13 @@ def shown_checks(result: VerificationResult) -> Iterator[ShownCheck]:
     """Yield each run of a check in a result, in order. Malformed entries are omitted."""
     checks = _fields(result).get("checks")
     for name, check in checks.items() if isinstance(checks, Mapping) else ():
-        runs = check.get("results") if isinstance(check, Mapping) else None
-        for run in runs if isinstance(runs, list) else ():
-            if isinstance(run, Mapping):
-                yield _show_run(str(name), run)
+        for run in _items(check.get("results"), dict) if isinstance(check, Mapping) else ():
+            yield _show_run(str(name), run)
 
 
 def check_troubles(result: VerificationResult) -> Iterator[tuple[str, str]]:
-    """Yield what a run's summary states about the work and checks of an answer: pairs of a noun to count and a text,
-    such as "patch" and "could not be applied".
+    """Yield the problems with the work and checks of an answer that the summary of a run counts: pairs of a noun and a
+    text, such as "patch" and "could not be applied".
     """
     fields = _fields(result)
     workspace, checks = fields.get("workspace"), fields.get("checks")
@@ -90,7 +89,7 @@ def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
         ended = f"ended with {run.get('exit')} after {run.get('seconds')} s"
     report = run.get("report")
     if isinstance(report, Mapping):
-        found = {kind: [str(one) for one in report.get(kind) or ()] for kind in _LISTS}
+        found = {kind: _items(report.get(kind), str) for kind in _LISTS}
         counts = ", ".join(f"{len(names)} {kind}" for kind, names in found.items() if names)
         bad = [*found["failed"], *found["errors"]]
         more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
@@ -98,12 +97,17 @@ def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
     elif isinstance(report, str):
         ended += f"; {report}"
     for key, what in (("not_used", "did not use"), ("may_steer", "used, and that may steer tests")):
-        paths = [one for one in run.get(key) or () if isinstance(one, str)]
+        paths = _items(run.get(key), str)
         if paths:
             more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
             ended += f"; changes that it {what}: {', '.join(paths[:_NAMED])}{more}"
     output = "\n".join(text for key in ("output", "error_output") if isinstance(text := run.get(key), str) and text)
     return ShownCheck(name, ended, output, isinstance(report, Mapping))
+
+
+def _items(value: object, kind: type[T]) -> list[T]:
+    """Return the items of a list that have the type `kind`. Anything but a list has none."""
+    return [one for one in value if isinstance(one, kind)] if isinstance(value, list) else []
 
 
 def _fields(result: VerificationResult) -> Mapping[str, Any]:

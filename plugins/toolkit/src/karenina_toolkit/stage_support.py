@@ -77,8 +77,8 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
 
 
 async def call_service(ask: Ask, limit: float) -> str:
-    """Call `ask` and return its result as a string. Raises `PortError` with category `timeout` after `limit` seconds,
-    and a permanent one in place of any other exception.
+    """Call `ask`, a plain or async function, and return its result as a string. Raises `PortError` with category
+    `timeout` after `limit` seconds, and a permanent one in place of any exception that is not a `PortError` itself.
 
     A plain function runs in a thread, which is abandoned if it hangs.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
@@ -94,7 +94,7 @@ def merge(before: Any, more: Any) -> Any:
         return {**before, **{key: merge(before.get(key), value) for key, value in more.items()}}
     if isinstance(before, str) and isinstance(more, str):
         return before if before == more else f"{before}\n\n{more}"
-    if isinstance(before, Sequence) and isinstance(more, Sequence) and not isinstance(more, str):
+    if isinstance(before, list | tuple) and isinstance(more, list | tuple):
         return [*before, *more]
     if isinstance(before, int | float) and isinstance(more, int | float):
         return before + more

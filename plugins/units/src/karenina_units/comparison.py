@@ -38,7 +38,9 @@ class Allowance(NamedTuple):
     molar_mass: float | None
 
     def compare_number(self, number: Fraction, meanings: tuple[Unit, ...], truth: Truth) -> Verdict:
-        """Return whether a number is the ground truth in any of the possible meanings of its unit, or `Undecided`."""
+        """Return whether a number is the ground truth, within the allowed difference, in any of the possible meanings
+        of its unit, or `Undecided`.
+        """
         verdict: Verdict = False
         for target in truth.meanings:
             for source in meanings:
@@ -51,8 +53,8 @@ class Allowance(NamedTuple):
         return verdict
 
     def compare_units(self, number: Fraction, source: Unit, target: Unit, truth: Truth) -> Verdict:
-        """Return whether a number in the unit `source` is the ground truth, whose unit is `target`, or `Undecided`.
-        Units of different dimensions make it False.
+        """Return whether a number in the unit `source` is the ground truth, whose unit is `target`, within the allowed
+        difference, or `Undecided`. Units of different dimensions make it False.
         """
         try:
             converted = self.convert(number, source, target)

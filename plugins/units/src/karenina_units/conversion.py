@@ -110,8 +110,8 @@ def is_number(unit: Unit) -> bool:
 
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
     """Convert a number exactly from one unit to another, with bounds if the length of a month matters. Returns None if
-    the units have different dimensions. Raises `UnknownMolarMass` if a mass is converted to or from an amount of
-    substance without `molar_mass`.
+    the units have different dimensions, apart from what is counted, such as cells, which one of them may omit. Raises
+    `UnknownMolarMass` if a mass is converted to or from an amount of substance without `molar_mass`.
 
     `molar_mass` is in g/mol.
     """
@@ -179,7 +179,9 @@ def _in_root_units(name: str, number: Fraction) -> tuple[Fraction, Mapping[str, 
 
 @cache
 def _registry() -> UnitRegistry[Fraction]:
-    """Return a registry of pint that calculates with fractions and has additional units. Creating it takes a second."""
+    """Return a registry of pint that calculates with fractions and has additional units. Creating it takes a second, so
+    it is only created once.
+    """
     from pint import UnitRegistry
 
     registry: UnitRegistry[Fraction] = UnitRegistry(non_int_type=Fraction, on_redefinition="raise")

@@ -134,8 +134,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return f"{Decimal(higher.numerator) / higher.denominator} {truth.unit}".strip()
 
     def check(self, extracted: object, expected: object) -> Verdict:
-        """Return whether the quantities are the same, `Unreadable` if the value is not one quantity, or `Undecided` if
-        this is unclear.
+        """Return whether the quantities are the same, within the tolerance, `Unreadable` if the value is not one
+        quantity, or `Undecided` if this is unclear. An empty value is wrong.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:
@@ -168,7 +168,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return verdict
 
     def _is_same(self, text: str, expected: str) -> bool:
-        """Return whether `text` is correct if `expected` is the ground truth, or False if it is no valid one."""
+        """Return whether `text` is certainly correct if `expected` is the ground truth. If `expected` is not a valid
+        one, return False.
+        """
         try:
             return self._judge(text, self._truth(expected)) is True
         except ValueError:
@@ -316,7 +318,7 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return ""
 
     def _is_range_around(self, text: str, truth: Truth) -> bool:
-        """Return whether a text such as *30 min to 2 h* and *between 5 mg and 10 mg* is a range that contains the
+        """Return whether a text such as *30 min to 2 h* or *between 5 mg and 10 mg* is a range that contains the
         ground truth. A first number without a unit has the other one's.
         """
         ends = find_quantities(as_range(text), self.decimal, is_unit)
@@ -362,7 +364,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return [one for one in inner if one is not None and one.numbers and read_unit(one.unit)]
 
     def _contradicts(self, value: Written, truth: Truth) -> bool:
-        """Return whether a quantity in brackets has the dimension of the ground truth, but another value."""
+        """Return whether a quantity in brackets has the dimension of the ground truth, but another value, even if it is
+        rounded: the difference also exceeds 1 %. A value that only a missing molar mass could convert contradicts too.
+        """
         if value.sign or value.high:
             return self._compare(value, truth) is False
         number, place = Fraction(value.numbers[0]), value.numbers[0].as_tuple().exponent
@@ -453,9 +457,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return Undecided(f"the value has no {what}, and the rule of the field names none (`unit`)")
 
     def _compare_share(self, number: Fraction, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Compare a number without a unit with a count or a percentage, and return the verdict.
-
-        If the ground truth is a plain number, the result is `NUMBER`, the unit in which to compare them.
+        """Compare a number without a unit with a count or a percentage, and return the verdict. If the ground truth is
+        a plain number, return `NUMBER` instead, the unit in which to compare them.
         """
         if convert(Fraction(1), truth.meanings[0], (), None) == Converted(Fraction(1), Fraction(1), Fraction(1)):
             return NUMBER

@@ -233,8 +233,8 @@ def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | 
 
 
 def split_frequency(text: str) -> tuple[str, tuple[Frequency, ...]]:
-    """Return *5 mg* and (2, *d*) for *5 mg twice daily*: the dose, and how often it is given, which is empty if not
-    stated. Words with two meanings, such as *biweekly*, give both.
+    """Return *5 mg* and ((2, *d*),) for *5 mg twice daily*: the dose, and how often it is given in which period. The
+    second item is empty if this is not stated, and has two pairs for words with two meanings, such as *biweekly*.
     """
     found = _FREQUENCY.search(text)
     if found is None:
@@ -258,7 +258,9 @@ def _count(number: str) -> int:
 
 
 def _in_unit(often: Fraction, period: str) -> tuple[Frequency, ...]:
-    """Return how often something happens, with the symbol of a unit of time for a period such as *weeks*."""
+    """Return how often something happens, with the symbol of a unit of time for a period such as *weeks*. For *m*,
+    there are two such pairs, because it may be a month or a minute.
+    """
     if period.startswith("fortnight"):
         return ((often / 2, "wk"),)
     if period == "m":

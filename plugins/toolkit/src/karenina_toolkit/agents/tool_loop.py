@@ -82,8 +82,9 @@ async def run_tool_loop(conversation: Conversation, options: AgentOptions, *, se
 async def _run_turns(
     conversation: Conversation, work: _Work, options: AgentOptions, tools: Mapping[str, Tool], sees: Collection[str]
 ) -> AgentReply:
-    """Run turns until the model answers without calling a tool or has no turns left, and return the agent's reply.
-    Raises `PortError` if a request fails. However, an empty turn that follows tool results just ends the run.
+    """Run turns until the model answers without calling a tool or has no turns left, which sets `limit_reached`, and
+    return the agent's reply. Raises `PortError` if a request fails. However, an empty turn that follows tool results
+    just ends the run.
     """
     for number in range(1, options.max_turns + 1):
 

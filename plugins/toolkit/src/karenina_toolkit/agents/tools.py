@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from karenina_core.models.ports import AgentOptions
 
 LONGEST_RESULT = 200_000
-"""The maximum number of characters in a tool's result. Longer results are cut off, with a note."""
+"""The maximum number of characters in a tool's result or error. Longer ones are cut off, with a note."""
 MOST_ARGUMENTS: Final = 2_000_000
 """The maximum number of characters and values in the arguments of a call. Larger calls are rejected."""
 _LONGEST_NAME: Final = 200
@@ -63,29 +63,30 @@ def describe_origin(tool: Tool) -> str:
 
 
 async def run_tool(call: ToolCall, tools: Mapping[str, Tool], sees: Collection[str] = ()) -> Message:
-    """Run a tool call, and return the tool message, with the files of the result if the model `sees` all of their media
-    types. If the call is invalid or the tool fails, the message contains the error, but a `PortError` propagates,
-    because the agent cannot continue without the tool.
-
-    Results longer than `LONGEST_RESULT` characters are cut off, with a note.
+    """Run a tool call, and return the tool message, cut off at `LONGEST_RESULT` characters, with the files of the
+    result if the model `sees` all of their media types. If the call is invalid or the tool fails, the message contains
+    the error, but a `PortError` propagates, because the agent cannot continue without the tool.
     """
     try:
         text = await _result(call, tools)
     except PortError:
         raise
     except ToolError as error:
-        return Message.tool(replace_surrogates(str(error)), call, is_error=True)
+        return Message.tool(_storable(str(error)), call, is_error=True)
     except Exception as error:  # a third-party tool may fail in any way, and the agent continues
-        return Message.tool(
-            replace_surrogates(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True
-        )
+        return Message.tool(_storable(f"{call.name} failed: {type(error).__name__}: {error}"), call, is_error=True)
     attachments: tuple[Attachment, ...] = ()
     if isinstance(text, ToolResult) and all(file.media_type in sees for file in text.attachments):
         attachments, text = text.attachments, text.with_attachments
+    message = Message.tool(_storable(text), call)
+    return replace(message, attachments=attachments) if attachments else message
+
+
+def _storable(text: str) -> str:
+    """Return a tool's text with unpaired surrogates replaced, cut off at `LONGEST_RESULT` characters, with a note."""
     if len(text) > LONGEST_RESULT:
         text = f"{text[:LONGEST_RESULT]}\n[cut off: {LONGEST_RESULT} of {len(text)} characters are shown]"
-    message = Message.tool(replace_surrogates(text), call)
-    return replace(message, attachments=attachments) if attachments else message
+    return replace_surrogates(text)
 
 
 def measure_size(value: object) -> int:
@@ -106,10 +107,11 @@ def measure_size(value: object) -> int:
 
 
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
-    """Check a call against the tool's schema, run the tool, and return its result. Raises `ToolError` if the tool is
-    unknown, or if the arguments are unreadable, too large or invalid.
+    """Check a call against the tool's schema, run the tool, and return its result. Null arguments are omitted unless
+    the schema allows null. Raises `ToolError` if the tool is unknown, or if the arguments are unreadable, too large or
+    invalid.
 
-    Null arguments are omitted unless the schema allows null. Errors from the tool itself propagate.
+    Errors from the tool itself propagate.
     """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:

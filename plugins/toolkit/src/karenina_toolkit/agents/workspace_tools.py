@@ -21,6 +21,7 @@ from karenina_core.models.ports import Tool
 from karenina_toolkit.agents.tool_sources import ToolError
 from karenina_toolkit.files import replace_file
 from karenina_toolkit.files.safe_paths import NotAFileError, open_file, open_folder, resolve_links
+from karenina_toolkit.printable import quantity
 
 MOST_CHARACTERS: Final = 50_000
 """The maximum number of characters in a result of `read_file`."""
@@ -54,7 +55,7 @@ class _Entry:
 
     @classmethod
     def of(cls, folder: Path, entry: os.DirEntry[str]) -> _Entry:
-        """Return the entry for something found in a scan of `folder`."""
+        """Return the path, type and size of something found in a scan of `folder`. Links are not followed."""
         return cls(
             folder / entry.name,
             entry.is_dir(follow_symlinks=False),
@@ -87,8 +88,8 @@ class _WorkspaceTool(ABC):
         """
 
     def locate(self, path: str) -> Path:
-        """Return `path`, which need not exist, with its links resolved. Raises `ToolError` if the path is outside the
-        workspace or deeper than `DEEPEST`, and `OSError` if its links form a loop.
+        """Return `path`, which need not exist, with its links resolved. Raises `ToolError` if it is absolute, contains
+        `..`, leaves the workspace through a link or is deeper than `DEEPEST`, and `OSError` if its links form a loop.
         """
         relative = PurePosixPath(path)
         if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -122,7 +123,7 @@ class _WorkspaceTool(ABC):
 
     def _below(self, folder: Path, depth: int) -> Iterator[_Entry]:
         """Yield the files, links and empty folders below `folder`, sorted by name. It is `depth` levels below the
-        starting folder, and a folder at `DEEPEST` levels is yielded without what it contains.
+        starting folder, and a folder at `DEEPEST` levels is yielded without its contents.
         """
         with open_folder(self._root, folder) as handle, os.scandir(handle) as entries:
             children = sorted((_Entry.of(folder, entry) for entry in entries), key=lambda entry: entry.path.name)
@@ -172,8 +173,8 @@ class ReadFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return up to `MOST_CHARACTERS` of the file, starting at `start_line`, with a note if there is more. Raises
-        `ToolError` if the file is missing or not text.
+        """Return whole lines of the file from `start_line` on, up to `MOST_CHARACTERS`, with a note if there is more.
+        Raises `ToolError` if the file is missing or not text.
 
         Bytes that are not UTF-8 are replaced. `ToolError` is also raised if it takes too long to find the line.
         """
@@ -183,7 +184,7 @@ class ReadFile(_WorkspaceTool):
         with self.open(file) as opened:
             if _is_binary(opened):
                 raise ToolError(f"{arguments['path']!r} is not a text file ({os.fstat(opened.fileno()).st_size} bytes)")
-            with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="") as lines:
+            with io.TextIOWrapper(opened, encoding="utf-8", errors="replace", newline="\n") as lines:
                 return _read_part(lines, max(1, arguments.get("start_line", 1)))
 
 
@@ -263,17 +264,17 @@ class SearchFiles(_WorkspaceTool):
                 unread += 1
                 continue
             looked += len(content)
-            text = content.decode("utf-8", "replace")
+            text = io.StringIO(content.decode("utf-8", "replace"))
             try:
-                for number, line in enumerate(text.splitlines(), 1):
-                    if pattern.search(line, timeout=max(0.001, end - time.monotonic())):
+                for number, line in enumerate(text, 1):
+                    if pattern.search(line.rstrip("\r\n"), timeout=max(0.001, end - time.monotonic())):
                         lines.append(f"{self.show(file)}:{number}: {line.strip()[:_LINE_SHOWN]}")
                         if len(lines) == MOST_MATCHES:
                             return "\n".join([*lines, f"[the first {MOST_MATCHES} matches; there may be more]"])
             except TimeoutError:
                 raise ToolError(f"the search for {arguments['pattern']!r} took too long: make it simpler") from None
         if unread:
-            lines.append(f"[{unread} files were not searched: they are not text, or too large]")
+            lines.append(f"[not searched, because not text or too large: {quantity(unread, 'file')}]")
         return "\n".join(lines) if len(lines) > bool(unread) else "\n".join(["no match", *lines])
 
     def _content(self, file: Path, most: int) -> bytes | None:
@@ -310,8 +311,9 @@ class WriteFile(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Write the file, creating missing folders, and return a sentence that states its new size. Raises `ToolError`
-        if the content is too long or the path exists and is not a file.
+        """Write the file, creating missing folders and replacing an existing file, and return a sentence that states
+        its new length in characters. Raises `ToolError` if the content is too long or the path exists and is not a
+        file.
         """
         file = self.locate(arguments["path"])
         content: str = arguments["content"]
@@ -362,7 +364,7 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
         parts.append(line)
         room -= len(line)
     if not parts:
-        return "(the file is empty)" if number == 0 else f"(the file has {number} lines)"
+        return "(the file is empty)" if number == 0 else f"(the file has {quantity(number, 'line')})"
     return "".join(parts)
 
 

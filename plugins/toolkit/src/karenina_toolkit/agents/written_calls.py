@@ -130,8 +130,8 @@ def find_marked_calls(
 
 
 def find_marked_json(text: str) -> tuple[str, str] | None:
-    """Find JSON calls that follow a token announcing them. Return the text before the token, and the JSON. The JSON is
-    not parsed. Returns None if there is no such token, or if it is quoted or fenced.
+    """Find calls in JSON that follow a token announcing them, such as `[TOOL_CALLS]`. Return the text before the token,
+    and the JSON, which is not parsed. Returns None if there is no such token, or if it is quoted or fenced.
     """
     match = _JSON.search(text)
     if match is None or is_in_fence(text, match.start()) or is_quoted(text, match.start()):
@@ -223,7 +223,8 @@ def _without_wrappers(text: str) -> str:
 
 def _python_calls(text: str, known: Collection[str]) -> tuple[str, tuple[ToolCall, ...]] | None:
     """Parse a list of Python calls of tools in `known` with literal keyword arguments, such as `[f(x=1)]`. Returns None
-    if the text is anything else. Otherwise, the first item of the result, the text before the calls, is always empty.
+    if the text is anything else or too long. Otherwise, the first item of the result, the text before the calls, is
+    always empty.
     """
     match = _PYTHON.match(text[: _LONGEST_PYTHON + 1]) if len(text) <= _LONGEST_PYTHON else None
     if match is None:
@@ -260,6 +261,8 @@ def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.List):
         return [_literal(elt) for elt in node.elts]
     if isinstance(node, ast.Dict):
+        if None in node.keys:
+            raise ValueError("an unpacked mapping is not a literal")
         pairs = zip(node.keys, node.values, strict=True)
         return {str(ast.literal_eval(key)): _literal(value) for key, value in pairs if key is not None}
     value = ast.literal_eval(node)
@@ -346,7 +349,9 @@ def _find_last_fence(text: str) -> re.Match[str] | None:
 
 
 def _parse_calls(text: str, known: Collection[str]) -> tuple[ToolCall, ...]:
-    """Parse text that consists only of calls of `known` tools. Return an empty tuple if it contains anything else."""
+    """Parse text that consists only of calls of `known` tools in JSON. Return an empty tuple if it contains anything
+    else.
+    """
     calls: list[ToolCall] = []
     try:
         for value in _parse_values(text):
@@ -383,8 +388,9 @@ def _parse_call(value: object, known: Collection[str]) -> ToolCall:
 
 
 def _parse_incomplete(text: str, known: Collection[str]) -> ParsedText:
-    """Find calls in text that was cut off, and return them with the rest of the text. If one was cut off after the name
-    of a known tool, its arguments are unreadable. If anything else follows the calls, none are returned.
+    """Find calls in JSON that was cut off inside an object, and return them with the rest of the text. If the object
+    begins with the name of a known tool, it is a call with unreadable arguments. If the text was not cut off, or
+    contains anything but calls, none are returned.
     """
     calls: list[ToolCall] = []
     place = 0

@@ -107,7 +107,7 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
         examples += own.external_examples
     if config.source != "question_pool":
         examples += config.global_external_examples
-    return [fromkey for fromkey in dict.fromkeys(examples) if not is_same_question(fromkey.question, question.question)]
+    return [example for example in dict.fromkeys(examples) if not is_same_question(example.question, question.question)]
 
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:

@@ -152,7 +152,7 @@ def record_turns(
     incomplete: str | None = None,
 ) -> None:
     """Set the artifacts and result fields for an answer that consists of `turns`, with the user's messages `said`
-    between them. If the last turn has an error, it is raised when the messages before it are stored. If the provider
+    between them. If the last turn has an error, it is raised after the messages before it are stored. If the provider
     stopped the answer and no abstention check follows, the item is vetoed. If only a part of a recording is used,
     `incomplete` is the reason.
 

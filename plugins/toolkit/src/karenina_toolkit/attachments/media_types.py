@@ -48,8 +48,9 @@ _MARKUP: Final = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*<(?:svg|\?xml|!doctype|html
 
 
 def find_media_type(head: bytes) -> str | None:
-    """Return the media type of a file that begins with `head`, or None if it is of another type. Raises `ValueError` if
-    the file may also be a PDF. PDF readers accept the signature anywhere in the first 1024 bytes.
+    """Return the media type of a file that begins with `head`, or None if the type is not supported. Raises
+    `ValueError` if the file may also be a PDF, because PDF readers accept the signature anywhere in the first 1024
+    bytes.
     """
     found = _by_signature(head)
     if found not in (None, "application/pdf") and b"%PDF-" in head[:HEAD]:

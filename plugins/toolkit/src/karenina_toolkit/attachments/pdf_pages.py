@@ -62,9 +62,8 @@ def cut_pages(attachment: Attachment, data: bytes) -> bytes:
 @lru_cache(maxsize=1000)
 def find_problem(path: str, _changed: int, pages: str) -> str | None:
     """Return the reason why `pages` of a PDF file cannot be cut, or None if they can or, without pypdfium2, if this is
-    unknown.
-
-    `_changed` is the time of the file's last change, so that a changed file is read again.
+    unknown. The result is cached; `_changed` is the time of the file's last change, so that a changed file is read
+    again.
     """
     if missing_package() is not None:
         return None
@@ -85,8 +84,8 @@ def find_problem(path: str, _changed: int, pages: str) -> str | None:
 
 @lru_cache(maxsize=1000)
 def count_pages(path: str, _changed: int) -> int | None:
-    """Return the number of pages of a PDF file, or None if it cannot be counted. `_changed` is the time of the file's
-    last change, so that a changed file is read again.
+    """Return the number of pages of a PDF file, or None if it cannot be counted. The result is cached; `_changed` is
+    the time of the file's last change, so that a changed file is read again.
     """
     if missing_package() is not None:
         return None

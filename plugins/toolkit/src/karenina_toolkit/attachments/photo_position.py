@@ -12,8 +12,8 @@ _MOST_ENTRIES: Final = 1000
 
 
 def has_position(data: bytes) -> bool:
-    """Return whether an image states where it was taken. `data` is the image, or its start. Exif data that is damaged
-    counts as having no position.
+    """Return whether a JPEG, PNG or WebP image states where it was taken. `data` is the image, or its start. Other
+    types, and damaged Exif data, count as having no position.
     """
     exif = _find_exif(data)
     try:

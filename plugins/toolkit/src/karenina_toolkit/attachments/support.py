@@ -104,9 +104,9 @@ class MediaExtra(StrictSettings):
 
     @field_validator("media")
     @classmethod
-    def _can_be_sent(cls, media: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        """Return the media types with `image/*` replaced by all types of images. Raises `ValueError` for types that no
-        adapter can send.
+    def _expand_images(cls, media: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Return the media types with `image/*` replaced by all types of images, or None if none are declared. Raises
+        `ValueError` for types that no adapter can send.
         """
         if media is None:
             return None
@@ -133,7 +133,9 @@ def kind_of(media_type: str) -> Kind:
 
 
 def find_support(spec: AdapterSpec, model: ModelConfig, media_type: str) -> Support:
-    """Return whether a model understands attachments of a media type, and from where that is known."""
+    """Return whether a model understands attachments of a media type, or None if that is unknown, and the source of
+    this knowledge. Recorded answers count as understanding every type.
+    """
     if spec.recorded:
         return Support(True, "its answers are recorded")
     limits = limits_of(spec, model)
@@ -157,7 +159,7 @@ def understood_types(spec: AdapterSpec, model: ModelConfig) -> frozenset[str]:
 
 
 def describe_support(spec: AdapterSpec, model: ModelConfig) -> str:
-    """Return one line about which attachments a model understands, and from where that is known."""
+    """Return one line that states whether a model understands images, PDFs and audio, and how that is known."""
     parts: dict[str, list[str]] = {}
     for media_type in ("image/png", PDF, "audio/wav"):
         support = find_support(spec, model, media_type)
@@ -172,8 +174,8 @@ def limits_of(spec: AdapterSpec, model: ModelConfig) -> dict[str, MediaLimit]:
 
 
 def usual_limits(model: ModelConfig, media_types: tuple[str, ...], extra: MediaExtra) -> dict[str, MediaLimit]:
-    """Return the limits of media types for a model: the usual size, and the tokens that are declared or, for a known
-    model family, usual.
+    """Return the limits of media types for a model: the size that all attachments have, and the tokens that are
+    declared or, for a known model family, usual (None if neither is known).
     """
     family = _family_of(model.model_name)
     limits: dict[str, MediaLimit] = {}

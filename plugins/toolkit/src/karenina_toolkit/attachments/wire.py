@@ -53,8 +53,8 @@ def has_attachments(messages: Sequence[Message]) -> bool:
 
 
 async def fill(request: Any, encode: Callable[[Any], Any] | None = None) -> Any:
-    """Return a copy of a request with the contents of each file as a string in place of its `Contents`, or what
-    `encode` returns for this copy. Raises `PortError` if a file is missing or has changed.
+    """Return a copy of a request in which each `Contents` is replaced by the file's contents in Base64, after its
+    prefix, or what `encode` returns for this copy. Raises `PortError` if a file is missing or has changed.
 
     The files are read in a thread, one request at a time, because this takes several times their size in memory.
     """
@@ -71,7 +71,9 @@ async def fill(request: Any, encode: Callable[[Any], Any] | None = None) -> Any:
 
 
 def _fill(value: Any) -> Any:
-    """Return a copy of a JSON-compatible value with each `Contents` replaced by the file's contents as a string."""
+    """Return a copy of a JSON-compatible value in which each `Contents` is replaced by its prefix and the file's
+    contents in Base64.
+    """
     if isinstance(value, Contents):
         return value.prefix + b64encode(read_attachment(value.attachment)).decode("ascii")
     if isinstance(value, Mapping):

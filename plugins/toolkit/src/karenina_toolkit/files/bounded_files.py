@@ -74,8 +74,8 @@ def limit_file_size(max_bytes: int | None) -> Iterator[None]:
 
 @contextmanager
 def open_only_below(folder: Path | None) -> Iterator[None]:
-    """Make opening any file outside `folder` fail inside the `with` block, even if a path is replaced by a link after
-    it was checked. If `folder` is None, all files are allowed.
+    """Make this module's functions refuse to open files outside `folder` inside the `with` block, even if a path is
+    replaced by a link after it was checked. If `folder` is None, all files are allowed.
     """
     before = _folder.set(folder)
     try:
@@ -85,8 +85,8 @@ def open_only_below(folder: Path | None) -> Iterator[None]:
 
 
 def max_file_bytes() -> int:
-    """Return the current size limit for files, in bytes. Raises `ConfigError` if the environment variable is not a
-    positive number of bytes.
+    """Return the current size limit for files, in bytes: that of `limit_file_size`, otherwise of the environment
+    variable `VARIABLE`, otherwise `MAX_BYTES`. Raises `ConfigError` if the variable is not a positive number of bytes.
     """
     allowed = _allowed.get()
     if allowed is not None:

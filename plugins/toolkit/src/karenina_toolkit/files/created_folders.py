@@ -173,8 +173,8 @@ class CleanupList:
         os.register_at_fork(after_in_child=self._reset_in_child)
 
     def add(self, folder: CreatedFolder) -> None:
-        """Add a folder to the list. If the file cannot be written, a warning is logged once. A folder that is not
-        listed will remain if the process is killed.
+        """Add a folder to the list. If the list's file cannot be written, a warning is logged once. A folder that is
+        not listed will remain if the process is killed.
         """
         with self._lock:
             self._paths.add(folder.path)
@@ -214,7 +214,7 @@ class CleanupList:
         self._reset()
 
     def _write(self, line: Mapping[str, Any]) -> None:
-        """Append a line to the file, creating it if needed. If this fails, a warning is logged once."""
+        """Append a line to the list's file, creating it if needed. If this fails, a warning is logged once."""
         try:
             if self._handle is None:
                 self._open()

@@ -65,8 +65,8 @@ def has_lone_surrogate(text: str) -> bool:
 
 
 def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return a problem in `value`, which was parsed from the JSON string `text`, such as too deep nesting, or None. To
-    be fast, the value is only searched if the text has many brackets or escaped surrogates.
+    """Return a problem in `value`, which was parsed from the JSON string `text`, such as nesting that is too deep, or
+    None. To be fast, the value is only searched if the text has many brackets or escaped surrogates.
 
     Set `halves` to False to allow unpaired surrogates.
     """
@@ -76,8 +76,9 @@ def find_problem_in_json(text: str, value: object, *, halves: bool = True) -> Va
 
 
 def find_problem(value: object, *, halves: bool = True) -> ValueProblem | None:
-    """Return a problem in a value that consists of lists, mappings and scalars, or None: too deep nesting, a too large
-    integer or, unless `halves` is False, an unpaired surrogate. If there are several, any of them may be returned.
+    """Return a problem in a value that consists of lists, mappings and scalars, or None: nesting that is too deep, an
+    integer that is too large or, unless `halves` is False, an unpaired surrogate. If there are several, any of them may
+    be returned.
     """
     if isinstance(value, str) and value.isascii():
         return None

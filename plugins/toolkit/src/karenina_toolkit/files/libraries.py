@@ -182,8 +182,8 @@ def _shown_time(value: time | timedelta, shape: str) -> str:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Convert an Excel cell to a JSON value. Whole numbers become integers, times strings in ISO 8601 format (of
-    midnight, only the date), and values that JSON cannot represent strings.
+    """Convert an Excel cell to a JSON value. Whole numbers become integers, times become strings in ISO 8601 format
+    (only the date if the time is midnight), and other values that JSON cannot represent become strings.
     """
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)

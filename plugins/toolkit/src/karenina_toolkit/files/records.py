@@ -198,7 +198,9 @@ def _read_csv(
 
 
 def _recognize(file: IO[bytes], path: Path, encoding: str | None) -> tuple[str | None, str]:
-    """Resolve the encoding `auto`. Return the encoding (None for UTF-8) and a note about it."""
+    """Resolve the encoding `auto`, and return any other unchanged. Return the encoding (None for UTF-8) and a note,
+    which is empty unless the encoding was guessed.
+    """
     if encoding != texts.AUTO:
         return encoding, ""
     recognized, note = texts.recognize_encoding(file, path)

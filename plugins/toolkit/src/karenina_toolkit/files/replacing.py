@@ -30,8 +30,9 @@ def replace_file(
     sync: bool = True,
     dir_fd: int | None = None,
 ) -> None:
-    """Replace a file atomically with what `write` writes to a new one, so that readers see either the old or the new
-    contents, but never a part of them. Raises `OSError` if this fails, and the old file stays.
+    """Replace a file atomically with a new one that `write` fills, so that readers see either the old or the new
+    contents, but never a part of them. Raises `OSError` if this fails, or if the path is a link and `follow` is not
+    set; the old file then stays.
 
     `write` is called with a new file in the same folder, which is renamed to `path` when it is complete. If anything
     fails before that, the old file stays and the new one is removed. If the process is killed, a file

@@ -68,8 +68,8 @@ def check_own_folder(folder: Path) -> None:
 
 
 def find_file_flaw(found: os.stat_result) -> str | None:
-    """Return the reason why a file must not be used, or None. A file must not be used if others may have changed it or
-    if it is too large. `found` is the file's status.
+    """Return the reason why a file must not be used, or None. A file must not be used if others can read it or may have
+    changed it, if it is not a regular file, or if it is too large. `found` is the file's status.
     """
     if not stat.S_ISREG(found.st_mode):
         return "the path is not a regular file"

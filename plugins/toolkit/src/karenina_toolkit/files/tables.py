@@ -165,8 +165,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
-    """Yield the rows unchanged. Raises `FileError`, with the location that `where` returns for a row's number, when
-    they have more cells in total than `cell_limit()`.
+    """Yield the rows unchanged. Raises `FileError`, with the location that `where` returns for a row's number, if they
+    have more cells in total than `cell_limit()`.
 
     Each row counts as at least `width` cells, plus `CELLS_PER_ROW`.
     """
@@ -250,8 +250,9 @@ def iter_records(
     *,
     keep_problems: bool = False,
 ) -> Iterator[Record]:
-    """Yield the rows below the header as records, filling short rows with None. Empty rows become records without
-    values, but are dropped at the end of the file. Raises `FileError` if a row has a value beyond the last column.
+    """Yield the rows below the header as records, filling short rows with None. Empty rows become records whose
+    values are all None, but are dropped at the end of the file. Raises `FileError` if a row has a value beyond the last
+    column.
 
     Set `only` to limit the columns. With `keep_problems`, a row with too many cells becomes a record with a `problem`
     instead, unless the first row is a single cell above the others, which is a title and not the header.

@@ -37,8 +37,9 @@ class WorkspaceError(KareninaError, ValueError):
 
 
 def resolve_root(root: Path | None) -> Path:
-    """Return the workspace root unchanged, or raise `WorkspaceError` if it is None, is not a folder, or has a link in
-    its path. Links were resolved when the run started, so any link found now was created later, perhaps by an attacker.
+    """Return the workspace root as an absolute path. Raises `WorkspaceError` if it is None, is not a folder, or has a
+    link in its path. Links were resolved when the run started, so any link found now was created later, perhaps by an
+    attacker.
     """
     if root is None:
         raise WorkspaceError(
@@ -200,8 +201,8 @@ class _Copying:
         self._followed = 0
 
     def folder(self, opened: int, source: Path, target: Path, inside: tuple[Path, ...]) -> None:
-        """Copy the folder `source` into the existing folder `target`, without what Karenina itself created in it.
-        `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
+        """Copy the folder `source` into the existing folder `target`, without the workspaces that Karenina created in
+        it. `opened` is the file descriptor of `source`. `inside` lists the original folders that contain it.
         """
         with os.scandir(opened) as entries:
             for entry in entries:
@@ -213,7 +214,7 @@ class _Copying:
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the entry `place` of the open folder `parent` to `copied`, following links. If it changes during the
-        copy, it is skipped.
+        copy, it is left out.
         """
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
@@ -228,8 +229,8 @@ class _Copying:
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the target of the link `place` to `copied`. A broken link is copied unchanged. Links out of the root,
-        circular links, and links that exceed the limit are skipped. `inside` contains the folders that contain the
-        link.
+        circular links, and links to folders after the first `MOST_LINKED` are left out. `inside` contains the folders
+        that contain the link.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -251,8 +252,8 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is skipped and
-        recorded as left out, and so are files that cannot be read.
+        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is left out, and so
+        are files that cannot be read.
 
         `place` is the path shown in messages, which may be that of a link.
         """

@@ -146,11 +146,10 @@ def messages_api_error(
     Gateways use such replies to forward a provider's error. `kind` is the API's error type, which determines the
     category. Unknown types are server errors. A refusal by the provider's filter is always `filtered`.
     """
-    category = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER)
+    category, refused = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER), None
     if is_filtered(message, {kind}):
         category = ErrorCategory.FILTERED
-    refused = _cure_for_files(None, message, prompt)
-    if refused is not None:
+    elif (refused := _cure_for_files(None, message, prompt)) is not None:
         category = ErrorCategory.PERMANENT
     shown = redact_text(f"{kind}: {message}", secrets, prompt)
     cure = f"; {refused}" if refused is not None else ""
@@ -179,8 +178,8 @@ def _usage_of_filtered(body: str) -> Usage | None:
 
 
 def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return the name of the filter that refused the prompt, or None. It is given in completions without choices, as
-    `prompt_filter_results` by Azure and as `promptFeedback` by Google.
+    """Return the filter that refused the prompt, such as `blockReason SAFETY`, or None. It is given in completions
+    without choices, as `prompt_filter_results` by Azure and as `promptFeedback` by Google.
     """
     if data.get("choices"):
         return None
@@ -329,8 +328,8 @@ def _join_details(details: Sequence[Any]) -> str:
 
 
 def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
-    """Return `text` with `[prompt]` in place of the prompt's short messages, and of passages of at least `_WINDOW`
-    characters from it, as plain text or JSON.
+    """Return `text` with `[prompt]` in place of passages from the prompt, as plain text or JSON, that have at least
+    `_WINDOW` characters, and of whole messages that are shorter, but have at least `_SHORTEST` characters.
     """
     for message in prompt:
         if _SHORTEST <= len(message.content) < _WINDOW:

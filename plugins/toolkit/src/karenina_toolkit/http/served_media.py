@@ -29,8 +29,9 @@ class ServedMedia:
 
 
 def ask_server(base_url: str, model_name: str) -> ServedMedia | None:
-    """Return what the server states about a model, or None if it states nothing, or cannot be reached. No key is sent,
-    and no proxy is used: servers behind a proxy are not asked.
+    """Return whether a model understands images and audio according to its server, as Ollama and llama.cpp state, or
+    None if the server does not state it, or cannot be reached. No key is sent, and no proxy is used: servers behind a
+    proxy are not asked.
     """
     if find_proxy(urlsplit(base_url)) is not None:
         return None

@@ -91,7 +91,7 @@ class _Child:
 
     def ask(self, job: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a job to the child process and return its reply. Raises `TimeoutError` if there is none in time, and
-        `_Ended` if the process ended. The process is not killed.
+        `_Ended` if the process ended or its reply is too long. The process is not killed.
         """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -162,8 +162,8 @@ class _Pool:
         return result
 
     def _run(self, function: str, arguments: Sequence[JsonValue], seconds: float) -> tuple[JsonValue, str | None]:
-        """Call `function`, a full name, in a child process. Return the result and None, or None and the limit that was
-        exceeded, such as `seconds`. Raises `ChildError` if the process does not start or the call fails.
+        """Call `function` in a child process. Return the result and None, or None and the limit that was exceeded, such
+        as "takes more than 5 seconds". Raises `ChildError` if the process does not start or the call fails.
         """
         child = self._take(function)
         is_usable = False

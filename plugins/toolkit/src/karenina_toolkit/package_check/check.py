@@ -62,7 +62,7 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings about whether the groups of the entry points exist, and each entry point was loaded."""
+    """Yield findings about a package's entry points: whether their groups exist, and whether each was loaded."""
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)
@@ -98,11 +98,14 @@ def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator
 
 
 def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings about the settings. If names conflict, nothing else is checked."""
+    """Yield findings about the settings. If names conflict, even those of other packages, nothing else is checked."""
     try:
         all_settings()
     except ConfigError as error:
-        yield from (Finding("Settings", "problem", problem) for problem in error.problems if distribution in problem)
+        mine = [problem for problem in error.problems if distribution in problem]
+        yield from (Finding("Settings", "problem", problem) for problem in mine)
+        if not mine:
+            yield Finding("Settings", "warning", f"the settings were not checked: {error.problems[0]}")
         return
     yield from check_settings(plugins, distribution)
 
@@ -170,7 +173,10 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
                 yield state, f"`{kind}` lists the artifact {key.name!r}, which no installed stage produces{cure}"
     for text, near in unknown_places(stage, offered):
         yield "problem" if near else "warning", text + near
-    settings = {*all_settings(), *read_catalog()["settings"]}
+    try:
+        settings = {*all_settings(), *read_catalog()["settings"]}
+    except ConfigError:  # reported with the settings
+        settings = {*stage.reads}
     for name in stage.reads:
         if name not in settings:
             near = did_you_mean(name, settings, "")
@@ -185,7 +191,9 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
-    """Make a plan for a plain question with the stage, and return where it is, or why it cannot be placed."""
+    """Make a plan for a plain question with the stage, and return a finding that states where it is in the plan, or why
+    it is not.
+    """
     name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}
     mode = "template_only" if slot is None or "template_only" in SLOT_RULES[slot].modes else "template_and_rubric"

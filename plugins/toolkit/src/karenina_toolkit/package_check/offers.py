@@ -56,7 +56,8 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
-    """Yield the problems with a hook implementation. A hook without parameters is called to find problems.
+    """Yield the problems with a hook implementation. A hook without parameters is called to find problems. One that is
+    implemented under another name (`specname`) is not examined.
 
     Implementations that are async cannot be registered.
     """
@@ -90,7 +91,7 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def _offered_kind(specification: Callable[..., Any]) -> Any:
-    """Return what the values of the list are that a hook returns, for `is_a`. Types that the module of the
+    """Return the type of the values in the list that a hook returns, for use with `is_a`. Types that the module of the
     specification imports only under `TYPE_CHECKING` are imported.
     """
     module = sys.modules[specification.__module__]

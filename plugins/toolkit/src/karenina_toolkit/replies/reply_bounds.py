@@ -154,8 +154,8 @@ def check_tool_call_count(where: str, calls: Sized) -> None:
 
 
 def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
-    """Return the reply with invalid counts and characters corrected, so that it can be stored. If nothing changes, the
-    same object is returned.
+    """Return the reply with invalid token counts corrected (see `sanitize_usage`) and unpaired surrogates replaced, so
+    that it can be stored. If nothing changes, the same object is returned.
     """
     usage, text = sanitize_usage(reply.usage), _text(reply.text)
     model, reasoning = _optional(reply.model), _optional(reply.reasoning)
@@ -175,8 +175,8 @@ def sanitize_llm_reply(reply: LLMReply) -> LLMReply:
 
 
 def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
-    """Return the reply with invalid counts and characters corrected, so that it can be stored. If nothing changes, the
-    same object is returned.
+    """Return the reply with invalid token counts corrected (see `sanitize_usage`) and unpaired surrogates replaced, so
+    that it can be stored. If nothing changes, the same object is returned.
     """
     usage, text, model = sanitize_usage(reply.usage), _text(reply.text), _optional(reply.model)
     if usage is reply.usage and text is reply.text and model is reply.model and reply.server_reason is None:
@@ -185,8 +185,9 @@ def sanitize_parser_reply(reply: ParserReply) -> ParserReply:
 
 
 def sanitize_turn(where: str, turn: Turn) -> Turn:
-    """Return the turn with invalid counts and characters corrected, so that it can be stored. Raises `BrokenReply` if
-    ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` for too many tool calls.
+    """Return the turn with invalid token counts corrected and unpaired surrogates replaced, so that it can be stored.
+    Raises `BrokenReply` if ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` for too many
+    tool calls.
     """
     message = _message(where, turn.message)
     return replace(
@@ -200,8 +201,9 @@ def sanitize_turn(where: str, turn: Turn) -> Turn:
 
 
 def sanitize_agent_reply(where: str, reply: AgentReply) -> AgentReply:
-    """Return the reply with invalid counts and characters corrected, so that it can be stored. Raises `BrokenReply` if
-    ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` for too many tool calls.
+    """Return the reply with invalid token counts corrected and unpaired surrogates replaced, so that it can be stored.
+    Raises `BrokenReply` if ids cannot be encoded or arguments are nested too deeply, and `ReplyTooLarge` for too many
+    tool calls.
     """
     return replace(
         reply,

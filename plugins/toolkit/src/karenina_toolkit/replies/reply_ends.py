@@ -107,8 +107,8 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
-    """Return the meaning of a server's finish reason, such as "length", and the reason itself if that is "failed" or
-    "other". Unknown and missing reasons are "other".
+    """Return the meaning of a server's finish reason, such as "length", and the reason itself if the meaning is
+    "failed" or "other", otherwise None. Unknown and missing reasons are "other".
 
     Case, separators and the name of an enumeration, as in `FinishReason.MAX_TOKENS`, are ignored. If a reason has
     several parts, such as `content_filter: RECITATION`, the last known part is used. If it starts with an error, the
@@ -138,9 +138,9 @@ def _spell(reason: str) -> str:
 
 
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
-    """Return the meaning of a chat completion choice's finish reason, such as "length", and the reason itself if that
-    is "failed" or "other". The provider's own reason, which gateways add, is used if it is not a normal end, or if the
-    gateway's reason is unknown.
+    """Return the meaning of a chat completion choice's finish reason, such as "length", and the reason itself if the
+    meaning is "failed" or "other", otherwise None. The provider's own reason, which gateways add, is used if it is not
+    a normal end, or if the gateway's reason is unknown.
 
     If OpenAI has no equivalent for a provider's reason, gateways write `stop` and add the provider's own reason
     (`native_finish_reason` for OpenRouter, and the same key in `provider_specific_fields` for LiteLLM).

@@ -294,8 +294,9 @@ def read_float(text: str) -> float:
 
 
 def restore_digits(given: object, read: object) -> object:
-    """Return `read`, which pydantic converted from `given`, with the digits restored that this lost. In a float field,
-    an integer beyond 2**53 stays an int. A Decimal is created from the original text. Nested models are not searched.
+    """Return `read`, which pydantic converted from `given`, with the digits restored that the conversion lost. In a
+    float field, an integer that a float cannot represent, beyond 2**53, stays an int. A Decimal is created from the
+    original text. Nested models are not searched.
     """
     if isinstance(read, float):
         return given if type(given) is int and given != read and _rounds_to(given, read) else read

@@ -151,7 +151,9 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
 
 
 def wrote_nothing(outcome: LLMReply | ParserReply | AgentReply | Turn | PortError) -> bool:
-    """Return whether a model wrote nothing: its reply is blank, or the provider's filter refused the request."""
+    """Return whether a model wrote nothing, not even reasoning: the error of its call states that the reply was blank,
+    or its reply is empty because of the provider's filter. False for replies of agents.
+    """
     if isinstance(outcome, PortError):
         return isinstance(outcome, BrokenReply | EmptyReply) and outcome.is_blank
     if outcome.finish_reason != "content_filter" or isinstance(outcome, AgentReply):

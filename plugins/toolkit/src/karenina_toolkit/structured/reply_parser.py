@@ -156,7 +156,9 @@ def _without_thoughts(text: str) -> str:
 
 
 def _end_at_beginning(text: str, at: int) -> re.Match[str] | None:
-    """Return the first closing marker if there is an opening marker at index `at`, otherwise None."""
+    """Return the match of the first closing marker after an opening marker at index `at`, or None if there is no
+    opening marker at this index or no closing one.
+    """
     first = _FIRST_MARK.match(text, at)
     if first is None or not first["open"]:
         return None

@@ -159,7 +159,20 @@ def _describe_fields(schema: Mapping[str, Any], hints: Mapping[str, str]) -> str
     return "\n".join(["Fields:", *lines])
 
 
-def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+def find_reference(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the part of the schema `root` to which a local reference leads, such as `#/$defs/Answer`. If it leads
+    to nothing or to `true` or `false`, return an empty schema.
+    """
+    target: Any = root
+    for step in filter(None, reference.lstrip("#/").split("/")):
+        if isinstance(target, list):
+            target = next((entry for place, entry in enumerate(target) if str(place) == step), {})
+        else:
+            target = target.get(step, {}) if isinstance(target, Mapping) else {}
+    return target if isinstance(target, Mapping) else {}
+
+
+def describe_type(part: Mapping[str, Any] | bool, root: Mapping[str, Any], depth: int = 0) -> str:
     """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or
     `one of "a", "b"`, with references resolved in `root`.
 
@@ -167,11 +180,10 @@ def describe_type(part: Mapping[str, Any], root: Mapping[str, Any], depth: int =
     """
     if depth > _DEEPEST:
         return "..."
+    if isinstance(part, bool):
+        return "any value"
     if "$ref" in part:
-        target: Any = root
-        for step in str(part["$ref"]).removeprefix("#/").split("/"):
-            target = target.get(step, {}) if isinstance(target, Mapping) else {}
-        return describe_type(target, root, depth + 1)
+        return describe_type(find_reference(str(part["$ref"]), root), root, depth + 1)
     for key in ("anyOf", "oneOf"):
         if key in part:
             return " or ".join(dict.fromkeys(describe_type(option, root, depth) for option in part[key]))

@@ -17,7 +17,7 @@ from karenina_core.errors import KareninaError
 from karenina_toolkit.folding import fold
 from karenina_toolkit.lazy_patterns import lazy_pattern
 from karenina_toolkit.structured.lenient_json import number_text
-from karenina_toolkit.structured.schema_forms import describe_type
+from karenina_toolkit.structured.schema_forms import describe_type, find_reference
 
 Schema = Mapping[str, Any]
 
@@ -79,8 +79,9 @@ def repair(data: Mapping[str, Any], schema: Schema) -> tuple[dict[str, Any], boo
 
 
 def find_mismatches(data: object, schema: Schema) -> list[str]:
-    """Return a sentence for each part of `data` that does not match `schema`. Null always matches, and extra keys are
-    ignored. Raises `SchemaTooComplex` after `MOST_STEPS` comparisons.
+    """Return a sentence for each part of `data` whose type, option, missing key or number of entries does not match
+    `schema`. Null always matches, and extra keys and limits such as `minimum` and `pattern` are ignored. Raises
+    `SchemaTooComplex` after `MOST_STEPS` comparisons.
     """
     root = _Root.of(schema)
     return list(_misfits(data, root, root, ""))
@@ -192,7 +193,9 @@ def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
     """
     items = schema.get("items")
     if isinstance(value, str):
-        held = _parse_list(value) or _split_list(value)
+        held = _parse_list(value)
+        if held is None:
+            held = _split_list(value)
         if held is not None:
             value = held
         elif may_mean_nothing(value) or _MAY_BE_A_LIST.search(value):
@@ -220,14 +223,14 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
     return repairs[0] if len(repairs) == 1 else value
 
 
-def _misfits(value: object, schema: Schema, root: _Root, place: str) -> Iterator[str]:
+def _misfits(value: object, schema: Schema | bool, root: _Root, place: str) -> Iterator[str]:
     """Yield a sentence for each part of `value`, which is at `place`, whose type, option, missing key or number of
     entries `schema` does not allow. Null is always allowed. Raises `SchemaTooComplex` after too many comparisons.
 
     Limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
     """
     root.step()
-    if "$ref" in schema or "allOf" in schema:
+    if isinstance(schema, bool) or "$ref" in schema or "allOf" in schema:
         schema = _resolve(schema, root)
     if value is None:
         return
@@ -267,19 +270,17 @@ def _fails(value: object, schema: Schema, root: _Root) -> bool:
     return next(_misfits(value, schema, root, ""), None) is not None
 
 
-def _resolve(schema: Schema, root: Schema) -> Schema:
+def _resolve(schema: Schema | bool, root: Schema) -> Schema:
     """Return the schema that `schema` refers to. A single `allOf`, as written by pydantic, also counts as a reference.
-    After 20 consecutive references, the result is an empty schema, which allows everything.
+    `true`, `false` and a reference that leads nowhere, as well as anything after 20 consecutive references, result in
+    an empty schema, which allows everything.
     """
-    if "$ref" not in schema and "allOf" not in schema:
-        return schema
     for _ in range(20):
+        if isinstance(schema, bool):
+            return {}
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#"):
-            target: Any = root
-            for part in reference.lstrip("#/").split("/"):
-                target = target.get(part, {}) if part else target
-            schema = target
+            schema = find_reference(reference, root)
         elif len(schema.get("allOf", ())) == 1:
             schema = schema["allOf"][0]
         else:
@@ -351,7 +352,7 @@ def _parse_list(text: str) -> list[Any] | None:
         return None
     try:
         held = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return held if isinstance(held, list) else None
 

@@ -84,9 +84,9 @@ async def ask(
     *,
     attachments: tuple[Attachment, ...] = (),
 ) -> StructuredResult[T]:
-    """Ask a judge to fill in `schema` with the prompt for `task` and its message `user`, a second time if `validate`
-    rejects the reply, and return the validated reply. Raises `PortError` if a call fails, and `StructuredError` if no
-    reply is accepted.
+    """Ask a judge to fill in `schema` with the prompt for `task` and its message `user`, a second time if the reply
+    does not match `schema` or `validate` rejects it, and return the result of `validate` with facts about the reply.
+    Raises `PortError` if a call fails, and `StructuredError` if no reply is accepted.
 
     The message has the `attachments`. `validate` converts the object, as in `call_structured`. `model` defaults to the
     item's judge. If the last reply was incomplete, the item counts as failed, and a resumed run runs it again.
@@ -114,9 +114,9 @@ async def call_structured(
     info: CallInfo = NO_INFO,
     who: str = _JUDGE,
 ) -> StructuredResult[T]:
-    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`, and return it. A reply
-    that is not is sent back with the reason, at most `reasks` times. Raises `StructuredError` if no reply is accepted,
-    and `PortError` if a call fails.
+    """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`, and return the result of
+    `validate` with facts about the reply. Any other reply is sent back with the reason, at most `reasks` times. Raises
+    `StructuredError` if no reply is accepted, and `PortError` if a call fails.
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whether or not

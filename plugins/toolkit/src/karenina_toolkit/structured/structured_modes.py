@@ -55,7 +55,7 @@ class Refusal(Enum):
 
 
 def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | None:
-    """Return what the server rejected, the mode or the schema, or None for other errors, after which no other mode is
+    """Return whether the server rejected the mode or the schema, or None for other errors, after which no other mode is
     tried. The status must be 400, 404, 422 or 501, and the message must say that the feature is not supported.
     """
     topic = _TOPICS.get(mode)

@@ -49,8 +49,8 @@ def get_entries(data: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 
 def get_name(data: Mapping[str, Any], key: str) -> str | None:
-    """Return the id or name under `key` as a string, or None if it is missing. Raises `TraceFormatError` if the value
-    is neither a string nor an integer.
+    """Return the id or name under `key` as a string, or None if it is missing or empty. Raises `TraceFormatError` if
+    the value is neither a string nor an integer.
     """
     value = data.get(key)
     if value is None or value == "":
@@ -144,8 +144,8 @@ class TurnBuilder:
         self._calls.append(call)
 
     def close(self) -> Iterator[Message]:
-        """Yield the message of the turn, if a turn was started, and reset the builder. Consume this even without
-        interest in the message, because a generator resets nothing before.
+        """Yield the message of the turn, if a turn was started, and reset the builder. The builder is only reset when
+        the iterator is exhausted.
         """
         if self._begun:
             thoughts = "\n".join(thought for thought in self._thoughts if thought)

@@ -73,7 +73,9 @@ class _ParsedExchange:
 
 
 def _conversations(exchanges: Sequence[Exchange]) -> list[_Conversation]:
-    """Return the conversations in `exchanges`. Raises `TraceFormatError`, which states the number of the exchange."""
+    """Return the conversations in `exchanges`. Raises `TraceFormatError`, with the number of the exchange, if one
+    cannot be read.
+    """
     conversations: list[_Conversation] = []
     for number, exchange in enumerate(exchanges, 1):
         try:
@@ -121,8 +123,8 @@ def _parse_exchange(exchange: object) -> _ParsedExchange:
 
 
 def _reply(response: Mapping[str, Any]) -> tuple[list[object], Format | None]:
-    """Return the entries of a response, and their format. A response with a reason for having no message has none.
-    Raises `TraceFormatError` if the format is unknown.
+    """Return the entries of a response, and their format. A response with a reason for having no message, such as an
+    error, has no entries, and its format is None. Raises `TraceFormatError` for any other format.
     """
     opened = open_reply(response)
     if opened is not None:

@@ -21,9 +21,9 @@ _BROKEN: Final = ("incomplete", "failed", "cancelled")
 
 
 def find_end(recording: object) -> tuple[FinishReason, str | None]:
-    """Return the finish reason of the last reply in a recording, such as "length", and the server's own reason if that
-    is "failed" or "other". If the recording states none, the result is ("stop", None). A refusal counts as
-    "content_filter", as it does for a live model.
+    """Return the finish reason of the last reply in a recording, such as "length", and the server's own reason if the
+    first is "failed" or "other", otherwise None. If the recording states none, the result is ("stop", None). A refusal
+    counts as "content_filter", as it does for a live model.
     """
     end: tuple[FinishReason, str | None] | None = None
     for holder in _iter_holders(recording):
@@ -34,7 +34,9 @@ def find_end(recording: object) -> tuple[FinishReason, str | None]:
 
 
 def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] | None:
-    """Return the finish reason in an object, or the status of an incomplete reply. If it has neither, return None."""
+    """Return the finish reason in an object, or the status of an incomplete reply, in the form of `find_end`. If it has
+    neither, return None.
+    """
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
     if stated is not None:
         return read_choice_end({**holder, "finish_reason": stated})
@@ -57,8 +59,9 @@ def is_limit_reached(recording: object) -> bool:
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Return the recording with what `row` states next to it about its end, such as a finish reason. This converts a
-    string to an assistant message, and a list of messages to an object. If nothing is stated, it is returned unchanged.
+    """Return the recording with the facts about its end that `row` states next to it, such as a finish reason. This
+    converts a string to an assistant message, and a list of messages to an object. If `row` states none, the recording
+    is returned unchanged.
 
     What the recording itself states takes precedence. An object with `replicates` is not changed.
     """

@@ -36,8 +36,8 @@ _KINDS: Final = {
 
 
 def read_usage(data: Any) -> Usage:
-    """Convert the `usage` of a chat completion, however the server names the counts. Missing counts are 0, and
-    contradictory ones are raised so that input includes cached tokens, and output reasoning.
+    """Convert the `usage` of a chat completion, however the server names the counts. Missing counts are 0, and counts
+    that contradict each other are increased so that input includes cached tokens, and output reasoning.
 
     Some servers only include reasoning in the total, so the output is at least the total minus the input.
     """

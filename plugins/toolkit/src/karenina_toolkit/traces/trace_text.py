@@ -157,7 +157,7 @@ def _looks_failed(message: Message) -> bool:
     if text.lstrip().startswith("{"):
         try:
             data = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             data = None
         if isinstance(data, dict):
             return any(data.get(key) for key in _ERROR_KEYS)

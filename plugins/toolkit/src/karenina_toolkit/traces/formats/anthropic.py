@@ -23,8 +23,8 @@ def claims(entry: Entry) -> bool:
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Yield the messages in entries in the format of Anthropic's Messages API, with one message for each assistant
-    turn. If some entries were left out, `numbers` are those of the others, for error messages. Raises
-    `TraceFormatError` if an entry is not in this format.
+    turn. If some entries were left out, `numbers` are the original numbers of those that remain, for error messages.
+    Raises `TraceFormatError` if an entry is not in this format.
 
     Consecutive assistant entries are merged, because some agents write an entry for each block. Tool results become
     tool messages. If the server itself ran tools within a turn, their results split the turn. Pictures and documents
@@ -93,8 +93,9 @@ def _read_user_block(block: Entry, names: Mapping[str, str]) -> str | Message:
 
 
 def _result(block: Entry, names: Mapping[str, str]) -> Message:
-    """Convert a tool result to a tool message. It is an error if its type ends in `error` or if it has a nonzero return
-    code. Raises `TraceFormatError` if the block does not name the call.
+    """Convert a tool result to a tool message. It is an error if the block states this (`is_error`), or if its content
+    has a type that ends in `error` or a nonzero return code. Raises `TraceFormatError` if the block does not name the
+    call.
     """
     call_id = block.get("tool_use_id")
     if not isinstance(call_id, str):

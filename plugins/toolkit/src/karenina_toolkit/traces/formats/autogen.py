@@ -109,8 +109,8 @@ class _Reader:
             raise TraceFormatError(f"unknown message or event type {kind!r:.80}")
 
     def _note_speakers(self, last: Message) -> Message:
-        """Return the answer, with a note about the speakers if there were several. Raises `TraceFormatError` if the
-        message is then just `TERMINATE`.
+        """Return the last message with a note about the speakers if it is an agent's answer and there were several
+        speakers, and otherwise unchanged. Raises `TraceFormatError` if the answer is just `TERMINATE`.
         """
         if last.role != "assistant" or last.tool_calls or not self._speakers:
             return last
@@ -170,8 +170,8 @@ class _Reader:
         self._last = Message("assistant", last.content, last.tool_calls, reasoning=last.reasoning, notes=notes)
 
     def _read_client_message(self, kind: str, entry: Entry) -> Message:
-        """Convert a message in the form of AutoGen's model clients. The thought of an assistant is kept for its next
-        message.
+        """Convert a message in the form of AutoGen's model clients. The thought of an assistant becomes the reasoning
+        of its message.
         """
         content = entry.get("content")
         if kind != "AssistantMessage":
@@ -236,8 +236,8 @@ def check_history(entries: Sequence[Entry]) -> None:
 
 
 def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
-    """Return a note that names the last speaker, who gave the answer, and the other speakers. If there is only one
-    speaker, there is no note. Names are cut to `_LONGEST_NAMES` characters in total.
+    """Return a tuple with a note that names the last speaker, who gave the answer, and the other speakers, cut to
+    `_LONGEST_NAMES` characters in total. If there is only one speaker, the tuple is empty.
     """
     others = [name for name in dict.fromkeys(speakers) if name != speakers[-1]]
     named = ", ".join(others)[:_LONGEST_NAMES]

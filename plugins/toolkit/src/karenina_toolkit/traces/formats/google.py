@@ -92,7 +92,7 @@ class _Calls:
 
     def close(self, call_id: object, name: str | None) -> tuple[str | None, str | None]:
         """Find the call that a result belongs to, mark it as done, and return its id and name. If there is no such
-        call, the result's own id and name are returned.
+        call, the result's own id and name are returned, or None for one that is missing.
         """
         same = self._by_id.get(str(call_id)) if call_id else self._by_name.get(name or "")
         while same:
@@ -173,7 +173,9 @@ def _result(kind: str, value: Any, calls: _Calls) -> Message:
 
 
 def _response_text(response: Any) -> str:
-    """Return a function's result as text, without the wrapper that Google recommends."""
+    """Return a function's result as text, without a wrapper such as `{"output": ...}`, which Google recommends. Results
+    that are not text are converted to JSON.
+    """
     if isinstance(response, Mapping) and len(response) == 1:
         (key,) = response
         if key in _WRAPPERS:
@@ -184,7 +186,9 @@ def _response_text(response: Any) -> str:
 
 
 def _part_text(kind: str, value: Any) -> str:
-    """Return a part as text, or describe it. Raises `TraceFormatError` if a text part is malformed."""
+    """Return the text of a text part, or a description of any other part. Raises `TraceFormatError` if a text part is
+    malformed.
+    """
     if kind == "text":
         if not isinstance(value, str):
             raise TraceFormatError(f"a text part must contain text, not {type(value).__name__}")

@@ -17,7 +17,9 @@ _ATTACHMENT: Final = re.compile(r"attachment://([0-9a-f]{32})")
 
 
 def claims(entry: Entry) -> bool:
-    """Return whether `entry` has Inspect's `source`, or a function name where other formats have an object."""
+    """Return whether `entry` has Inspect's `source`, a function name where other formats have an object, or a part for
+    a call that the server made.
+    """
     calls = entry.get("tool_calls")
     if isinstance(calls, Sequence) and calls and isinstance(calls[0], Mapping):
         return isinstance(calls[0].get("function"), str)

@@ -180,7 +180,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
     """Add a part as a thought, as text, or as an unknown part. Citations are omitted. Raises `TraceFormatError` if the
-    part has no type or no text.
+    part has neither a type nor a text.
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):
@@ -298,7 +298,9 @@ def _call(call_id: str, function: Mapping[str, Any]) -> ToolCall:
 
 
 def _part(part: Any) -> str:
-    """Return a content part as text, or describe it. Raises `TraceFormatError` if the part has no type."""
+    """Return the text of a content part, or a description if it has no text. Raises `TraceFormatError` if the part has
+    no type.
+    """
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping) or not isinstance(part.get("type"), str):

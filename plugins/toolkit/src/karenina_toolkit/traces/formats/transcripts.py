@@ -69,8 +69,9 @@ def read_transcript(text: str) -> list[Message]:
     not begin with a role.
 
     A line inside a message may look like a role. Use this only for text that is known to be a transcript, and prefer
-    recordings of messages. Calls, such as `Tool call: search({"text": "x"})`, have arguments in JSON. Results, such as
-    `Tool (search): ...` or `Tool (search, error): ...`, belong to the first open call.
+    recordings of messages. Calls, such as `Tool call: search({"text": "x"})`, have arguments in JSON, and may also be
+    written as `Action: search`, followed by `Action Input: ...` or not. Results, such as `Tool (search): ...` or
+    `Tool (search, error): ...`, belong to the first open call.
     """
     text = text.strip()
     if _find_first(_PRINTED, text):
@@ -126,6 +127,9 @@ def _read_labels(text: str) -> Iterator[Message]:
         kind, about = _kind(label), label["about"]
         if kind == "assistant" and about and _KINDS.get(about.lower()) == "thought":
             kind = "thought"
+        if named is not None and kind != "arguments":
+            _add_action(turn, calls, named)
+            named = None
         if kind in ("system", "user", "result"):
             yield from turn.close()
         if kind == "system":
@@ -148,9 +152,21 @@ def _read_labels(text: str) -> Iterator[Message]:
                 turn.add_call(calls.open("", *_split_call(content, about)))
         elif kind == "arguments":
             turn.add_call(calls.open("", named or "", _read_arguments(content)))
+            named = None
         else:
             yield _read_result(label, content, calls)
+    if named is not None:
+        _add_action(turn, calls, named)
     yield from turn.close()
+
+
+def _add_action(turn: TurnBuilder, calls: _Calls, action: str) -> None:
+    """Add an action without input to the turn: as a call or, if it does not begin with the name of a tool, as text."""
+    name, arguments = _split_call(action, None)
+    if name:
+        turn.add_call(calls.open("", name, arguments))
+    else:
+        turn.add_text(f"Action: {action}")
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
@@ -183,7 +199,7 @@ def _read_arguments(text: str) -> dict[str, Any]:
     """
     if not text.strip():
         return {}
-    for read in (json.loads, ast.literal_eval):
+    for read in (json.loads, _read_literal):
         try:
             parsed = read(text.strip())
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
@@ -191,6 +207,11 @@ def _read_arguments(text: str) -> dict[str, Any]:
         if isinstance(parsed, dict):
             return {str(key): value for key, value in parsed.items()}
     return {UNREADABLE_ARGUMENTS: text}
+
+
+def _read_literal(text: str) -> Any:
+    """Return the JSON value that a Python literal represents. Raises `TypeError` or `ValueError` if there is none."""
+    return json.loads(json.dumps(ast.literal_eval(text)))
 
 
 def _read_printed(text: str) -> Iterator[Message]:
