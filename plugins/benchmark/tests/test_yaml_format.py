@@ -245,3 +245,9 @@ def test_libyaml_reads_a_text_as_pyyaml_does(text):
         found = outcome(text)
         patch.setattr(yaml, "__with_libyaml__", False)
         assert found == outcome(text)
+
+
+def test_a_wrong_date_is_one_error(tmp_path):
+    with pytest.raises(BenchmarkFileError, match="'date_created' must be a string, not a list") as raised:
+        load(tmp_path, "date_created: [2001]\nquestions: []\n")
+    assert raised.value.others == ()

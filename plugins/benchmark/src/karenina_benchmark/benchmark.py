@@ -127,8 +127,9 @@ class Benchmark(BenchmarkContent):
         sheet: str | None = None,
         **options: Any,
     ) -> list[Question]:
-        """Add the rows of a CSV, Excel or JSONL file as questions, and return these questions. If a row cannot be
-        imported, no question is added and `BenchmarkFileError` is raised with the row's line.
+        """Add the rows of a table (CSV, TSV, Excel, Parquet, JSON or JSON lines) as questions, and return these
+        questions. If a row cannot be imported, no question is added and `BenchmarkFileError` is raised with the row's
+        line.
 
         `columns` maps fields to columns, for example `{"question": "text", "raw_answer": "gold"}`. `sheet` selects a
         sheet in an Excel file. `options` are passed to `question_import.read_questions`.

@@ -161,8 +161,8 @@ def check_file(
 def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
-    """Return the benchmark without its broken questions, and a finding for each error. It is None if nothing can be
-    read. Files that are not trusted are reported as errors and not read.
+    """Return the benchmark without its broken questions, and a finding for each error. The benchmark is None if nothing
+    can be read. Files that are not trusted are reported as errors and not read.
     """
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
@@ -205,9 +205,9 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark, or only the questions `ids` of it, and return the findings. With `quality`, the whole
-    file is checked, also for warnings and unchecked parts; without it, only the `config` section and the questions are,
-    for errors.
+    """Check a loaded benchmark, or only its questions `ids`, and return the findings. With `quality`, the whole file is
+    checked, and warnings and unchecked parts are reported too; without it, only the `config` section and the questions
+    are checked, for errors.
 
     Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
     benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
@@ -491,7 +491,8 @@ class _Check:
 
     @cached_property
     def _restricted(self) -> tuple[Sequence[RestrictedValue], bool]:
-        """The restricted values of the benchmark, and whether the user trusts all of them.
+        """The restricted values of the benchmark, and whether the user trusts all of them: no values and True if
+        everything is trusted or the benchmark has no file.
 
         If everything is trusted, or the benchmark has no file, the values are not collected. Without restricted values,
         there is nothing to trust, so the second value is False.

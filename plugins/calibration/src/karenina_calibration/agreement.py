@@ -186,9 +186,9 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Return how far verdicts agree with the labels for each template with at least five labels, with the worst
-    template first. A label is compared with the verdict of each judge. If all labelled answers share one template, the
-    list is empty.
+    """Return how far verdicts agree with the labels for each template with at least five labelled answers, with the
+    worst template first. A label is compared with the verdict of each judge. If all labelled answers share one
+    template, the list is empty.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)

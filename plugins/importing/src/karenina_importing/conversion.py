@@ -15,7 +15,7 @@ from karenina_benchmark.errors import explain_error
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
-from karenina_benchmark.tables.lettered_options import Options, letter_of_label, read_options
+from karenina_benchmark.tables.lettered_options import Options, join_options, letter_of_label, read_options
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts, is_conversation
 from karenina_benchmark.tables.question_rows import first_part
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
@@ -30,7 +30,6 @@ from karenina_importing.answer_fields import (
     extract,
     fill_declared,
     show_truths,
-    with_options,
 )
 from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping, as_response, find_first, look_up
 from karenina_importing.source_files import SizeLimit, SourceRow
@@ -246,7 +245,7 @@ class _Converter:
                 f"the row has no question (mapped paths: {_names(self.mapping.of('question'))}); map question to {cure}"
             )
         choices = self._choices(row)
-        text = with_options(text, choices)
+        text = join_options(text, dict(zip(ascii_uppercase, map(str.strip, choices), strict=False)))
         done = self.imported
         id = self._text(row, "id")
         if id is None:

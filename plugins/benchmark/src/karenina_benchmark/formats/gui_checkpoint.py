@@ -87,7 +87,9 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
-    """Convert a question from the graphical interface to a `DataFeedItem`. Other values are returned unchanged."""
+    """Convert a question from the graphical interface to a `DataFeedItem`. A value that is not a mapping is returned
+    unchanged.
+    """
     if not isinstance(data, Mapping):
         return data
     content: dict[str, Any] = {"text": data.get("question")}

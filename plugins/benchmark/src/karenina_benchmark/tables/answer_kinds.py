@@ -161,8 +161,8 @@ class Marks:
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column, read as a single kind if nearly all of them fit it, or else each as its
-    own kind.
+    """Return the correct answers in a column, read as a single kind if nearly all of them fit it (95% or, of fewer than
+    20, all; for yes or no and letters, always all), or else each as its own kind.
 
     The kinds are described at the top of this module.
     """
@@ -230,7 +230,7 @@ def cell_text(value: Any) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a string consists of sentences or is too long for a name."""
+    """Return whether a string consists of sentences, or is too long for a name (more than 12 words)."""
     words = _count_words(text)
     if words > _MOST_WORDS or _CLAUSE.search(text) is not None:
         return True

@@ -144,8 +144,9 @@ def _question_text(cell: Any) -> str:
 
 
 def first_part(cell: Any, depth: int = 0) -> str | None:
-    """Return the path to the first text in a list or object, such as `0`, `0.content` or `text`, or None. Roles and
-    types are no texts. Lists of messages and content parts have none, because they belong together.
+    """Return the path to the first text in a list or object, such as `0`, `0.content` or `text`, or None. Values of
+    `role` and `type` do not count as texts. Lists of messages and content parts have none, because they belong
+    together.
 
     `depth` is the number of lists and objects that enclose the cell. Anything deeper than eight levels is skipped.
     """
@@ -316,8 +317,9 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions in a table need their `contexts`: if a question has several or, unless all are
-    short, if many questions share one, if many refer to a text, or if the column is called `input`.
+    """Return whether the questions in a table need their `contexts`: if a question occurs with several or, unless all
+    contexts are short, if questions share contexts, if more than a tenth refer to a text, or if the column is called
+    `input`.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):

@@ -153,8 +153,8 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 
 def _is_placeholder(target: Any, document: Mapping[str, Any]) -> bool:
-    """Return whether a target is not an answer but the text of None, which no text in the document is, or the names of
-    the parts of the document's answer, which the template of DROP joins.
+    """Return whether a target is not an answer, but the text "None", which is not a text in the document, or the names
+    of the parts of the document's answer, which the template of DROP joins.
     """
     if target == "None":
         return json.dumps(target) not in json.dumps(document)
