@@ -356,7 +356,9 @@ class _Check:
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
-        """Add findings about a question's traits, template, plugin fields, attachments and turns."""
+        """Add findings about a question's template, plugin fields, attachments, turns and traits. Without `quality`,
+        traits are only checked for names that are used twice.
+        """
         if self._quality:
             place = self._benchmark.place_of(question.id)
             self._check_traits(place, "rubric", question.rubric, config, question.id)
@@ -376,7 +378,8 @@ class _Check:
 
     def _check_attachments(self, question: Question, config: VerificationConfig) -> None:
         """Add findings about a question's files that cannot be sent, also to judges, and about photos that state their
-        position. Judges only get files for traits, which `config` may leave out.
+        position. Warnings are only added with `quality` or a journal. Judges only get files for traits, which `config`
+        may leave out.
         """
         if config.core.evaluation_mode != _NO_MODEL:
             shared = self._benchmark.global_rubric, self._benchmark.dynamic_rubric
@@ -507,8 +510,8 @@ class _Check:
         return values, bool(values) and trusts_values(self._trust, path, names_and_values(values))
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
-        """Add an error for each field whose known value no plugin offers, does not fit its type, or can never match its
-        truth.
+        """Add an error for each field whose known value is not offered by any plugin, does not fit the field's type, or
+        can never match the ground truth.
         """
         if not bound.sources:
             return
