@@ -67,7 +67,7 @@ def evaluate(
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
-    return _first_of(benchmark.run_verification(settings, journal=journal, trust=trust, progress=progress))
+    return _first_result(benchmark.run_verification(settings, journal=journal, trust=trust, progress=progress))
 
 
 async def aevaluate(
@@ -86,10 +86,10 @@ async def aevaluate(
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
-    return _first_of(await benchmark.arun_verification(settings, journal=journal, trust=trust, progress=progress))
+    return _first_result(await benchmark.arun_verification(settings, journal=journal, trust=trust, progress=progress))
 
 
-def _first_of(results: VerificationResultSet) -> VerificationResult:
+def _first_result(results: VerificationResultSet) -> VerificationResult:
     """Return the first result. Raises `RunError` if there is none, because a limit stopped the run."""
     if not len(results):
         why = "its budget or run_timeout was reached, as a logged warning says"

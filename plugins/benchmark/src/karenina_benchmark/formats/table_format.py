@@ -234,8 +234,8 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Return the table without rows whose cells are all empty, with a note about them. If there are none, or if all
-    rows are empty, it is returned unchanged, without notes.
+    """Return the table without rows whose cells are all empty, and a list with a note about them. If there are none, or
+    if all rows are empty, the table is returned unchanged, and the list is empty.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):

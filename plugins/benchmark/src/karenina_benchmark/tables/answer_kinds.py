@@ -449,8 +449,8 @@ def _parts(text: str) -> list[str]:
 
 
 def _items(text: str) -> list[str]:
-    """Split a list that is in brackets, or whose short items are separated by semicolons or line breaks, and return its
-    items. The result is empty for other texts, such as sentences and code.
+    """Split a list that is in brackets, or whose items, of at most 8 words each, are separated by semicolons or line
+    breaks, and return its items. The result is empty for other texts, such as sentences and code.
     """
     items = parse_list(text)
     if items is not None:
@@ -466,8 +466,8 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as strings. The result is empty if an item is not a scalar, or if most items are
-    sentences.
+    """Return the items of a list as strings. The result is empty if an item is not a scalar, or if more than half of
+    the items are sentences.
     """
     if not all(isinstance(item, str | int | float) for item in values):
         return []

@@ -318,8 +318,8 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
     """Return whether the questions in a table need their `contexts`: if a question occurs with several or, unless all
-    contexts are short, if questions share contexts, if more than a tenth refer to a text, or if the column is called
-    `input`.
+    contexts are short, if there are at least 1.5 questions for each, if more than a tenth of the questions refer to a
+    text, or if the column is called `input`.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):

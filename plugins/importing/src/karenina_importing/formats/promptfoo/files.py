@@ -37,8 +37,8 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Return the files that match a name such as `file://tests/*.yaml`, sorted. Raises `NotRead` if there are none
-        or too many, or if one of them is outside the folder.
+        """Return the files that match a name such as `file://tests/*.yaml`, sorted, without folders. Raises `NotRead`
+        if there are none or more than 1,000, or if one of them is outside the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
