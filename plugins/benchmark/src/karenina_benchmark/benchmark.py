@@ -94,8 +94,8 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded. The
-        arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
+        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded. `trust`
+        and `columns` work as in `load`. Code in the file only runs if it is trusted, and no model is called.
         """
         from karenina_benchmark.checking import check_file
 

@@ -144,8 +144,8 @@ def _detecting(key: str, detect: Callable[[FileHead], Fit]) -> Callable[[FileHea
 
 
 def _reading(key: str, rows: Callable[[Path], Iterable[SourceRow]]) -> Callable[[Path], Iterator[SourceRow]]:
-    """Return `rows` of the format `key` as a generator function that raises `ConfigError` if `rows` fails, or yields
-    anything but rows.
+    """Return `rows` of the format `key` as a generator function that raises `ConfigError` if `rows` yields anything but
+    rows, or raises anything but a `KareninaError` or an `OSError`.
     """
 
     def read(path: Path) -> Iterator[SourceRow]:

@@ -63,8 +63,8 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rubric's traits as `Rating`s, and the remaining content of the rubric. Plain objects are converted.
-    `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
+    """Return the traits of a rubric, which are plain objects here, as `Rating`s, and the remaining content of the
+    rubric. `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
     """
     ratings: list[dict[str, Any]] = []
     for name, word in _WORDS.items():

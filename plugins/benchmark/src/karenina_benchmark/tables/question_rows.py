@@ -284,11 +284,11 @@ def names_in(template: str) -> list[str]:
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context. The items of a list are separated by blank lines. Anything deeper than eight levels
-    is skipped.
+    """Return the text of a context, which is a string, a list (also one written as text), or an object. The items of a
+    list are separated by blank lines. Anything deeper than eight levels is skipped.
 
-    A list may also be written as text. For an object, the value of its first key in `_TEXT_KEYS` is used, or all values
-    if it has none of these keys. `depth` is the number of lists and objects that enclose the cell.
+    For an object, the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these keys.
+    `depth` is the number of lists and objects that enclose the cell.
     """
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
