@@ -19,7 +19,7 @@ from karenina import Outcome, aevaluate, evaluate
 from karenina.rubrics import RegexRubricTrait
 from karenina.templates import BaseAnswer, ExactMatch, VerifiedField
 from karenina_core import plugins as plugin_room
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, RunError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_core.plugins import Plugins
@@ -69,6 +69,12 @@ def judge() -> Iterator[Judge]:
 
 def command(*arguments: str | Path) -> CommandResult:
     return run_karenina("judge", *arguments, plugins=plugin_room.active_plugins())
+
+
+def test_a_limit_that_is_reached_first_is_an_error(judge: Judge) -> None:
+    with pytest.raises(RunError, match="its budget or run_timeout was reached"):
+        evaluate(response="It is BCL2.", template=Answer, judge="scripted:j", config={"run_timeout": 0.00001})
+    assert judge.prompts == []
 
 
 def test_a_text_is_judged_by_a_template(judge: Judge) -> None:

@@ -250,7 +250,10 @@ def test_a_key_is_used_only_with_its_complete_entry(
     victim: User, server: RecordingServer, elsewhere: RecordingServer
 ) -> None:
     """Attack: the address of a model in the configuration file differs from that in the stored command."""
-    entry = "{{id: m, interface: openai, model_name: m, endpoint_base_url: '{url}', endpoint_api_key: {key}}}"
+    entry = (
+        "{{id: m, interface: openai, model_name: m, endpoint_base_url: '{url}', endpoint_api_key: {key}, "
+        "extra: {{body: {{plugins: [{{authorization: {key}}}]}}}}}}"
+    )
     both = "answering_models: [{0}]\nparsing_models: [{0}]\n"
     victim.write("models.yaml", both.format(entry.format(url=server.url, key=KEY)))
     victim.write("genes.yaml", genes())

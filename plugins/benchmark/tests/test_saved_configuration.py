@@ -17,7 +17,10 @@ SECRET = "sk-very-secret"
 SECRETS = {
     "endpoint_api_key": SECRET,
     "mcp_urls_dict": {"t": f"http://127.0.0.1:1/{SECRET}"},
-    "extra": {"headers": {"Authorization": SECRET}, "body": {"api_key": SECRET, "max_tokens_field": "x"}},
+    "extra": {
+        "headers": {"Authorization": SECRET},
+        "body": {"api_key": SECRET, "tools": [{"type": "mcp", "token": SECRET}]},
+    },
 }
 
 
@@ -33,9 +36,10 @@ def test_secrets_are_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptur
         save_config(config, tmp_path / "c.json")
     text = (tmp_path / "c.json").read_text("utf-8")
     assert SECRET not in text
-    assert json.loads(text)["answering_models"] == [{**MODEL, "extra": {"body": {"max_tokens_field": "x"}}}]
+    assert json.loads(text)["answering_models"] == [{**MODEL, "extra": {"body": {"tools": [{"type": "mcp"}]}}}]
     (warning,) = caplog.messages
-    for place in ("endpoint_api_key", "mcp_urls_dict", "extra.headers", "extra.body.api_key"):
+    names = ("endpoint_api_key", "mcp_urls_dict", "extra.headers", "extra.body.api_key", "extra.body.tools.0.token")
+    for place in names:
         assert f"answering_models.a.{place}" in warning
     assert SECRET not in warning
 

@@ -263,3 +263,9 @@ def test_libyaml_reads_a_text_as_pyyaml_does(text):
 def test_deep_nesting_is_an_error(tmp_path, meta: str, says: str):
     with pytest.raises(BenchmarkFileError, match=says):
         load(tmp_path, f"questions: []\nmetadata: {meta}\n")
+
+
+def test_a_wrong_date_is_one_error(tmp_path):
+    with pytest.raises(BenchmarkFileError, match="'date_created' must be a string, not a list") as raised:
+        load(tmp_path, "date_created: [2001]\nquestions: []\n")
+    assert raised.value.others == ()

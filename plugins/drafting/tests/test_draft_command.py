@@ -172,6 +172,14 @@ def test_questions_with_templates_and_without_answers(tmp_path: Path) -> None:
     assert "  # not drafted: the question has no answer\n  - id: open\n" in text
 
 
+def test_a_limit_that_selects_no_answer_is_named(file: Path) -> None:
+    file.write_text(TABLE.replace("BCL2", ""), "utf-8")
+    done = draft(good_model(), file, "--limit", "1")
+
+    assert done.code == 2
+    assert "--limit 1 selects no question with an answer; raise the limit, or add" in done.err
+
+
 def test_settings_without_effect_are_named(file: Path) -> None:
     done = draft(good_model(), file, "--set", "abstention_enabled=true")
 

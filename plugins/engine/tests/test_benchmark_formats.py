@@ -113,18 +113,22 @@ def test_two_formats_with_one_suffix_are_an_error(tmp_path: Path) -> None:
         Benchmark.load(file)
 
 
-def test_a_failing_reader_is_an_error_with_its_distribution(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["", "x"])
+def test_a_failing_reader_is_an_error_with_its_distribution(tmp_path: Path, line: str) -> None:
     file = tmp_path / "capitals.cards"
-    file.write_bytes(b"")
+    file.write_text(line)
+
+    def read(path: Path, _: CheckPaths) -> Benchmark:
+        return Benchmark.create(name=str(1 // int(path.read_text() or 0)))
 
     class Breaks(Flashcards):
         @hookimpl
         def karenina_formats(self) -> list[Format]:
-            return [Format("flashcards", (".cards",), lambda path, _: Benchmark.load(path.parent / str(1 // 0)))]
+            return [Format("flashcards", (".cards",), read)]
 
     with (
         use_plugins(with_plugins(Breaks())),
-        pytest.raises(BenchmarkFileError, match=r"flashcards-0 1 failed to read flashcards: ZeroDivisionError"),
+        pytest.raises(BenchmarkFileError, match=r"flashcards-0 1 failed to read flashcards: (ZeroDivision|Value)Error"),
     ):
         Benchmark.load(file)
 

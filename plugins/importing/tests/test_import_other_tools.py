@@ -742,3 +742,12 @@ def test_labels_that_cannot_be_written_are_refused(tmp_path: Path, arguments: tu
 
     assert done.code == 2
     assert problem in done.err
+
+
+def test_a_list_is_found_beside_an_empty_key_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    goldens = [{"input": "Which city is the capital of Peru?", "expected_output": "Lima"}]
+    write_json(Path("goldens.json"), {"test_cases": None, "goldens": goldens})
+
+    assert import_file("goldens.json").code == 0
+    assert [question.raw_answer for question in Benchmark.load("out.yaml")] == ["Lima"]

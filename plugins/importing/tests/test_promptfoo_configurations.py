@@ -389,3 +389,21 @@ def test_a_file_exchanged_for_a_link_after_it_was_found_is_not_read(
 
     with pytest.raises((NotRead, BenchmarkFileError), match="the path is outside"):
         read(folder, path)
+
+
+def test_prompts_in_a_file_keep_their_line_ends_and_are_never_none() -> None:
+    write("prompts/a.csv", 'prompt,label\n"Name a city.\n\nIn one word.",short\n')
+    write("prompts/b.jsonl", '[{"role": "user", "content": "One\u2028more: {{q}}"}]\r\n')
+    write("prompts/old/c.txt", "Not this one.\n")
+    write_json(Path("promptfooconfig.json"), {"prompts": ["file://prompts/*"], "tests": [{"vars": {"q": "Lima?"}}]})
+    assert import_file("promptfooconfig.json").code == 0
+    assert [question.question for question in Benchmark.load("out.yaml")] == [
+        "Name a city.\n\nIn one word.",
+        "One\u2028more: Lima?",
+    ]
+
+    write("prompts/a.csv", "text,label\nName a city.,short\n")
+    write_json(Path("promptfooconfig.json"), {"prompts": ["file://prompts/a.csv"], "tests": [{"vars": {"q": "Lima?"}}]})
+    refused = import_file("promptfooconfig.json")
+    assert refused.code == 2
+    assert "'file://prompts/a.csv' contains no prompts" in refused.err

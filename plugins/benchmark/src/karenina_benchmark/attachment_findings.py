@@ -29,9 +29,9 @@ _ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "application/pd
 def find_problems(
     question: Question, folder: Path | None, *, outside: bool, journal: Path | None = None
 ) -> Iterator[tuple[bool, str, str]]:
-    """Yield each problem of a question's files, as whether it is an error, what it is, and the cure. If a file is
-    outside of `folder` and `outside` is not set, no file is read and no problem found. A missing file that was sent in
-    the run with the `journal` is no error.
+    """Yield each problem of a question's files as a tuple: whether it is an error, what is wrong, and the cure. If any
+    file is outside `folder` and `outside` is not set, no file is read and nothing is yielded. A missing file that was
+    sent in the run with the `journal` is not an error.
     """
     if not has_files(question):
         return
@@ -65,7 +65,9 @@ def find_problems(
 
 
 def _find_flaw(media_type: str, data: bytes) -> str | None:
-    """Return what is probably wrong with a file, or None: it is cut off, or an encrypted PDF."""
+    """Return what is probably wrong with a file ("is probably cut off", or "is encrypted" for a PDF), or None if
+    neither is the case.
+    """
     end = _ENDS.get(media_type)
     if end is not None and end not in data[-_NEAR_END:]:
         return "is probably cut off: its end is missing"

@@ -94,8 +94,8 @@ class Benchmark(BenchmarkContent):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> CheckReport:
-        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded. The
-        arguments are the same as for `load`. Code in the file only runs if it is trusted, and no model is called.
+        """Check a benchmark file and report all problems with their line numbers, even if it cannot be loaded. `trust`
+        and `columns` work as in `load`. Code in the file only runs if it is trusted, and no model is called.
         """
         from karenina_benchmark.checking import check_file
 
@@ -127,8 +127,9 @@ class Benchmark(BenchmarkContent):
         sheet: str | None = None,
         **options: Any,
     ) -> list[Question]:
-        """Add the rows of a CSV, Excel or JSONL file as questions, and return these questions. If a row cannot be
-        imported, no question is added and `BenchmarkFileError` is raised with the row's line.
+        """Add the rows of a table (CSV, TSV, Excel, Parquet, JSON or JSON lines) as questions, and return these
+        questions. If a row cannot be imported, no question is added and `BenchmarkFileError` is raised with the row's
+        line.
 
         `columns` maps fields to columns, for example `{"question": "text", "raw_answer": "gold"}`. `sheet` selects a
         sheet in an Excel file. `options` are passed to `question_import.read_questions`.

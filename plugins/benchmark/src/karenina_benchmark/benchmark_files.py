@@ -132,7 +132,7 @@ def _read(
             benchmark = read_columns(path, columns)
         else:
             benchmark = offer.value.read(path, note_and_check)
-    except (KareninaError, ValueError):
+    except KareninaError:
         raise
     except Exception as error:
         raise _make_plugin_error(path, offer, error) from error

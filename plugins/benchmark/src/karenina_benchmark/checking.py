@@ -161,8 +161,8 @@ def check_file(
 def read_findings(
     path: Path, trust: Trust | Literal["all"] | None, columns: Mapping[str, str] | None
 ) -> tuple[BenchmarkContent | None, list[Finding]]:
-    """Return the benchmark without its broken questions, and a finding for each error. It is None if nothing can be
-    read. Files that are not trusted are reported as errors and not read.
+    """Return the benchmark without its broken questions, and a finding for each error. The benchmark is None if nothing
+    can be read. Files that are not trusted are reported as errors and not read.
     """
     from karenina_benchmark.benchmark_files import read_benchmark
     from karenina_engine.check import restricted_values
@@ -205,9 +205,9 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark, or only the questions `ids` of it, and return the findings. With `quality`, the whole
-    file is checked, also for warnings and unchecked parts; without it, only the `config` section and the questions are,
-    for errors.
+    """Check a loaded benchmark, or only its questions `ids`, and return the findings. With `quality`, the whole file is
+    checked, and warnings and unchecked parts are reported too; without it, only the `config` section and the questions
+    are checked, for errors.
 
     Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
     benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
@@ -356,7 +356,9 @@ class _Check:
             self._add("error", place, what, "", "rubric")
 
     def check_question(self, question: Question, config: VerificationConfig) -> None:
-        """Add findings about a question's traits, template, plugin fields, attachments and turns."""
+        """Add findings about a question's template, plugin fields, attachments, turns and traits. Without `quality`,
+        traits are only checked for names that are used twice.
+        """
         if self._quality:
             place = self._benchmark.place_of(question.id)
             self._check_traits(place, "rubric", question.rubric, config, question.id)
@@ -376,7 +378,8 @@ class _Check:
 
     def _check_attachments(self, question: Question, config: VerificationConfig) -> None:
         """Add findings about a question's files that cannot be sent, also to judges, and about photos that state their
-        position. Judges only get files for traits, which `config` may leave out.
+        position. Warnings are only added with `quality` or a journal. Judges only get files for traits, which `config`
+        may leave out.
         """
         if config.core.evaluation_mode != _NO_MODEL:
             shared = self._benchmark.global_rubric, self._benchmark.dynamic_rubric
@@ -491,7 +494,8 @@ class _Check:
 
     @cached_property
     def _restricted(self) -> tuple[Sequence[RestrictedValue], bool]:
-        """The restricted values of the benchmark, and whether the user trusts all of them.
+        """The restricted values of the benchmark, and whether the user trusts all of them: no values and True if
+        everything is trusted or the benchmark has no file.
 
         If everything is trusted, or the benchmark has no file, the values are not collected. Without restricted values,
         there is nothing to trust, so the second value is False.
@@ -506,8 +510,8 @@ class _Check:
         return values, bool(values) and trusts_values(self._trust, path, names_and_values(values))
 
     def _check_sources(self, question: Question, bound: BoundTemplate) -> None:
-        """Add an error for each field whose known value no plugin offers, does not fit its type, or can never match its
-        truth.
+        """Add an error for each field whose known value is not offered by any plugin, does not fit the field's type, or
+        can never match the ground truth.
         """
         if not bound.sources:
             return

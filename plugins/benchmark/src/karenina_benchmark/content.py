@@ -465,8 +465,8 @@ def _is_unfinished(unread: Mapping[str, Any]) -> bool:
 
 
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
-    """Yield the keywords in `values`, where a string may contain several, divided by `separator`, by default by
-    semicolons if it contains any, and otherwise by commas. Values that are not strings are yielded unchanged.
+    """Yield the keywords in `values`. A string may contain several, which are separated by `separator` or, by default,
+    by semicolons if it contains any and otherwise by commas. Values that are not strings are yielded unchanged.
 
     Keywords are stripped, and empty ones are skipped.
     """

@@ -91,7 +91,8 @@ def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tup
 
 def _take(value: object, rest: list[object], values: list[Value]) -> bool:
     """Add the free values in `value`, which may be a list, to `values`, and the rest to `rest`: the type of a free
-    value, the length of a list, and None or a boolean itself. Returns False if a value cannot be exchanged in a source.
+    value, the length of a list, and None or a boolean itself. Returns False if a value cannot be exchanged in a source,
+    such as a date, a negative number or a very long string.
     """
     if value is None or isinstance(value, bool):
         rest.append(repr(value))

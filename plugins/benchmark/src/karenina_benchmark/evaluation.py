@@ -10,7 +10,7 @@ from karenina_benchmark.benchmark import Benchmark
 from karenina_benchmark.config.model_specs import parse_models, recording_interface
 from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, RunError
 from karenina_core.models.model import ModelConfig
 from karenina_engine.results.question_units import NO_QUESTION
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_core.data.rubrics import RubricTrait
     from karenina_core.data.trust import Trust
+    from karenina_engine.results.result_set import VerificationResultSet
 
 Response = str | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 """An output, given as text or as a conversation in a format for recordings (docs/how-to/recorded-answers.md)."""
@@ -60,13 +61,13 @@ def evaluate(
     `progress` work as in `Benchmark.run_verification`. If there are several judges and no panel, the first judge's
     result is returned.
 
-    Raises `ConfigError` if there is neither a template nor a rubric, and any exception that
-    `Benchmark.run_verification` raises.
+    Raises `ConfigError` if there is neither a template nor a rubric, `RunError` if a budget or a time limit is reached
+    first, and any exception that `Benchmark.run_verification` raises.
     """
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
-    return benchmark.run_verification(settings, journal=journal, trust=trust, progress=progress)[0]
+    return _first_result(benchmark.run_verification(settings, journal=journal, trust=trust, progress=progress))
 
 
 async def aevaluate(
@@ -85,7 +86,15 @@ async def aevaluate(
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
     )
-    return (await benchmark.arun_verification(settings, journal=journal, trust=trust, progress=progress))[0]
+    return _first_result(await benchmark.arun_verification(settings, journal=journal, trust=trust, progress=progress))
+
+
+def _first_result(results: VerificationResultSet) -> VerificationResult:
+    """Return the first result. Raises `RunError` if there is none, because a limit stopped the run."""
+    if not len(results):
+        why = "its budget or run_timeout was reached, as a logged warning says"
+        raise RunError(f"the output was not judged because {why}; raise the limit")
+    return results[0]
 
 
 def prepare_evaluation(

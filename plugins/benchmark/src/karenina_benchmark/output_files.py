@@ -120,8 +120,9 @@ def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterat
     `karenina_toolkit.files.read_records`.
     """
     mapped = dict(columns or {})
-    for name in mapped.keys() - {RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"}:
-        raise ConfigError([f"cannot map {name!r}; for outputs, --columns maps only response, id and question"])
+    for name in mapped:
+        if name not in (RESPONSE, ID, QUESTION, "rows", "sheet", "encoding"):
+            raise ConfigError([f"cannot map {name!r}; for outputs, --columns maps only response, id and question"])
     try:
         if path.suffix.lower() == _DOCUMENT and "rows" not in mapped:
             conversation = find_in_document(path, read_json(path, surrogates=True))

@@ -37,8 +37,8 @@ class MovedQuestions(MutableMapping[str, Question]):
 
     @classmethod
     def content_for(cls, benchmark: BenchmarkContent, path: Path) -> tuple[BenchmarkContent, MovedQuestions | None]:
-        """Return the content to write to `path`, and its questions if their attachments' paths must change for another
-        folder.
+        """Return the content to write to `path` and, if the paths of attachments must change for another folder, the
+        questions with changed paths, otherwise None.
         """
         questions = cls(benchmark, path)
         if questions._before == questions._after:

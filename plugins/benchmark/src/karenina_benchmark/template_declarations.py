@@ -15,7 +15,7 @@ from __future__ import annotations
 import keyword
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -94,7 +94,7 @@ def make_template_source(fields: Mapping[str, Any], strategy: Any = None) -> str
     imports = _Imports()
     body = [line for name, declared in fields.items() for line in _write_field(imports, name, declared)]
     if strategy is not None:
-        tree = _write_strategy(imports, strategy, set(fields), ("strategy",))
+        tree = _write_strategy(imports, strategy, fields, ("strategy",))
         body += ["", "    class VerificationStrategy:", f"        verify_strategy = {tree}"]
     head = ["from datetime import date"] if imports.date else []
     head += ["from typing import Literal"] if imports.literal else []
@@ -443,7 +443,7 @@ def _to_float(truth: str | float) -> float:
     return float(truth)
 
 
-def _write_strategy(imports: _Imports, node: Any, fields: set[str], path: tuple[str | int, ...]) -> str:
+def _write_strategy(imports: _Imports, node: Any, fields: Collection[str], path: tuple[str | int, ...]) -> str:
     """Return the source of a strategy. `path` is its place in the declaration. Raises `DeclarationError` if the
     strategy is invalid.
     """

@@ -170,7 +170,7 @@ class _Reader:
 
     def _pairs(self, node: MappingNode) -> _Pairs:
         """Return the key and value nodes of a mapping by name, with values merged by `<<` first. The mapping's own
-        values override merged ones.
+        values override merged ones. Raises `BenchmarkFileError` for a mapping that is merged into itself.
         """
         known = self._merged.get(node)
         if known is not None:

@@ -120,10 +120,14 @@ def verdict_agreement(
         if result.outcome.has_verdict or result.outcome is Outcome.UNDECIDED:
             meta = result.metadata
             raw[meta.parsing_id][meta.answering_id].append((units.of(result.question_id), result.outcome))
-    return [agreement for judge, models in raw.items() if (agreement := _of_judge(judge, models, labelled)) is not None]
+    return [
+        agreement
+        for judge, models in raw.items()
+        if (agreement := _judge_agreement(judge, models, labelled)) is not None
+    ]
 
 
-def _of_judge(
+def _judge_agreement(
     judge: str, models: Mapping[str, Sequence[tuple[Hashable, Outcome]]], labelled: Sequence[LabelledAnswer]
 ) -> VerdictAgreement | None:
     """Return how far one judge's verdicts agree with the labels, or None if none of the answers labelled right or wrong
@@ -186,9 +190,9 @@ def value_agreement(labelled: Sequence[LabelledAnswer]) -> list[ValueAgreement]:
 
 
 def template_agreement(labelled: Sequence[LabelledAnswer]) -> list[TemplateAgreement]:
-    """Return how far verdicts agree with the labels for each template with at least five labels, with the worst
-    template first. A label is compared with the verdict of each judge. If all labelled answers share one template, the
-    list is empty.
+    """Return how far verdicts agree with the labels for each template with at least five labelled answers, with the
+    worst template first. A label is compared with the verdict of each judge. If all labelled answers share one
+    template, the list is empty.
     """
     hits: dict[str, list[tuple[LabelledAnswer, bool]]] = defaultdict(list)
     questions: dict[str, dict[str, str]] = defaultdict(dict)

@@ -179,8 +179,7 @@ def readable(value: str) -> str:
 
 def collect_answers(results: Iterable[VerificationResult]) -> Answers:
     """Collect the answers in the results, with each judge's judgement. A later result for the same answer and judge
-    replaces an earlier one. Results with an empty answer are only counted in `missing`, if
-    they should have a verdict.
+    replaces an earlier one. Results with an empty answer are only counted in `missing`, if they should have a verdict.
     """
     answers = Answers()
     missing: dict[str, set[tuple[str, int]]] = {}

@@ -160,8 +160,8 @@ def _files(results: Source, labels: Iterable[str | Path]) -> list[Path]:
 
 
 def describe_labels(run: LabelledRun, *, source: str | None = None, worst: int | None = None) -> Calibration:
-    """Return the calibration of a labelled run, with at most `worst` of the worst items, or all of them. `source` is
-    the path of the results, for commands in the notes.
+    """Return the calibration of a labelled run, with at most `worst` of the worst items, or with all of them if that is
+    None. `source` is the path of the results, for commands in the notes.
     """
     notes = list(run.units.notes)
     corrected = []

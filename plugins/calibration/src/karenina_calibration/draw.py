@@ -193,7 +193,7 @@ def draw_answers(
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
     """Return the model and the verdicts of each stratum for a draw from `answers`, whatever the order of the results.
-    If `simple` is set, there is one stratum for each model; otherwise, small ones are merged.
+    If `simple` is set, there is one stratum for each model; otherwise, those with fewer than five answers are merged.
     """
     strata: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({answer.model for answer in answers.by_id.values()}):

@@ -163,8 +163,8 @@ def label(
             moved = write_sheet(sheet, in_file)
             read = label_command("label", results, file, "--from", str(sheet), "--labeller", reader)
             screen.note(
-                f"The sheet {sheet} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. Write yes, "
-                f"no or unclear in the `right` column, then read the sheet with: {read}"
+                f"The sheet {sheet} contains {_describe_count(in_file, opened, labeller)}{moved_note(moved)}. Write "
+                f"yes, no or unclear in the `right` column, then read the sheet with: {read}"
             )
         if page is not None:
             from karenina_calibration.questions import saved_name, write_label_page
@@ -174,8 +174,8 @@ def label(
             )
             read = label_command("label", results, file, "--from", saved_name(file, reader))
             screen.note(
-                f"The page {page} contains {_count(in_file, opened, labeller)}{moved_note(moved)}. The page saves "
-                f"the labels in a file named after the labeller; read that file (here for {reader}) with: {read}"
+                f"The page {page} contains {_describe_count(in_file, opened, labeller)}{moved_note(moved)}. The page "
+                f"saves the labels in a file named after the labeller; read that file (here for {reader}) with: {read}"
             )
         if sheet is None and page is None and not from_:
             _ask_all(screen, opened, missing, name, blind=not show_verdict)
@@ -211,7 +211,7 @@ def _labelled(asked: Sequence[AskedAnswer], opened: Labelling) -> list[str]:
     return sorted({name for entry in asked for name in opened.labels.by_item.get(entry.answer.id, {})})
 
 
-def _count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
+def _describe_count(asked: Sequence[AskedAnswer], opened: Labelling, labeller: str | None) -> str:
     """Describe how many answers there are to label and how many of them again and, if `labeller` is None, who has
     already labelled them.
     """

@@ -140,9 +140,10 @@ class Labels:
         problem = self.draw.find_problem(answers) if self.draw is not None else None
         if problem is not None:
             raise ConfigError([f"cannot use the draw in {self.place}: {problem}; {_REDRAW}"])
-        for item in self.by_item.keys() - answers.by_id.keys():
-            what = f"the label is for the answer {item!r:.80}, which the results do not contain"
-            raise ConfigError([f"{self.places[item] or 'the labels'}: {what}; remove the line"])
+        for item in self.by_item:
+            if item not in answers.by_id:
+                what = f"the label is for the answer {item!r:.80}, which the results do not contain"
+                raise ConfigError([f"{self.places[item] or 'the labels'}: {what}; remove the line"])
 
     def __iter__(self) -> Iterator[Label]:
         return (label for by_labeller in self.by_item.values() for label in by_labeller.values())

@@ -100,14 +100,14 @@ def _rate_note(labels: RunLabels, *, several: bool) -> RunNote:
     """
     name = f"{NAME} {labels.label}".strip()
     of = f"{labels.model}: " if several and not labels.label and labels.model else ""
-    stale = f"; {text}" if (text := _stale(labels)) else ""
+    stale = f"; {text}" if (text := _stale_note(labels)) else ""
     if labels.found is None:
         return RunNote(name, f"{of}not available: {labels.rate}{stale}")
     shown = labels.found.shown
     return RunNote(name, of + corrected_text(shown) + stale, {"label": labels.label, **shown.model_dump(mode="json")})
 
 
-def _stale(labels: RunLabels) -> str:
+def _stale_note(labels: RunLabels) -> str:
     """Return the note about labels for a different ground truth, or an empty string if there are none."""
     if labels.run is None:
         return ""
@@ -192,7 +192,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
         blocks.append(TableBlock([*head, *kappa], judges, note="The agreement between verdicts and human labels."))
     others = [run_note for run_note in _notes(runs, run_labels) if not run_note.values or "a" in run_note.values]
     blocks.extend(TextBlock(f"{other.name}: {other.text}") for other in others)
-    stale = ((labels.label, _stale(labels)) for labels in run_labels if labels.found is not None)
+    stale = ((labels.label, _stale_note(labels)) for labels in run_labels if labels.found is not None)
     blocks.extend(TextBlock(f"{label}: {text}.") for label, text in stale if text)
     return [PageSection("corrected", "Corrected by people", blocks)]
 

@@ -51,8 +51,8 @@ class CheckedDraft:
 
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
-    """Check a proposal for a question whose answer is `reference`. No model is called. What is wrong is not raised, but
-    listed in the result.
+    """Check a proposal for a question whose answer is `reference`, by rules alone, without calling a model. Problems
+    are not raised, but listed in the result.
 
     The template must build, accept its ground truth and reject a changed one. Its names and descriptions must not
     reveal the ground truth (`karenina check`). If all this is the case, the ground truth must also be in the reference

@@ -69,7 +69,7 @@ class Selection:
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
     """Select at most `limit` questions to draft templates for, from `ids` or all. Questions with a template are
     skipped, unless it was generated from the correct answer in a table. Raises `ConfigError` if an ID is unknown, or if
-    there is no question with an answer.
+    there is no question to draft for.
 
     The limit counts questions without an answer, too.
     """
@@ -87,6 +87,8 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
         if questions and not open_ones:
             raise ConfigError(["there is nothing to draft because all of the questions already have a template"])
         cure = "add an `answer` column (`raw_answer` in YAML), or map a column with --columns answer=COLUMN"
+        if len(open_ones) < len(every_open):
+            raise ConfigError([f"--limit {limit} selects no question with an answer; raise the limit, or {cure}"])
         raise ConfigError([f"there is nothing to draft because none of the questions has an answer; {cure}"])
     missing = tuple(question for question in open_ones if not (question.raw_answer or "").strip())
     return Selection(wanted, missing, len(questions) - len(every_open))

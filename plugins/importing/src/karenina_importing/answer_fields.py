@@ -225,19 +225,6 @@ def show_truths(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[
     return " or ".join(dict.fromkeys(truths))
 
 
-def with_options(question: str, choices: Sequence[str]) -> str:
-    """Return a question with lettered options, at most 26, or unchanged if it lists them already or they are just
-    letters. It lists them if each is at the end of a line after the first.
-    """
-    ends = [line.rstrip() for line in question.splitlines()]
-    if [choice.strip() for choice in choices] == [*ascii_uppercase[: len(choices)]]:
-        return question  # the options are letters, so their texts are in the question itself
-    if not choices or all(any(line.endswith(choice.strip()) for line in ends[1:]) for choice in choices):
-        return question
-    options = [f"{letter}. {choice.strip()}" for letter, choice in zip(ascii_uppercase, choices, strict=False)]
-    return "\n".join([question.rstrip(), "", *options])
-
-
 def _convert(kind: str, truth: str) -> Any:
     """Convert a correct answer to the type `kind`: `boolean`, `number` or `integer`. Dates and other kinds stay strings
     and are not checked. Commas between thousands are removed from numbers. Raises `NoAnswer` if the answer cannot be

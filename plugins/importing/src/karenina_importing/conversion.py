@@ -15,7 +15,7 @@ from karenina_benchmark.errors import explain_error
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
-from karenina_benchmark.tables.lettered_options import Options, letter_of_label, read_options
+from karenina_benchmark.tables.lettered_options import Options, join_options, letter_of_label, read_options
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts, is_conversation
 from karenina_benchmark.tables.question_rows import first_part
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
@@ -30,7 +30,6 @@ from karenina_importing.answer_fields import (
     extract,
     fill_declared,
     show_truths,
-    with_options,
 )
 from karenina_importing.field_mapping import AUTO, GRADED, FieldMapping, as_response, find_first, look_up
 from karenina_importing.source_files import SizeLimit, SourceRow
@@ -246,7 +245,7 @@ class _Converter:
                 f"the row has no question (mapped paths: {_names(self.mapping.of('question'))}); map question to {cure}"
             )
         choices = self._choices(row)
-        text = with_options(text, choices)
+        text = join_options(text, dict(zip(ascii_uppercase, map(str.strip, choices), strict=False)))
         done = self.imported
         id = self._text(row, "id")
         if id is None:
@@ -366,7 +365,8 @@ class _Converter:
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
         """Record the answers in a row, and people's verdicts on them as labels. An answer without a replicate gets the
-        next free one. Raises `_RowError` for no answer or a repeated replicate, and `ConfigError` for too many answers.
+        next free one. Raises `_RowError` for no answer or a repeated replicate, and `ConfigError` if all answers
+        together are larger than files may be.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label, end in recordings:

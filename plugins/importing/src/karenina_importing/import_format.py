@@ -123,7 +123,9 @@ def list_unloaded(key: str, name: str, target: str, *suffixes: str) -> UnloadedF
 
 
 def _detecting(key: str, detect: Callable[[FileHead], Fit]) -> Callable[[FileHead], Fit]:
-    """Return `detect` of the format `key` with a warning if it fails, or returns anything but a `Fit`."""
+    """Return `detect` of the format `key` as a function that, instead of failing or returning anything but a `Fit`,
+    logs a warning and returns `Fit.NO`. `BenchmarkFileError` is still raised.
+    """
 
     def find(head: FileHead) -> Fit:
         try:
@@ -142,7 +144,9 @@ def _detecting(key: str, detect: Callable[[FileHead], Fit]) -> Callable[[FileHea
 
 
 def _reading(key: str, rows: Callable[[Path], Iterable[SourceRow]]) -> Callable[[Path], Iterator[SourceRow]]:
-    """Return `rows` of the format `key`. It raises `ConfigError` if `rows` fails, or yields anything but rows."""
+    """Return `rows` of the format `key` as a generator function that raises `ConfigError` if `rows` yields anything but
+    rows, or raises anything but a `KareninaError` or an `OSError`.
+    """
 
     def read(path: Path) -> Iterator[SourceRow]:
         from karenina_importing.source_files import SourceRow  # slow, and most commands list only the formats

@@ -81,25 +81,36 @@ def warn_of_secrets(file: Path, left_out: Sequence[str]) -> None:
         logger.warning("%s: some settings were not saved because they may be secret: %s", file, ", ".join(left_out))
 
 
-def _without_secrets(
-    values: dict[str, Any], place: str, secrecy: Mapping[str, str] = SECRECY
-) -> tuple[dict[str, Any], list[str]]:
-    """Return a model's values without its secrets, and the names of the secrets, each preceded by `place`.
-
-    `secrecy` maps settings to the kind of secret they contain. Settings of kind `key` or `whole` are removed, and dicts
-    in all other settings are searched for names like `api_key`. If `secrecy` is empty, all values are searched.
+def _without_secrets(values: dict[str, Any], place: str) -> tuple[dict[str, Any], list[str]]:
+    """Return a model's values without its secrets, and the names of the secrets, each preceded by `place`. In settings
+    that may contain secrets among other values, the entries that are named like secrets are removed.
     """
     public: dict[str, Any] = {}
     left_out: list[str] = []
     for name, value in values.items():
-        if value and (secrecy.get(name) in ("key", "whole") or (not secrecy and _SECRET_NAME.search(name))):
+        secrecy = SECRECY.get(name)
+        if value and secrecy in ("key", "whole"):
             left_out.append(f"{place}.{name}")
-        elif isinstance(value, dict) and (not secrecy or name in secrecy):
-            public[name], more = _without_secrets(value, f"{place}.{name}", {})
-            left_out += more
         else:
-            public[name] = value
+            public[name] = _without_named(value, f"{place}.{name}", left_out) if secrecy is not None else value
     return public, left_out
+
+
+def _without_named(value: Any, place: str, left_out: list[str]) -> Any:
+    """Return the value at `place` without entries that are named like secrets, such as `api_key`, in its dicts and
+    lists at any depth. Their names are added to `left_out`. Empty values are kept.
+    """
+    if isinstance(value, list):
+        return [_without_named(item, f"{place}.{position}", left_out) for position, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    public = {}
+    for name, inner in value.items():
+        if inner and _SECRET_NAME.search(name):
+            left_out.append(f"{place}.{name}")
+        else:
+            public[name] = _without_named(inner, f"{place}.{name}", left_out)
+    return public
 
 
 def read_config_values(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:

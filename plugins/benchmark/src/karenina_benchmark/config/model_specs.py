@@ -27,8 +27,9 @@ _FORMS = 'write interface:model_name, interface:model_name@http://host/v1, or a 
 
 
 def parse_model(spec: str) -> dict[str, Any]:
-    """Parse a model given on the command line, and return its fields. `id` may be missing. Raises `ConfigError` if the
-    model is invalid. Whether such a model exists is not checked.
+    """Parse a model given on the command line, as `INTERFACE:NAME`, `INTERFACE:NAME@URL` or a JSON object, and return
+    its fields, of which `id` may be missing. Raises `ConfigError` for other texts. The fields of a JSON object are not
+    checked, nor is whether such a model exists.
 
     A specification that starts with a brace is a JSON object. Otherwise, the interface ends at the first colon, so
     model names may contain colons (`openai:llama3:8b`). The base URL follows the first `@` that precedes `http://` or
@@ -108,8 +109,8 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _recorded_model(path: Path) -> str:
-    """Read the answers in a file, and return the model name that all of them share, or the file's stem if they differ
-    or the file cannot be read. The adapter, which reads it again, reports what is wrong.
+    """Read the answers in a file, and return the model name that all of them share, or the file's stem if they differ,
+    if one has none, or if the file cannot be read. The adapter, which reads it again, reports what is wrong.
     """
     name = None
     try:
@@ -126,8 +127,8 @@ def _recorded_model(path: Path) -> str:
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
     """Return the models for one role, each with an `id`: as specified, or otherwise the model's name, with a number
-    added if that is taken. If another model has taken it, a warning states both ids. Raises `ConfigError` if a model is
-    invalid or a file is given twice.
+    added if that is taken. If a different model has taken it, a warning states both ids. Raises `ConfigError` if a
+    model is invalid or a file is given twice.
 
     Each file in `recordings` adds a model that returns the answers in this file. Its name is the model name that all
     answers share, or the file's stem if they differ.

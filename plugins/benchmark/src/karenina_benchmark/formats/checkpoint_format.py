@@ -323,8 +323,8 @@ _QUESTION_KEYS = {"@type", "text", "acceptedAnswer", "hasPart", "rating", "addit
 
 
 def _check_version(properties: Properties, path: Path) -> None:
-    """Take the format version from `properties`. Raises `BenchmarkFileError` if it, or without it that of the reference
-    project, is not supported. A file without a version is accepted.
+    """Remove Karenina's format version from `properties`. Raises `BenchmarkFileError` if the version is not supported,
+    or if there is none and that of the reference project is not supported. A file without either is accepted.
     """
     version = properties.take(FORMAT_PROPERTY)
     reference_version = next(

@@ -135,7 +135,9 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
 
 
 def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
-    """Return a trait as a `Rating`. Values that have no key in schema.org become properties."""
+    """Return a trait as a `Rating`, whose type starts with `scope` ("Global" or "QuestionSpecific"). Values that have
+    no key in schema.org become properties.
+    """
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):
         values.pop(key, None)
@@ -268,8 +270,8 @@ def _make_trait(data: Mapping[str, Any], problem: str | None, *, needs_concept: 
 
 
 def _find_problem(trait: RubricTrait, *, needs_concept: bool) -> str | None:
-    """Return the reason if the trait could not be scored after reading it back, or None. For `needs_concept`, see
-    `_make_trait`.
+    """Return why the trait could not be scored after saving it and reading it back, or None if it could. For
+    `needs_concept`, see `_make_trait`.
     """
     values = {name: value for name, value in trait_to_json(trait).items() if name != "unscorable"}
     again = _make_trait(values, None, needs_concept=needs_concept)

@@ -63,8 +63,8 @@ def as_checkpoint(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the rubric's traits as `Rating`s, and the remaining content of the rubric. Plain objects are converted.
-    `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
+    """Return the traits of a rubric, which are plain objects here, as `Rating`s, and the remaining content of the
+    rubric. `scope` is "Global" or "QuestionSpecific". Raises `ValueError` for a value that is not a trait.
     """
     ratings: list[dict[str, Any]] = []
     for name, word in _WORDS.items():
@@ -87,7 +87,9 @@ def plain_ratings(plain: Mapping[str, Any], scope: str) -> tuple[list[dict[str, 
 
 
 def _as_item(id: str, data: Any) -> Any:
-    """Convert a question from the graphical interface to a `DataFeedItem`. Other values are returned unchanged."""
+    """Convert a question from the graphical interface to a `DataFeedItem`. A value that is not a mapping is returned
+    unchanged.
+    """
     if not isinstance(data, Mapping):
         return data
     content: dict[str, Any] = {"text": data.get("question")}

@@ -304,8 +304,8 @@ class QuestionLines(MutableMapping[str, Question]):
         return read_question(self._section(id, position), id)
 
     def _section(self, id: str, position: int) -> Section:
-        """Read the line of the question at `position` again, and return its object. Raises `BenchmarkFileError`, which
-        names the question `id`, if the line has changed or cannot be read.
+        """Read the line of the question at `position` again, and return its object as a section. Raises
+        `BenchmarkFileError`, which names the question `id`, if the line has changed or cannot be read.
         """
         number = self._index.numbers[position]
         try:

@@ -90,7 +90,9 @@ def list_scenarios(benchmark: BenchmarkContent) -> list[Mapping[str, Any]]:
 
 
 def describe_scenarios(scenarios: Sequence[Mapping[str, Any]]) -> str:
-    """Describe scenarios for a message, with their number, the first few names, and what `turns` cannot express."""
+    """Describe scenarios for a message: their number and, for each reason why `turns` cannot express some of them, the
+    names of the first three.
+    """
     names_by_reason: dict[str, list[str]] = {}
     for scenario in scenarios:
         names_by_reason.setdefault(_describe_scenario(scenario), []).append(str(scenario.get("name")))

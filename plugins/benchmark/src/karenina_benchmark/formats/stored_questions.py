@@ -58,7 +58,9 @@ class StoredQuestions(QuestionLines):
                     self._file.close()
 
     def where(self, question_id: str) -> str | None:
-        """Describe the place of an added question in the table, or return None if there is no question with this id."""
+        """Describe the place of an added question in the table, as text that is empty if the question has been
+        replaced. Returns None if there is no question with this id.
+        """
         if question_id not in self._positions:
             return None
         self._file.flush()

@@ -72,7 +72,7 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
     """Read a benchmark with one question per row. Errors in rows are not raised, but collected in the benchmark's
-    `problems`; blank rows are skipped. It is named after the file.
+    `problems`; blank rows are skipped. The benchmark is named after the file.
 
     Columns are recognized by their names, in upper or lower case: the question, its correct answer, its options, the
     text it is about, and question fields such as `id` and `author` (`column_roles` lists the names). If the table has
@@ -223,7 +223,7 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
     """Return the table with a column for each name that is a path into the objects or lists of another column. A path
     without any values adds no column.
     """
-    paths = {name for name in names if "." in name and name not in table.columns}
+    paths = dict.fromkeys(name for name in names if "." in name and name not in table.columns)
     rows = table.rows
     for path in paths:
         parts = [_part_of(row.values, path.split(".")) for row in rows]
@@ -234,8 +234,8 @@ def _with_parts(table: Table, names: Iterable[str]) -> Table:
 
 
 def _without_blank_rows(table: Table) -> tuple[Table, list[str]]:
-    """Return the table without rows whose cells are all empty, with a note about them. If there are none, or if all
-    rows are empty, it is returned unchanged, without notes.
+    """Return the table without rows whose cells are all empty, and a list with a note about them. If there are none, or
+    if all rows are empty, the table is returned unchanged, and the list is empty.
     """
     blank = [row for row in table.rows if all(cell in (None, "") for cell in row.values.values())]
     if not blank or len(blank) == len(table.rows):
@@ -347,7 +347,7 @@ def _with_texts(row: Row, question: QuestionRow | None, chosen: _Chosen) -> Row:
 
 
 def _describe_missing_answers(table: Table, unused: list[str]) -> str:
-    """Return a message that no column has answers, so that none can be judged, and how to fix this."""
+    """Return a message saying that no column has answers, so that none can be judged, and how to fix this."""
     cure = "add a column with the correct answers"
     guess = next((name for name in unused if not _NO_ANSWER.search(fold_name(name))), None)
     if guess is not None:

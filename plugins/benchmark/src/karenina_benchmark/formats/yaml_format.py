@@ -111,6 +111,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
     name = problems.attempt(_read_name, top)
     benchmark = read_head(top, name or path.stem or "benchmark", problems)
     benchmark.problems = problems.found
+    modified = benchmark.date_modified  # adding questions changes it
     texts: dict[str, tuple[int, str]] = {}
     broken = Problems()
     for position, section in enumerate(problems.attempt(top.sections, "questions", broken) or (), 1):
@@ -124,8 +125,7 @@ def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkConten
         if below or outside is not False:
             with open_only_below(None if outside and not below else path.parent):
                 problems.attempt(_add_rows, benchmark, section)
-    benchmark.date_created = problems.attempt(top.text, "date_created")
-    benchmark.date_modified = problems.attempt(top.text, "date_modified")
+    benchmark.date_modified = modified
     return benchmark
 
 
@@ -177,8 +177,8 @@ def check_version(top: Section) -> None:
 
 
 def read_head(top: Section, name: str, problems: Problems) -> BenchmarkContent:
-    """Return a benchmark called `name` with all content of `top` except the questions. What cannot be read is left
-    empty, and its error is added to `problems`.
+    """Return a benchmark called `name` with all content of `top` except the questions. Values that cannot be read are
+    left empty, and their errors are added to `problems`.
     """
     attempt = problems.attempt
     benchmark = BenchmarkContent(name, id=attempt(top.text, "id"))

@@ -161,8 +161,8 @@ class Marks:
 
 
 def find_kinds(cells: Sequence[Cell]) -> ColumnKinds:
-    """Return the correct answers in a column, read as a single kind if nearly all of them fit it, or else each as its
-    own kind.
+    """Return the correct answers in a column, read as a single kind if nearly all of them fit it (95% or, of fewer than
+    20, all; for yes or no and letters, always all), or else each as its own kind.
 
     The kinds are described at the top of this module.
     """
@@ -230,7 +230,7 @@ def cell_text(value: Any) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Return whether a string consists of sentences or is too long for a name."""
+    """Return whether a string consists of sentences, or is too long for a name (more than 12 words)."""
     words = _count_words(text)
     if words > _MOST_WORDS or _CLAUSE.search(text) is not None:
         return True
@@ -449,8 +449,8 @@ def _parts(text: str) -> list[str]:
 
 
 def _items(text: str) -> list[str]:
-    """Split a list that is in brackets, or whose short items are separated by semicolons or line breaks, and return its
-    items. The result is empty for other texts, such as sentences and code.
+    """Split a list that is in brackets, or whose items, of at most 8 words each, are separated by semicolons or line
+    breaks, and return its items. The result is empty for other texts, such as sentences and code.
     """
     items = parse_list(text)
     if items is not None:
@@ -466,8 +466,8 @@ def _items(text: str) -> list[str]:
 
 
 def _flat_items(values: Sequence[Any]) -> list[str]:
-    """Return the items of a list as strings. The result is empty if an item is not a scalar, or if most items are
-    sentences.
+    """Return the items of a list as strings. The result is empty if an item is not a scalar, or if more than half of
+    the items are sentences.
     """
     if not all(isinstance(item, str | int | float) for item in values):
         return []

@@ -335,7 +335,9 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is called `label` or `labels` and contains lists, which are probably topics."""
+    """Return whether a column is called `label` or `labels` and at least one of its cells is a list, maybe written as
+    text. Such lists are probably topics.
+    """
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
     return fold_name(column) in _LABELS and any(
         isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells

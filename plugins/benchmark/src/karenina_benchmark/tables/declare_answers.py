@@ -301,8 +301,8 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
-    """Return an answer of a type that a primitive reads, such as quantity. The answer stays as written; it is only
-    tried whether the primitive can read it. Raises `WrongTypeError` if it cannot.
+    """Return an answer of a type that a primitive reads, such as quantity. The answer stays as written, but the
+    primitive must be able to read it. Raises `WrongTypeError` if it cannot.
     """
     if is_empty(cell.value):
         return Answer("empty")

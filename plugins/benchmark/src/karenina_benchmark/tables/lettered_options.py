@@ -146,7 +146,7 @@ def strip_marks(texts: Sequence[str]) -> list[str]:
 
 def _split(text: str) -> list[str]:
     """Split the options in a string at their letters, or at the first separator that works. The list is empty if
-    nothing works or the text is too long.
+    nothing works, or if the text has more than 100,000 characters.
     """
     if len(text) > _LONGEST:
         return []

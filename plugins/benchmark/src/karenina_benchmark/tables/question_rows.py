@@ -144,8 +144,9 @@ def _question_text(cell: Any) -> str:
 
 
 def first_part(cell: Any, depth: int = 0) -> str | None:
-    """Return the path to the first text in a list or object, such as `0`, `0.content` or `text`, or None. Roles and
-    types are no texts. Lists of messages and content parts have none, because they belong together.
+    """Return the path to the first text in a list or object, such as `0`, `0.content` or `text`, or None. Values of
+    `role` and `type` do not count as texts. Lists of messages and content parts have none, because they belong
+    together.
 
     `depth` is the number of lists and objects that enclose the cell. Anything deeper than eight levels is skipped.
     """
@@ -283,11 +284,11 @@ def names_in(template: str) -> list[str]:
 
 
 def context_text(cell: Any, depth: int = 0) -> str:
-    """Return the text of a context. The items of a list are separated by blank lines. Anything deeper than eight levels
-    is skipped.
+    """Return the text of a context, which is a string, a list (also one written as text), or an object. The items of a
+    list are separated by blank lines. Anything deeper than eight levels is skipped.
 
-    A list may also be written as text. For an object, the value of its first key in `_TEXT_KEYS` is used, or all values
-    if it has none of these keys. `depth` is the number of lists and objects that enclose the cell.
+    For an object, the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these keys.
+    `depth` is the number of lists and objects that enclose the cell.
     """
     if isinstance(cell, str):
         items = parse_list(cell) if depth == 0 else None
@@ -316,8 +317,9 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions in a table need their `contexts`: if a question has several or, unless all are
-    short, if many questions share one, if many refer to a text, or if the column is called `input`.
+    """Return whether the questions in a table need their `contexts`: if a question occurs with several or, unless all
+    contexts are short, if there are at least 1.5 questions for each, if more than a tenth of the questions refer to a
+    text, or if the column is called `input`.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):

@@ -183,7 +183,9 @@ def declare_options(options: Mapping[str, str], right: Sequence[str], *, several
 
 
 def _find_types(table: QuestionRows) -> str | None:
-    """Return the unused column that is named like a type and is blank or mostly contains answer types, or None."""
+    """Return the unused column that is named like a type, and in which more than half of the filled cells are answer
+    types or all cells are blank. Returns None if there is none.
+    """
     for column in table.roles.unused:
         if fold_name(column) not in _TYPES:
             continue
@@ -195,8 +197,9 @@ def _find_types(table: QuestionRows) -> str | None:
 
 
 def find_unused_types(unused: Sequence[str], values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the unused columns that mostly contain answer types, and have a name like *type* or such types of plugins.
-    Words such as *text* in another column, such as *modality*, may mean something else.
+    """Return the unused columns in which more than half of the filled cells are answer types, and which have a name
+    like *type* or such types of plugins. Words such as *text* in another column, such as *modality*, may mean something
+    else.
     """
     found = []
     for column in unused:

@@ -477,7 +477,7 @@ def find_header_problem(columns: Sequence[str], rows: Sequence[Row]) -> tuple[st
 
 def _is_data_cell(column: str, cells: Sequence[str]) -> bool:
     """Return whether `column`, a cell in the first row, equals one of the `cells` below it, or is a path, number or
-    question like all of the first of them.
+    question like each of the first nine of them.
     """
     first = cells[:_ROWS_EXAMINED]
     return column in cells or any(

@@ -159,8 +159,10 @@ def _url_label(url: str) -> str:
 
 def _without_secrets(value: Any) -> Any:
     """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and values that are named like secrets.
-    Nested tables are searched, but lists are not.
+    Nested tables and lists are searched.
     """
+    if isinstance(value, list):
+        return list(map(_without_secrets, value))
     if not isinstance(value, dict):
         return value
     return {
@@ -227,9 +229,9 @@ def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
 
 
 def _has_left_out(value: Any) -> bool:
-    """Return whether a value contains the placeholder for a secret. Lists are not searched."""
-    if isinstance(value, dict):
-        return any(_has_left_out(inner) for inner in value.values())
+    """Return whether a value, or one in its tables and lists, is the placeholder for a secret."""
+    if isinstance(value, dict | list):
+        return any(map(_has_left_out, value.values() if isinstance(value, dict) else value))
     return bool(value == LEFT_OUT)
 
 

@@ -166,8 +166,8 @@ def _text(content: Any) -> str:
 
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
-    """Convert the scorers of a sample, which `about`, the log's `eval`, may list. Returns a field or None, the traits,
-    and the names of omitted scorers.
+    """Convert the scorers of a sample, which `about`, the log's `eval`, may list. Returns the template's field by its
+    name, or None; the traits; and the names of omitted scorers.
 
     There is a field for the correct option or for the scorer `includes`. Scorers that compare the answer with the
     target do not need a field.

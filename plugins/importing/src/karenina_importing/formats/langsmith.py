@@ -30,7 +30,7 @@ _KEPT: Final = ("split", "dataset_id", "metadata")
 
 
 def _detect(head: FileHead) -> Fit:
-    """Return `Fit.YES` if all records in a file have inputs and some are examples or runs, else `Fit.NO`."""
+    """Return `Fit.YES` if all records in a file have inputs, and at least one is an example or a run, else `Fit.NO`."""
     records = objects(head, *_LISTS)
     fits = records and all(
         isinstance(record, Mapping) and isinstance(record.get("inputs"), Mapping) for record in records

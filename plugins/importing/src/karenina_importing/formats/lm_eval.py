@@ -153,8 +153,8 @@ def _target(values: Mapping[str, Any]) -> Any:
 
 
 def _is_placeholder(target: Any, document: Mapping[str, Any]) -> bool:
-    """Return whether a target is not an answer but the text of None, which no text in the document is, or the names of
-    the parts of the document's answer, which the template of DROP joins.
+    """Return whether a target is not an answer, but the text "None", which is not a text in the document, or the names
+    of the parts of the document's answer, which the template of DROP joins.
     """
     if target == "None":
         return json.dumps(target) not in json.dumps(document)
@@ -180,8 +180,9 @@ def _spans(values: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _declare_spans(answers: list[list[str]]) -> tuple[list[str], dict[str, Any]]:
-    """Return the correct answers as strings, and how to check them. Answers of one span each are declared by their
-    kinds, so nothing is returned for them. If answers differ in which spans they need, a judge sees them.
+    """Return the correct answers as strings, and the keys of the question that say how to check them, which are empty
+    if each answer is a single span, because that is declared by its kind. If answers differ in which spans they need, a
+    judge sees them.
     """
     shown = ["; ".join(spans) for spans in answers if any(span.strip() for span in spans)]
     distinct = {frozenset(span.strip().casefold() for span in spans): spans for spans in reversed(answers)}
@@ -266,8 +267,8 @@ def _lacking(values: Mapping[str, Any]) -> list[str]:
 
 
 def _continuations(arguments: Any) -> list[str]:
-    """Return the distinct continuations of the first request's text in all requests with this text, or an empty list if
-    there are fewer than two, or more than letters.
+    """Return the continuations of the first request's text in all requests with this text. The list is empty if some
+    request is not scored, if the continuations are not distinct, or if there are not 2 to 26 of them.
     """
     pairs = _requests(arguments)
     if not all(map(_is_scored, pairs)):

@@ -76,7 +76,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _add_event(sample: dict[str, Any], event: Mapping[str, Any]) -> None:
-    """Add an event's data to its sample. For most types, only the last event is kept."""
+    """Add an event's data to its sample. Samplings, matches and errors are collected in lists; of any other type, only
+    the last event is kept.
+    """
     kind, data = str(event["type"]), event["data"]
     if kind in _LISTS:
         sample.setdefault(_LISTS[kind], []).append(data)

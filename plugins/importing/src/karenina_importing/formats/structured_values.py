@@ -142,7 +142,8 @@ def read_objects(path: Path, *keys: str) -> Iterator[SourceRow]:
     """
     head = FileHead(path)
     document = head.document
-    listed = next((document[key] for key in keys if isinstance(document, Mapping) and key in document), document)
+    lists = [document.get(key) for key in keys] if isinstance(document, Mapping) else []
+    listed = next((value for value in lists if isinstance(value, list)), document)
     if head.lines and not isinstance(listed, list):
         yield from read_lines(path)
         return

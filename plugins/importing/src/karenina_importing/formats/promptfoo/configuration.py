@@ -191,7 +191,7 @@ class _Config:
 
     def _test_rows(self, test: Test, prompts: list[Prompt]) -> Iterator[SourceRow]:
         """Yield a row for each combination of a test's variables with each of its prompts. If the test cannot be read,
-        yields one row with a problem. Raises `BenchmarkFileError` if there are too many rows.
+        yields one row with a problem. Raises `BenchmarkFileError` if the tests so far have more than 25,000 rows.
         """
         values = merge_tests(self._default, test.values)
         options = as_mapping(values.get("options"))

@@ -37,8 +37,8 @@ class Folder:
         self._texts: dict[Path, str] = {}
 
     def find(self, name: str) -> list[Path]:
-        """Return the files that match a name such as `file://tests/*.yaml`, sorted. Raises `NotRead` if there are none
-        or too many, or if one of them is outside the folder.
+        """Return the files that match a name such as `file://tests/*.yaml`, sorted, without folders. Raises `NotRead`
+        if there are none or more than 1,000, or if one of them is outside the folder.
         """
         plain = name.removeprefix(FILE).removeprefix("./")
         if not any(mark in plain for mark in _WILD):
@@ -47,7 +47,8 @@ class Folder:
             paths = [self.path / plain.partition("*")[0]]
         else:
             try:
-                paths = sorted(islice(self.path.glob(plain), _MOST_FILES + 1))
+                files = (path for path in self.path.glob(plain) if not path.is_dir())
+                paths = sorted(islice(files, _MOST_FILES + 1))
             except (ValueError, OSError, NotImplementedError) as error:
                 raise NotRead(f"cannot find the files {name!r:.80}: {error}") from error
             if len(paths) > _MOST_FILES:
@@ -71,8 +72,8 @@ class Folder:
         return self._texts[path]
 
     def document(self, path: Path) -> Document:
-        """Return a YAML or JSON file below the folder, which is only read once. Only YAML has line numbers. Raises
-        `BenchmarkFileError` if this fails.
+        """Return the parsed YAML or JSON file at a path below the folder, which is only read once. Only YAML has line
+        numbers. Raises `BenchmarkFileError` if this fails.
         """
         if path not in self._documents:
             with open_only_below(self.path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -36,8 +37,8 @@ class Prompt:
 
 
 def read_prompts(prompts: Any, folder: Folder, notes: list[str]) -> Iterator[Prompt]:
-    """Yield the prompts of a promptfoo configuration, whose files are in `folder`. Prompts that cannot be read have a
-    `problem`. Unknown keys are added to `notes`.
+    """Yield the prompts of a promptfoo configuration, whose files are in `folder`. A prompt that cannot be read, or a
+    file without prompts, becomes a `Prompt` with a `problem`. Unknown keys are added to `notes`.
     """
     if isinstance(prompts, Mapping):
         prompts = [{"id": name, "label": label} for name, label in prompts.items()]
@@ -57,7 +58,10 @@ def read_prompts(prompts: Any, folder: Folder, notes: list[str]) -> Iterator[Pro
                 continue
             if not isinstance(entry, str):
                 raise NotRead(what)
-            yield from (Prompt(raw, label or default_label) for raw, default_label in _read_prompt(entry, folder))
+            read = [Prompt(raw, label or default_label) for raw, default_label in _read_prompt(entry, folder)]
+            if not read:
+                raise NotRead(f"{entry!r:.80} contains no prompts; in a CSV file, they must be in the column `prompt`")
+            yield from read
         except NotRead as error:
             yield Prompt(None, str(number), str(error))
 
@@ -89,9 +93,10 @@ def _read_prompt(entry: str, folder: Folder) -> Iterator[tuple[Any, str]]:
                 value = folder.text(file)  # JSON with templates in place of values
             yield value if isinstance(value, str) or is_conversation(value) else json.dumps(value), file.name
         elif ending == ".jsonl":
-            yield from ((as_messages(line), file.name) for line in folder.text(file).splitlines() if line.strip())
+            lines = map(str.strip, folder.text(file).split("\n"))
+            yield from ((as_messages(line), file.name) for line in lines if line)
         elif ending == ".csv":
-            rows = list(csv.DictReader(folder.text(file).splitlines()))
+            rows = csv.DictReader(io.StringIO(folder.text(file), newline=""))
             yield from ((row["prompt"], row.get("label") or row["prompt"]) for row in rows if row.get("prompt"))
         else:
             text = folder.text(file)

@@ -40,8 +40,9 @@ def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: boo
 
 
 def _declare_equality(value: Any, *, negated: bool) -> dict[str, Any] | None:
-    """Declare the field for `equals`. A judge extracts the value if it is short and not negated. Otherwise, the value
-    is compared with the whole response. Returns None for null, a list, an object or an empty string.
+    """Declare the field for `equals`. A judge extracts the value if it is a line of at most 12 words and not negated.
+    Otherwise, the value is compared with the whole response. Returns None for null, a list, an object or an empty
+    string.
     """
     if isinstance(value, bool) or value is None or isinstance(value, Mapping | list):
         value = {True: "true", False: "false"}.get(value) if isinstance(value, bool) else None

@@ -53,7 +53,8 @@ def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None =
 
 def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
     """Return a string with each `{{ ... }}` replaced by its value. A missing variable becomes "" and is added to
-    `missing`. Raises `NotFilled` if one of them cannot be filled in, or if the string becomes too long.
+    `missing`. Raises `NotFilled` if one of them cannot be filled in, or if the values have more than 1,000,000
+    characters.
     """
     parts: list[str] = []
     end = size = 0

@@ -197,7 +197,7 @@ def _is_number(text: str | None) -> bool:
 
 def expand(variables: Mapping[str, Any], *, whole: bool) -> Iterator[dict[str, Any]]:
     """Yield all combinations of the items in variables that are lists, or with `whole` only the variables as they are.
-    Raises `NotRead` if there are too many combinations.
+    Raises `NotRead` if there are more than 25,000 combinations.
     """
     lists = {} if whole else {name: value for name, value in variables.items() if isinstance(value, list) and value}
     count = prod(map(len, lists.values()))
