@@ -7,9 +7,9 @@ import json
 import pytest
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import CallInfo, Message
+from karenina_core.models.ports import AgentReply, CallInfo, CallNotes, Message, Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.calls.call import Call, Endpoint
+from karenina_engine.calls.call import Call, CallOutcome, Endpoint
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.cost.price_source import OwnPrice
@@ -40,3 +40,11 @@ def test_budget_treats_a_decoded_call_as_the_original(call: Call) -> None:
     assert (decoded.info.order, decoded.info.shared, decoded.info.replicate) == (7, True, 2)
     small = Call(Endpoint("llm", MODEL, "fake 1", {}), [Message.user("?")], INFO)
     assert budget.max_cost(decoded) > budget.max_cost(small)
+
+
+def test_decoded_outcome_has_the_notes_of_the_original() -> None:
+    notes = CallNotes({"rate_limit": 1}, 1.5, 2.5, 0.5, ["0a"], answered=2.0, cost=7, uncounted=2)
+    reply = AgentReply((Message.assistant("BCL2"),), Usage(10, 5, calls=3))
+    encoded = json.loads(json.dumps(serialization.encode_outcome(CallOutcome(reply, None, notes))))
+
+    assert serialization.decode_outcome(encoded, "agent").notes == notes

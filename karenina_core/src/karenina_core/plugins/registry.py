@@ -97,7 +97,7 @@ class Plugins:
                 plugins._add_group((point for point in points if point.group == group), kind, chosen)
         if kinds is None:
             plugins._warn_about_unknown_names(chosen)
-            plugins._index()
+            plugins._call_offered()
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
@@ -111,7 +111,7 @@ class Plugins:
         if failure is not None:
             del self._infos[("other", name, distribution)]
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
-        self._index(plugin)
+        self._call_offered(plugin)
 
     def describe(self) -> list[PluginInfo]:
         """Return all entry points and registered plugins with their states, sorted by kind and name."""
@@ -274,7 +274,7 @@ class Plugins:
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names)
         return info._replace(state="loaded", ignored=ignored)
 
-    def _index(self, plugin: object = None) -> None:
+    def _call_offered(self, plugin: object = None) -> None:
         """Call the function `offered` of each hook owner's module that has one, or only of the owners of the given
         plugin's hooks. If the call raises an exception, the owner is listed as failed.
         """
