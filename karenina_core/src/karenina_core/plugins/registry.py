@@ -81,8 +81,8 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Load the installed plugins that `selection` allows, and return them. Those that cannot be loaded are listed
-        with the reason instead of raising.
+        """Load the installed plugins that `selection` allows, and return them. Plugins that cannot be loaded are listed
+        with the reason, without raising an exception.
 
         In tests, `found` replaces the installed entry points. Their order does not matter. If `kinds` is given, only
         plugins of these kinds are loaded, the hook owners' `offered` functions are not called, and unknown names in the
@@ -125,8 +125,9 @@ class Plugins:
         return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
-        """Return an `Offer` of each implementation of a hook, without calling it; it only accepts keyword arguments.
-        `hook` is the hook's specification. Raises `PluginError` if no installed distribution specifies it.
+        """Return an `Offer` for each plugin that implements a hook. Its value is a function that calls that plugin's
+        implementation and only accepts keyword arguments. `hook` is the hook's specification. Raises `PluginError` if
+        no installed distribution specifies it.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -140,8 +141,8 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin, and yield each result as an `Offer`. A plugin that raises an exception is listed
-        as failed (see `reject`) and skipped.
+        """Call `hook` on each plugin that implements it, with keyword arguments only, and yield each result as an
+        `Offer`. A plugin that raises an exception is listed as failed (see `reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:

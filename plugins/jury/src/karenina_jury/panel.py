@@ -163,8 +163,8 @@ class JuryPanel:
         `record`, and the ballot of this judge is added to `vote.asked`.
 
         The stronger judge, if there is one, is asked if there is no quorum or if a judge found no excerpt for a value.
-        If no judge succeeds, the first judge's result is returned. If there is no verdict, a copy of the first judge's
-        result is returned that is marked as not judged.
+        If no judge could have judged the answer (see `Outcome.unjudgeable`), the first judge's result is returned. If
+        the vote has no winner, a copy of it is returned that is marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):

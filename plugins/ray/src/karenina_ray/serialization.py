@@ -160,8 +160,8 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
     notes = outcome.notes
     if outcome.files:
         payload["files"] = [file.model_dump(mode="json") for file in outcome.files]
-    times = [notes.waited, notes.seconds, notes.queued]
-    return {**payload, "notes": [notes.retries, *times, notes.keys], "spent": [notes.answered, notes.cost, notes.uncounted]}
+    times, spent = [notes.waited, notes.seconds, notes.queued], [notes.answered, notes.cost, notes.uncounted]
+    return {**payload, "notes": [notes.retries, *times, notes.keys], "spent": spent}
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:

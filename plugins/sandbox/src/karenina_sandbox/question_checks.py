@@ -145,7 +145,7 @@ def _offer(
     context: VerificationContext, name: str, check: Check, patch: Patch | None, results: Sequence[CheckResult]
 ) -> dict[str, Any]:
     """Offer the known values of a check for the template, and return the check's command and results for the
-    result. Without `results`, values are missing and count as wrong.
+    result. Without `results`, values are missing and count as wrong. Values that differ between two runs are undecided.
     """
     bound = context.find_artifact(ANSWER_CLASS)
     sources = bound.sources if bound is not None else {}
