@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from karenina_core.data.question import Question
+from karenina_core.data.trust import Trust
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import AgentReply, CallInfo, CallNotes, Message, Usage
 from karenina_core.plugins import Plugins
@@ -13,6 +16,7 @@ from karenina_engine.calls.call import Call, CallOutcome, Endpoint
 from karenina_engine.cost.budget import Budget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.cost.price_source import OwnPrice
+from karenina_engine.run.executor import question_from_json, question_to_json
 from karenina_ray import serialization
 
 MODEL = ModelConfig(id="answering", interface="fake_plugin.fake", model_name="answering", max_tokens=8)
@@ -48,3 +52,17 @@ def test_decoded_outcome_has_the_notes_of_the_original() -> None:
     encoded = json.loads(json.dumps(serialization.encode_outcome(CallOutcome(reply, None, notes))))
 
     assert serialization.decode_outcome(encoded, "agent").notes == notes
+
+
+def test_decoded_question_has_the_attachments_of_the_original() -> None:
+    file = Attachment("map.png", "image/png", "0a" * 32, 12, source="/maps/map.png")
+    written = Question(question="Where is it?", attachments=("map.png",), extra={"turns": ["A text with attachments"]})
+    turns = [*written.extra["turns"], {"say": "And this?", "attachments": (file,)}]
+    question = written.model_copy(update={"attachments": (file,), "extra": {"turns": turns}})  # as a run resolves them
+
+    encoded = json.loads(json.dumps(question_to_json(question, Trust())))
+    decoded = question_from_json(encoded)
+
+    assert decoded == question
+    assert decoded.extra == question.extra
+    assert decoded.attachments[0].source == file.source

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.catalog import __version__
 from karenina_core.config import VerificationConfig
-from karenina_core.data.question import Question
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord
@@ -29,6 +28,7 @@ from karenina_engine.cost.budget import OverBudget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.model_settings import configured_models
 from karenina_engine.results.result_lines import dump_result
+from karenina_engine.run.executor import question_from_json
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
@@ -242,15 +242,20 @@ class Worker:
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
-        """Handle messages from the run: start answers, stop, or pass a response to the waiting request."""
-        for message in serialization.decode(data):
-            kind = message["kind"]
-            if kind == "work":
-                self._start_answers(message)
-            elif kind == "stop":
-                self._start_task(self._stop(message["grace"]))
-            elif self._client is not None:
-                self._client.on_response(message)
+        """Handle messages from the run: start answers, stop, or pass a response to the waiting request. An exception is
+        sent to the run, which ends with it, because the run does not wait for this call.
+        """
+        try:
+            for message in serialization.decode(data):
+                kind = message["kind"]
+                if kind == "work":
+                    self._start_answers(message)
+                elif kind == "stop":
+                    self._start_task(self._stop(message["grace"]))
+                elif self._client is not None:
+                    self._client.on_response(message)
+        except Exception:
+            self._send({"kind": "failed", "error": traceback.format_exc()})
 
     async def next_messages(self) -> bytes:
         """Return the queued messages, encoded, with the state of servers and calls if it has changed. If there are
@@ -283,9 +288,7 @@ class Worker:
         assert self._config is not None
         assert self._planner is not None
         core = self._config.core
-        questions: dict[str, Question] = {
-            key: Question.model_validate(fields) for key, fields in message["questions"].items()
-        }
+        questions = {key: question_from_json(fields) for key, fields in message["questions"].items()}
         for key, model, replicate, order, judges in message["answers"]:
             pipeline, chosen = self._planner.pipeline(questions[key]), core.answering_models[model]
             task = AnswerTask(questions[key], pipeline, chosen, replicate, self._judges, order)

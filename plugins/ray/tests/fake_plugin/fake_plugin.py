@@ -35,7 +35,8 @@ class Ask(Stage):
     async def execute(self, context: VerificationContext) -> None:
         if "poison" in context.question.question:
             os.kill(os.getpid(), signal.SIGKILL)
-        reply = await context.llm(context.answering_model).invoke([ports.Message.user(context.question.question)])
+        asked = ports.Message("user", context.question.question, attachments=context.question.attachments)
+        reply = await context.llm(context.answering_model).invoke([asked])
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
         if "keep" in context.question.question:
             keep_file("answer.txt", reply.text.encode())
@@ -85,6 +86,7 @@ class Port:
             "pid": os.getpid(),
             "model": self._model.model_name,
             "text": messages[-1].content,
+            "files": [[file.source, file.media_type, file.sha256] for file in messages[-1].attachments],
             "key": key.get_secret_value() if key else None,
         }
         data = json.dumps(body).encode()
