@@ -309,3 +309,11 @@ def test_workers_get_the_attachments_of_questions(tmp_path: Path) -> None:
 
     assert comparable(found["ray"]) == comparable(found["asyncio"])
     assert f"{tmp_path / 'map.png'}', 'image/png'" in str(found["ray"][0].template.raw_llm_response)
+
+
+def test_context_variables_of_the_run_apply_to_workers(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as server:
+        found = run(server, "ray", benchmark(4), ray_workers=2, run_name="nightly")
+
+    assert [one.extensions["fake-plugin"]["run"] for one in found] == ["nightly"] * 8
+    assert caplog.text.count("the run is called nightly") == 1

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import aclosing
+from contextvars import copy_context
 from dataclasses import astuple
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.planner import Planner
+from karenina_engine.check.stage_checks import check_configuration
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.model_settings import configured_models
@@ -195,6 +197,7 @@ class Worker:
         self._judges: tuple[ModelConfig | None, ...] = ()
         self._config: VerificationConfig | None = None
         self._client: RemoteClient | None = None
+        self._context = copy_context()
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
@@ -208,8 +211,8 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, extend `sys.path`, and create the runner and planner. Returns the message for `set_up` to
-        encode.
+        """Configure logging, extend `sys.path`, let stages set context variables, and create the runner and planner.
+        Returns the message for `set_up` to encode.
         """
         logger = logging.getLogger("karenina")
         logger.setLevel(message["level"])
@@ -218,6 +221,12 @@ class Worker:
         sys.path += [folder for folder in message["path"] if folder not in sys.path]
         config = self._config = VerificationConfig(**message["config"])
         plugins, settings = plugins_of(config), config.section(EngineSettings)
+        logger.disabled = True  # the run has logged the warnings of these checks
+        try:
+            check_configuration(plugins, config)
+        finally:
+            logger.disabled = False
+        self._context = copy_context()
         client = self._client = RemoteClient(self._send, paid=message["paid"])
         reply_store = RemoteJournal(client) if message["journal"] else None
         concurrency = settings.concurrency().share(message["worker"], message["workers"])
@@ -295,8 +304,8 @@ class Worker:
             self._start_task(self._run_answer(task, judges))
 
     def _start_task(self, work: Any) -> None:
-        """Start a task that `close` and `stop` can cancel."""
-        task = asyncio.get_running_loop().create_task(work)
+        """Start a task that `close` and `stop` can cancel, with the context variables of the run."""
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -27,7 +27,9 @@ class Executor(ABC):
     items have to run, runs them with `karenina_engine.run.item_runner.ItemRunner` in any process, and passes each
     result to `session.store_result` before yielding it. Every item in the matrix must end up with exactly one result,
     even after a failure (`session.runner.make_failed_result`). `LocalExecution` does all of this in the current
-    process. The matrix, the journal, the output and the observers stay in the process that started the run.
+    process. The matrix, the journal, the output and the observers stay in the process that started the run. Other
+    processes first call `karenina_engine.check.stage_checks.check_configuration`, so that stages set their context
+    variables.
 
     `settings` is a pydantic model for the executor's own settings. Mark these settings `changes_results: False`, since
     results do not depend on where items run. Set `keeps_budgets` if every call is covered by `session.budget` before it
