@@ -276,7 +276,9 @@ def restore_problems(files: TaskFiles, fields: CheckFields, question: Question) 
 
 
 def checked_folders(config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-    """Return the question's folder and those that its checks add, or nothing if one cannot be found."""
+    """Return the question's folder and what its checks add, except patches that are part of the question, or nothing if
+    one cannot be found.
+    """
     try:
         files = TaskFiles.find(config, question)
         checks = read_owned(CheckFields, question.extra).checks.values()
