@@ -248,8 +248,8 @@ class TreeWriter:
                 os.setxattr(created, OPAQUE, b"y")
 
     def _below(self, path: str, usual: int) -> tuple[int, bool]:
-        """Return the mode of the lower layer's folder at `path` and False, or `usual` and True if there is no such
-        folder.
+        """Return the mode of a new folder at `path`, and whether it is marked as opaque: the mode of the lower layer's
+        folder and False, or `usual` and True if there is no such folder.
         """
         assert self.lower is not None
         with suppress(OSError), ExitStack() as stack:
