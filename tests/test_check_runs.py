@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import tarfile
@@ -14,15 +15,17 @@ from command_runs import CommandResult, run_karenina
 from folders import write_files
 from servers import RecordingServer, recording_server
 
-from karenina import Benchmark, VerificationResult
+import karenina_agentic
+from karenina import Benchmark, Question, VerificationResult
 from karenina_claude_agent_sdk.agent import ClaudeAgent
-from karenina_core import Outcome, VerificationConfig, hookimpl
+from karenina_core import ArtifactKeys, Outcome, VerificationConfig, hookimpl
 from karenina_core.errors import ConfigError, RunError
 from karenina_core.models.adapters import AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins, Selection, installed_plugins, use_plugins
 from karenina_sandbox.prepare_sandbox import PrepareSandbox
 from karenina_sandbox.providers.bwrap import SANDBOX
+from karenina_testing import run_stage
 
 Body = dict[str, Any]
 
@@ -415,6 +418,22 @@ def test_agents_with_tools_outside_the_sandbox_are_reported(
     with use_plugins(plugins):
         PrepareSandbox().before_any_run(VerificationConfig(answering_models=[own_tools], sandbox=sandbox))
     assert ("model 'cli': the sandbox does not confine the agent's own tools (shell)" in caplog.text) is reported
+
+
+def test_an_agent_without_the_folder_of_its_question_is_an_error(root: Path) -> None:
+    (root / "task.zip").write_bytes(b"not an archive")
+    (root / "copy").mkdir()
+    run = asyncio.run(
+        run_stage(
+            PrepareSandbox,
+            question=Question(question="Fix it.", workspace_path="task.zip"),
+            artifacts={ArtifactKeys.WORKSPACE_PATH: root / "copy"},
+            plugins=[karenina_agentic.plugin],
+            workspace_root=str(root),
+        )
+    )
+    assert run.error is not None
+    assert "task.zip" in run.error.message
 
 
 def test_judges_run_commands_in_their_own_copies(root: Path) -> None:

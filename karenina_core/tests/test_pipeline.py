@@ -451,6 +451,19 @@ def test_model_calls_are_counted_under_the_usage_key() -> None:
     assert VerificationResultSet(results).usage().calls == 3
 
 
+def test_a_usage_key_of_answer_and_item_stages_has_two_entries() -> None:
+    async def ask(context: VerificationContext) -> None:
+        await context.llm(context.answering_model).invoke([Message.user("hello")])
+
+    (result,) = run(stage("Asks", ask, scope="answer", usage_key="asking"), stage("Again", ask, usage_key="asking"))
+    usage = result.template.usage_metadata or {}
+    assert {key: (entry["calls"], entry.get("scope")) for key, entry in usage.items()} == {
+        "asking": (1, "answer"),
+        "asking (item)": (1, "item"),
+        "total": (2, None),
+    }
+
+
 def test_callbacks_run_at_the_end_even_after_failures() -> None:
     done = []
 

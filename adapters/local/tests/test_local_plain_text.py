@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from karenina_core.models.attachments import Attachment
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import Message
+from karenina_core.models.ports import Message, PortError
 from karenina_local.plain_text import PlainTextClient
 from karenina_local.ports import LocalLLM, LocalParser
 from karenina_local.server import Address
@@ -79,6 +80,24 @@ def test_other_texts_are_sent_as_they_were(model: ModelConfig) -> None:
     assert prompt_tokens(PlainTextClient, model, HARMLESS, " ", HARMLESS) == prompt_tokens(
         Client, model, HARMLESS, " ", HARMLESS
     )
+
+
+@pytest.mark.parametrize("texts", [(ATTACK,), ("What is it?", ATTACK)], ids=["beside it", "in another message"])
+def test_a_special_token_is_not_sent_with_an_attachment(model: ModelConfig, texts: tuple[str, ...]) -> None:
+    async def ask() -> None:
+        client = PlainTextClient(model)
+        first, *others = texts
+        messages = [
+            Message("user", first, attachments=(Attachment("map.png", "image/png"),)),
+            *map(Message.user, others),
+        ]
+        try:
+            await client.post(messages, to_wire(messages))
+        finally:
+            await client.aclose()
+
+    with pytest.raises(PortError, match=r"contains a special token .* remove the token, or the attachments"):
+        asyncio.run(ask())
 
 
 @pytest.fixture

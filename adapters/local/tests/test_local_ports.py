@@ -210,3 +210,12 @@ def test_nothing_of_ours_listens_to_the_network(served: Path) -> None:
             return connection.connect_ex(("127.0.0.2", number)) == 0
 
     assert not using(LocalLLM, model(served), reach)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"replies": []}'])
+def test_a_file_without_recorded_replies_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "replies.json"
+    file.write_text(content)
+    assert SPEC.check is not None
+    with pytest.raises(AdapterConfigError, match=r"replies\.json is not a file of recorded replies"):
+        SPEC.check(ModelConfig(id="m", interface="local", model_name="m", extra={"replies": str(file)}))

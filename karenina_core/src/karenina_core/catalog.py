@@ -72,8 +72,9 @@ def official_first(distribution: str) -> bool:
 
 
 def install_command(requirement: str) -> str:
-    """Return the command that installs `requirement` (which may include an extra, such as `karenina-otel[otlp]`):
-    `karenina` or its extra for this project's distributions, or the folder from which one was installed.
+    """Return the command that installs `requirement` (which may include an extra, such as `karenina-otel[otlp]`). For
+    this project's distributions, it installs `karenina` or one of its extras. If the distribution is installed from a
+    local folder, it installs that folder.
 
     A package index may not have a distribution that was installed from a local folder. Do not write a command with a
     folder's path to results.

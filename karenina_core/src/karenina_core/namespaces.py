@@ -52,7 +52,9 @@ def namespace_of(owner: object) -> str:
 
 
 def check_name(kind: str, name: str, owner: object) -> None:
-    """Raise `ValueError` if `name` is outside the namespace of `owner`. The message calls the name a `kind`."""
+    """Raise `ValueError` if `name` is outside the namespace of `owner`, unless `owner` has none, as in this project's
+    packages. The message calls the name a `kind`.
+    """
     prefix = namespace_of(owner)
     if not name.startswith(prefix):
         raise ValueError(

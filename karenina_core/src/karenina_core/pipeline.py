@@ -193,7 +193,9 @@ class Pipeline:
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run a stage. Return an error message if it fails, otherwise None. The first error becomes the item's error.
+        """Run a stage. Return an error message if it fails, also by not setting an artifact in `produces` or by running
+        out of the item's time, otherwise None. The first error becomes the item's error.
+
         Interrupts propagate (see `is_interrupt`). `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
@@ -263,8 +265,8 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _make_record(constant: dict[str, Any], calls: StageCalls | None, error: str | None, elapsed: float) -> StageRecord:
-    """Return the record of a stage that was executed. It only describes model calls if there were any. `constant`
-    contains the values that are the same for every item.
+    """Return the record of a stage that was executed. Its seconds do not include waiting for model calls, which it only
+    describes if there were any. `constant` contains the values that are the same for every item.
     """
     called: dict[str, Any] = {}
     if calls is not None:

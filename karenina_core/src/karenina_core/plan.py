@@ -181,9 +181,9 @@ def make_plan(
     with all problems, also with `conflicts` and, if one of its stages is needed, with the reason of a plugin in
     `failures`.
 
-    `failures` maps unusable plugins to the reasons. `conflicts` contains problems with names that several distributions
-    offer. The order of `offered` does not matter. `known` is keyed by the names and distributions of the stages. The
-    `left_out` of a cached plan belongs to an earlier question.
+    `failures` pairs unusable plugins with the reasons. `conflicts` contains problems with names that several
+    distributions offer. The order of `offered` does not matter. `known` is keyed by the names and distributions of the
+    stages. The `left_out` of a cached plan belongs to an earlier question.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import os
@@ -40,6 +41,10 @@ EXPRESSION = """
 class Answer(BaseAnswer):
     words: str = VerifiedField(description="The number", ground_truth="6/2", verify_with=MathEqual())
 """
+
+ONE_PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
 
 pytestmark = pytest.mark.usefixtures("ray")
 
@@ -289,3 +294,26 @@ def test_workers_find_the_table_beside_the_benchmark(tmp_path: Path) -> None:
         found = Benchmark.load(tmp_path / "genes.yaml").run_verification(judging)
 
     assert {one.outcome for one in found} == {Outcome.CORRECT}
+
+
+def test_workers_get_the_attachments_of_questions(tmp_path: Path) -> None:
+    (tmp_path / "map.png").write_bytes(ONE_PIXEL)
+    question = "  - question: Where is it?\n    attachments: [map.png]\n"
+    (tmp_path / "maps.yaml").write_text(f"karenina: 1\nname: maps\nquestions:\n{question}", "utf-8")
+    found: dict[str, Any] = {}
+    for executor in ("asyncio", "ray"):
+        with serving() as server:
+            server.reply = lambda body: f"It is on {body['files']}."
+            recorded = config(server, executor, interface="fake_plugin.recorded", ray_workers=2, run_timeout=60)
+            found[executor] = Benchmark.load(tmp_path / "maps.yaml").run_verification(recorded)
+
+    assert comparable(found["ray"]) == comparable(found["asyncio"])
+    assert f"{tmp_path / 'map.png'}', 'image/png'" in str(found["ray"][0].template.raw_llm_response)
+
+
+def test_context_variables_of_the_run_apply_to_workers(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as server:
+        found = run(server, "ray", benchmark(4), ray_workers=2, run_name="nightly")
+
+    assert [one.extensions["fake-plugin"]["run"] for one in found] == ["nightly"] * 8
+    assert caplog.text.count("the run is called nightly") == 1

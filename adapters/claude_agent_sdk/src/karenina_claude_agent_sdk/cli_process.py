@@ -64,11 +64,8 @@ class CLIProcess(Transport):
             raise CLIConnectionError("the process has ended") from None
 
     async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
-        """Yield the CLI's messages until `close` is called, skipping other lines. Raises `CLIConnectionError` if the
-        CLI ends.
-
-        Lines that do not start with an object are skipped. Also raises `CLIConnectionError` if a line is too long or
-        not JSON.
+        """Yield the CLI's messages until `close` is called, skipping lines that do not start with a JSON object. Raises
+        `CLIConnectionError` if the CLI ends, or if a line is too long or not JSON.
         """
         process = self._process
         if process is None or process.stdout is None:

@@ -2,7 +2,8 @@
 
 llama.cpp parses special tokens in the whole prompt, so an answer that contains `<|im_end|>` would end its turn. Most
 messages have no special tokens and are sent as chat requests. For others, the chat template is applied to placeholders,
-the template and the messages are tokenized separately, and the prompt is sent as tokens.
+the template and the messages are tokenized separately, and the prompt is sent as tokens. Attachments cannot be sent in
+this way, so prompts with both are refused.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import secrets
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_openai.client import Client
 from karenina_openai.settings import base_url_of
+from karenina_toolkit.attachments.wire import has_attachments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +41,7 @@ class PlainTextClient(Client):
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         """Send messages like `Client.post`, but treat special tokens in their text as plain text. Raises `PortError` if
-        a request fails.
+        a request fails, or if there are special tokens and attachments, which cannot be sent as tokens.
         """
         new = [text for text in dict.fromkeys(_texts(wire)) if text not in self._known]
         joined = "\n".join(new)
@@ -46,6 +49,12 @@ class PlainTextClient(Client):
             for text in new:
                 self._remember(text)
             return await super().post(messages, wire, **fields)
+        if has_attachments(messages):
+            raise PortError(
+                f"{self.where}: the prompt has attachments, and its text contains a special token of the model (such "
+                "as <|im_end|>), which llama.cpp would not read as text; remove the token, or the attachments",
+                category=ErrorCategory.PERMANENT,
+            )
         prompt = await self._tokenize_chat(messages, wire, fields)
         reply = await self._completions.post(messages, [], prompt=prompt, **_completion_fields(fields))
         return _as_chat(reply)
@@ -108,8 +117,11 @@ class PlainTextClient(Client):
 def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the text in chat messages: contents, and names and arguments of tool calls."""
     for message in wire:
-        if isinstance(message.get("content"), str):
-            yield message["content"]
+        content = message.get("content")
+        if isinstance(content, list):
+            yield from (part["text"] for part in content if part["type"] == "text")
+        elif content is not None:
+            yield content
         for call in message.get("tool_calls") or ():
             yield from (call["function"]["name"], call["function"]["arguments"])
 

@@ -32,7 +32,7 @@ def load_replies(file: Path) -> Mapping[str, Mapping[str, Any]]:
     file is invalid.
     """
     try:
-        replies: dict[str, Mapping[str, Any]] = json.loads(file.read_text("utf-8"))["replies"]
+        replies: dict[str, Mapping[str, Any]] = {**json.loads(file.read_text("utf-8"))["replies"]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise AdapterConfigError(f"extra.replies: {file} is not a file of recorded replies ({error})") from error
     return replies

@@ -33,7 +33,8 @@ class RecordedLLM:
         self._recordings = recordings_of(model)
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
-        """Return the recorded answer to the question in `info`. `messages` are ignored.
+        """Return the recorded answer to the question in `info`. `messages` are ignored, but a warning is logged if they
+        have other attachments than the recording.
 
         The answer may be empty if a conversation stopped early, for example at a token limit. Raises a permanent
         `PortError` if there is no recording, or if it does not contain an answer.
@@ -62,9 +63,9 @@ class RecordedAgent:
         self._recordings = recordings_of(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Return the recording for the question in `info`, starting with the first assistant message; `messages` and
-        limits are ignored. Raises a permanent `PortError` if there is no recording, or if it contains no assistant
-        message.
+        """Return the recording for the question in `info`, starting with the first assistant message. `messages` and
+        limits are ignored, but a warning is logged if the messages have other attachments than the recording. Raises a
+        permanent `PortError` if there is no recording, or if it contains no assistant message.
         """
         return find_reply(self._model, self._recordings, info, messages)
 

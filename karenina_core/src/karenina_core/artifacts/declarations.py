@@ -168,7 +168,9 @@ def _is_missing(stage: type[Any], name: str) -> bool:
 
 
 def _attributes(stage: type[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return two dictionaries: the stage's own public attributes, and those inherited from the core's base classes."""
+    """Return two dictionaries of public attributes: those that the stage or a base class outside the core defines, and
+    those that the core's base classes define.
+    """
     own, inherited = dict[str, Any](), dict[str, Any]()
     for base in stage.__mro__[-2::-1]:
         attributes = inherited if base.__module__ == _BASES else own

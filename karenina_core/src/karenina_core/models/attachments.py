@@ -34,8 +34,8 @@ class Attachment:
 
     @classmethod
     def of(cls, value: object) -> Self:
-        """Return the attachment for a path, or for a mapping with `file` and, optionally, `pages`. Raises `ValueError`
-        for anything else, such as a URL.
+        """Return the attachment for a path, or for a mapping with `file` and, optionally, `pages`, without reading the
+        file. An attachment is returned unchanged. Raises `ValueError` for anything else, such as a URL.
         """
         if isinstance(value, cls):
             return value

@@ -352,9 +352,9 @@ class ProgramSandbox(Protocol):
         servers: Mapping[int, Path] | None = None,
         network: bool = False,
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield the command that runs `command` isolated in `folder`, by default an empty one, and its whole
-        environment, for a `with` block. `servers` maps ports of its own 127.0.0.1 to unix sockets; it reaches nothing
-        else unless `network` is true.
+        """Return an async context manager that yields the command that runs `command` isolated in `folder` (if None, in
+        an empty one), and its whole environment. `servers` maps ports of the sandbox's own 127.0.0.1 to unix sockets;
+        the command reaches nothing else unless `network` is true.
 
         `environment` is added to the sandbox's own, and `readable` to what can be read there. Raises `KareninaError` if
         the sandbox cannot be used.

@@ -81,8 +81,8 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Load the installed plugins that `selection` allows, and return them. Those that cannot be loaded are listed
-        with the reason instead of raising.
+        """Load the installed plugins that `selection` allows, and return them. Plugins that cannot be loaded are listed
+        with the reason, without raising an exception.
 
         In tests, `found` replaces the installed entry points. Their order does not matter. If `kinds` is given, only
         plugins of these kinds are loaded, the hook owners' `offered` functions are not called, and unknown names in the
@@ -97,7 +97,7 @@ class Plugins:
                 plugins._add_group((point for point in points if point.group == group), kind, chosen)
         if kinds is None:
             plugins._warn_about_unknown_names(chosen)
-            plugins._index()
+            plugins._call_offered()
         return plugins
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
@@ -111,7 +111,7 @@ class Plugins:
         if failure is not None:
             del self._infos[("other", name, distribution)]
             raise PluginError(f"the plugin {plugin!r} cannot be registered: {failure}")
-        self._index(plugin)
+        self._call_offered(plugin)
 
     def describe(self) -> list[PluginInfo]:
         """Return all entry points and registered plugins with their states, sorted by kind and name."""
@@ -125,8 +125,9 @@ class Plugins:
         return f"{distribution} is not installed: {install_command(distribution)}"
 
     def implementations(self, hook: Callable[P, R]) -> list[Offer[Callable[P, R]]]:
-        """Return an `Offer` of each implementation of a hook, without calling it; it only accepts keyword arguments.
-        `hook` is the hook's specification. Raises `PluginError` if no installed distribution specifies it.
+        """Return an `Offer` for each plugin that implements a hook. Its value is a function that calls that plugin's
+        implementation and only accepts keyword arguments. `hook` is the hook's specification. Raises `PluginError` if
+        no installed distribution specifies it.
         """
         caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
         if caller is None or not caller.has_spec():
@@ -140,8 +141,8 @@ class Plugins:
         ]
 
     def each(self, hook: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Iterator[Offer[R]]:
-        """Call `hook` on each plugin, and yield each result as an `Offer`. A plugin that raises an exception is listed
-        as failed (see `reject`) and skipped.
+        """Call `hook` on each plugin that implements it, with keyword arguments only, and yield each result as an
+        `Offer`. A plugin that raises an exception is listed as failed (see `reject`) and skipped.
         """
         for offer in self.implementations(hook):
             try:
@@ -274,7 +275,7 @@ class Plugins:
         ignored = tuple(f"{name} is ignored: {self.specifications.why_missing(name)}" for name in names)
         return info._replace(state="loaded", ignored=ignored)
 
-    def _index(self, plugin: object = None) -> None:
+    def _call_offered(self, plugin: object = None) -> None:
         """Call the function `offered` of each hook owner's module that has one, or only of the owners of the given
         plugin's hooks. If the call raises an exception, the owner is listed as failed.
         """

@@ -53,8 +53,8 @@ class Specifications(NamedTuple):
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
         """Import the modules named by `points`, and return their specifications together with the core's.
 
-        If two modules specify the same hook, neither is used, unless one belongs to the core. Entry points that are not
-        used or cannot be loaded are listed in `problems`.
+        If two modules specify the same hook, neither is used, or only the core's if one is the core's. Entry points
+        that are not used or cannot be loaded are listed in `problems`.
         """
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]

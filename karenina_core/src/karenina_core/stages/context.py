@@ -175,8 +175,8 @@ class VerificationContext:
     # ---- artifacts
 
     def get_artifact(self, key: ArtifactKey[T]) -> T:
-        """Return the value of an artifact. Raises `MissingArtifact` if the artifact has not been set, and
-        `UndeclaredArtifact` if the stage does not declare it.
+        """Return the value of an artifact, which is None if it was set to None. Raises `MissingArtifact` if the
+        artifact has not been set, and `UndeclaredArtifact` if the stage does not declare it.
         """
         if key.name not in self._planned.reads:
             self._check_read_of_all(key)

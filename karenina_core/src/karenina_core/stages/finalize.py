@@ -240,15 +240,16 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
     """Return the token counts of each usage key, with their sum as `total`, or None if no calls were made. Calls made
-    for the answer are included. Keys without calls, such as those of a recorded answer, are omitted.
+    for the answer are included. Keys without calls, such as those of a recorded answer, are omitted. A key of the
+    answer that the item uses, too, gets a second entry, `KEY (item)`.
     """
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE
     for level in (state.parent, state):
         for key, usage in level.usage.items() if level is not None else ():
             if usage.calls or usage != NO_USAGE:
-                entries[key] = _usage_json(usage)
-                entries[key]["scope"] = "item" if level is state else "answer"
+                entry = entries[f"{key} (item)" if key in entries else key] = _usage_json(usage)
+                entry["scope"] = "item" if level is state else "answer"
                 total += usage
     if not entries:
         return None

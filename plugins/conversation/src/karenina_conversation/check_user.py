@@ -136,7 +136,7 @@ class CheckUser(Stage):
     @staticmethod
     async def _ask(context: VerificationContext, conversation: Conversation, user: UserBrief) -> UserFault | None:
         """Return the fault of the simulated user that the judge finds, or None. Raises `PortError` or `StructuredError`
-        if it fails.
+        if the judge fails.
         """
         said = [turn.said or "" for turn in conversation.taken[1:]]
         if not said:

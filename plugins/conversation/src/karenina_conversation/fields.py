@@ -97,7 +97,7 @@ class Condition(StrictSettings):
     not_tool: Words | None = Field(default=None, description="The name of a tool that the model did not call.")
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_one_test(self) -> Self:
         """Return the condition. Raises `ValueError` unless it sets exactly one of its four fields."""
         if sum(value is not None for value in (self.said, self.tool, self.not_said, self.not_tool)) != 1:
             raise ValueError(
@@ -121,7 +121,7 @@ class Entry(StrictSettings):
     end: Condition | None = Field(default=None, description="End the conversation here if this holds.")
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_entry(self) -> Self:
         """Return the entry. Raises `ValueError` unless it is either a message, with an allowed id, or an `end`."""
         if (self.say is None) is (self.end is None):
             raise ValueError("an entry of `turns` must have either `say` (a message) or `end` (a condition)")
@@ -218,7 +218,7 @@ class QuestionFields(BaseModel, defer_build=True):
     )
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_one_side(self) -> Self:
         """Return the fields. Raises `ValueError` if there are turns and a user."""
         if self.turns and self.user is not None:
             raise ValueError(

@@ -169,9 +169,9 @@ class _Unusable(InvalidReply):
 
 
 def read_reply(data: Mapping[str, Any], answer: str, *, lenient: bool = False) -> UserReply:
-    """Return a user's reply to the assistant's `answer`. Raises `InvalidReply` if it is empty, too long, written as the
-    assistant (see `speaks_as_assistant`), or says something although it is done. With `lenient`, the last of these is
-    read as not done.
+    """Return a user's reply to the assistant's `answer`. Raises `InvalidReply` if it is too long, written as the
+    assistant (see `speaks_as_assistant`), empty although it is not done, or says something although it is done. With
+    `lenient`, the last of these is read as not done.
     """
     say, done, reached = data["say"], data["done"] is True, data["reached"] is True
     text = say.strip() if isinstance(say, str) else ""

@@ -124,8 +124,8 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return True, or a `Skip` with the reason: the fields passed or are undecided, or no verdict could make them
-        pass.
+        """Return True, or a `Skip` with the reason: the fields passed or are undecided, there are no values to compare,
+        or the fields would fail even if the values had the same meaning.
         """
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:
@@ -145,10 +145,9 @@ class EmbeddingCheck(Stage):
         return True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Compare the embeddings of the values, and record the result. If they are similar enough, the judge is asked,
-        who can change the field result to True. If either fails, logs a warning and leaves the field result unchanged.
-
-        If the judge finds the values equivalent, the field result is changed to True.
+        """Compare the embeddings of the values, and record the result. If they are similar enough, ask the judge, and
+        change the field result to True if it finds them equivalent. If the embedding or the judge fails, a warning is
+        logged and the field result is unchanged.
         """
         settings = context.config.section(EmbeddingSettings)
         bound, answer = context.get_artifact(ANSWER_CLASS), context.get_artifact(PARSED_ANSWER)

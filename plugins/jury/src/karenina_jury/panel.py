@@ -138,7 +138,7 @@ class JuryPanel:
 
     def _count(self, answer: PanelAnswer, ballots: list[Ballot]) -> _Vote:
         """Count the ballots by verdict or by field, depending on the configuration. The template is only loaded for
-        votes on fields, and only if at least one judge extracted values.
+        votes on fields, and only if at least one judge could judge the answer.
         """
         if self._jury.vote == "verdict":
             return _Vote(ballots, count_verdicts(ballots, self._quorum), None)
@@ -159,12 +159,12 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Return the result that follows from the vote, asking the stronger judge if necessary. The reason is stored in
-        `record`, and the ballot of this judge is added to `vote.asked`.
+        """Return the result that follows from the vote, asking the stronger judge if necessary. Why that judge was
+        asked, or why there is no verdict, is stored in `record`, and its ballot is added to `vote.asked`.
 
         The stronger judge, if there is one, is asked if there is no quorum or if a judge found no excerpt for a value.
-        If no judge succeeds, the first judge's result is returned. If there is no verdict, a copy of the first judge's
-        result is returned that is marked as not judged.
+        If no judge could have judged the answer (see `Outcome.unjudgeable`), the first judge's result is returned. If
+        the vote has no winner, a copy of it is returned that is marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):

@@ -285,7 +285,7 @@ class RunObserver:
         return replace_surrogates(message) if message and self.settings.otel_content else None
 
     def _item_attributes(self, item: Item) -> dict[str, Value]:
-        """Return the attributes that identify an item or answer at its start. Without a judge, that one is omitted."""
+        """Return the attributes that identify an item or answer at its start. Those of an answer name no judge."""
         judge = item.parsing_model
         return clean_attributes(
             {

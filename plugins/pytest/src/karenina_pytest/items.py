@@ -49,8 +49,8 @@ class BenchmarkFile(pytest.File):
         return [QuestionItem.from_parent(self, name=id) for id in self.benchmark.ids]
 
     def results_of(self, question: str) -> Sequence[VerificationResult]:
-        """Return the results for a question, or nothing if it was not run. The first call runs all selected questions
-        in the file. If this fails, every call raises the same `KareninaError` or `BadParameter`.
+        """Return the results for a question, which are empty if it was not run. The first call runs all selected
+        questions in the file. If this fails, every call raises the same `KareninaError` or `BadParameter`.
         """
         if self._results is None and self._error is None:
             try:

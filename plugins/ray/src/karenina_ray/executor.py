@@ -50,7 +50,7 @@ class RaySettings(BaseModel, defer_build=True):
 
     @field_validator("ray_address")
     @classmethod
-    def _no_client(cls, value: str | None) -> str | None:
+    def _refuse_client(cls, value: str | None) -> str | None:
         """Return the address. Raises `ValueError` if it is that of a Ray client (ray://), which is not supported."""
         if value is not None and value.startswith("ray://"):
             raise ValueError(

@@ -160,14 +160,14 @@ def encode_outcome(outcome: CallOutcome) -> Payload:
     notes = outcome.notes
     if outcome.files:
         payload["files"] = [file.model_dump(mode="json") for file in outcome.files]
-    times = [notes.waited, notes.seconds, notes.queued]
-    return {**payload, "notes": [notes.retries, *times, notes.keys], "spent": [notes.answered, notes.cost]}
+    times, spent = [notes.waited, notes.seconds, notes.queued], [notes.answered, notes.cost, notes.uncounted]
+    return {**payload, "notes": [notes.retries, *times, notes.keys], "spent": spent}
 
 
 def decode_outcome(payload: Payload, port: str) -> CallOutcome:
     """Decode an outcome encoded by `encode_outcome`. `port` is the kind of port that made the call."""
     notes = CallNotes(*payload["notes"])
-    notes.answered, notes.cost = payload["spent"]
+    notes.answered, notes.cost, notes.uncounted = payload["spent"]
     if "error" in payload:
         return CallOutcome(None, load_error(payload["error"]), notes)
     files = tuple(map(KeptFile.model_validate, payload.get("files", ())))

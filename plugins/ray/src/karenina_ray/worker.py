@@ -12,23 +12,25 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import aclosing
+from contextvars import copy_context
 from dataclasses import astuple
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from karenina_core.catalog import __version__
 from karenina_core.config import VerificationConfig
-from karenina_core.data.question import Question
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.planner import Planner
+from karenina_engine.check.stage_checks import check_configuration
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.model_settings import configured_models
 from karenina_engine.results.result_lines import dump_result
+from karenina_engine.run.executor import question_from_json
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
@@ -195,6 +197,7 @@ class Worker:
         self._judges: tuple[ModelConfig | None, ...] = ()
         self._config: VerificationConfig | None = None
         self._client: RemoteClient | None = None
+        self._context = copy_context()
         self._reported: list[Any] = []
 
     async def set_up(self, data: bytes) -> bytes:
@@ -208,8 +211,8 @@ class Worker:
             return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, extend `sys.path`, and create the runner and planner. Returns the message for `set_up` to
-        encode.
+        """Configure logging, extend `sys.path`, let stages set context variables, and create the runner and planner.
+        Returns the message for `set_up` to encode.
         """
         logger = logging.getLogger("karenina")
         logger.setLevel(message["level"])
@@ -218,6 +221,12 @@ class Worker:
         sys.path += [folder for folder in message["path"] if folder not in sys.path]
         config = self._config = VerificationConfig(**message["config"])
         plugins, settings = plugins_of(config), config.section(EngineSettings)
+        logger.disabled = True  # the run has logged the warnings of these checks
+        try:
+            check_configuration(plugins, config)
+        finally:
+            logger.disabled = False
+        self._context = copy_context()
         client = self._client = RemoteClient(self._send, paid=message["paid"])
         reply_store = RemoteJournal(client) if message["journal"] else None
         concurrency = settings.concurrency().share(message["worker"], message["workers"])
@@ -242,15 +251,20 @@ class Worker:
         return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
 
     async def handle_messages(self, data: bytes) -> None:
-        """Handle messages from the run: start answers, stop, or pass a response to the waiting request."""
-        for message in serialization.decode(data):
-            kind = message["kind"]
-            if kind == "work":
-                self._start_answers(message)
-            elif kind == "stop":
-                self._start_task(self._stop(message["grace"]))
-            elif self._client is not None:
-                self._client.on_response(message)
+        """Handle messages from the run: start answers, stop, or pass a response to the waiting request. An exception is
+        sent to the run, which ends with it, because the run does not wait for this call.
+        """
+        try:
+            for message in serialization.decode(data):
+                kind = message["kind"]
+                if kind == "work":
+                    self._start_answers(message)
+                elif kind == "stop":
+                    self._start_task(self._stop(message["grace"]))
+                elif self._client is not None:
+                    self._client.on_response(message)
+        except Exception:
+            self._send({"kind": "failed", "error": traceback.format_exc()})
 
     async def next_messages(self) -> bytes:
         """Return the queued messages, encoded, with the state of servers and calls if it has changed. If there are
@@ -283,17 +297,15 @@ class Worker:
         assert self._config is not None
         assert self._planner is not None
         core = self._config.core
-        questions: dict[str, Question] = {
-            key: Question.model_validate(fields) for key, fields in message["questions"].items()
-        }
+        questions = {key: question_from_json(fields) for key, fields in message["questions"].items()}
         for key, model, replicate, order, judges in message["answers"]:
             pipeline, chosen = self._planner.pipeline(questions[key]), core.answering_models[model]
             task = AnswerTask(questions[key], pipeline, chosen, replicate, self._judges, order)
             self._start_task(self._run_answer(task, judges))
 
     def _start_task(self, work: Any) -> None:
-        """Start a task that `close` and `stop` can cancel."""
-        task = asyncio.get_running_loop().create_task(work)
+        """Start a task that `close` and `stop` can cancel, with the context variables of the run."""
+        task = asyncio.get_running_loop().create_task(work, context=self._context.copy())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
+from karenina_core import ArtifactKeys, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.models import ports
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_toolkit.kept_files import keep_file
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
+
+
+RUN: ContextVar[str] = ContextVar("fake_plugin_run", default="")
 
 
 class Ask(Stage):
@@ -35,18 +40,23 @@ class Ask(Stage):
     async def execute(self, context: VerificationContext) -> None:
         if "poison" in context.question.question:
             os.kill(os.getpid(), signal.SIGKILL)
-        reply = await context.llm(context.answering_model).invoke([ports.Message.user(context.question.question)])
+        asked = ports.Message("user", context.question.question, attachments=context.question.attachments)
+        reply = await context.llm(context.answering_model).invoke([asked])
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
         if "keep" in context.question.question:
             keep_file("answer.txt", reply.text.encode())
 
 
 class Judge(Stage):
-    """A stage that has the judge count the words of the answer."""
+    """A stage that has the judge count the words of the answer. It records the name of the run."""
 
     name = "Judge"
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     usage_key = "judging"
+
+    def before_any_run(self, config: VerificationConfig) -> None:
+        logging.getLogger("karenina").warning("the run is called %s", config.core.run_name)
+        RUN.set(config.core.run_name or "")
 
     async def execute(self, context: VerificationContext) -> None:
         answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
@@ -54,6 +64,7 @@ class Judge(Stage):
             [ports.Message.user(f"{context.parsing_model.id} reads: {answer}")], SCHEMA
         )
         context.set_result_field("words", reply.text)
+        context.set_result_field("run", RUN.get())
 
 
 class Port:
@@ -85,6 +96,7 @@ class Port:
             "pid": os.getpid(),
             "model": self._model.model_name,
             "text": messages[-1].content,
+            "files": [[file.source, file.media_type, file.sha256] for file in messages[-1].attachments],
             "key": key.get_secret_value() if key else None,
         }
         data = json.dumps(body).encode()

@@ -29,8 +29,9 @@ MOST_SHOWN: Final = 100_000
 
 
 async def prepare_work(context: VerificationContext) -> None:
-    """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace. A
-    recorded answer may have recorded work even if it has no workspace.
+    """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace. If the
+    question's folder cannot be used, the item ends with an error. A recorded answer may have recorded work even if it
+    has no workspace, and needs no folder.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None and not context.answer_is_recorded():
@@ -44,7 +45,9 @@ async def prepare_work(context: VerificationContext) -> None:
         run_command = partial(RunCommand, provider, policy, command_limiter(settings.sandbox_concurrency))
     try:
         files = await TaskFiles.find(context.config, context.question).held(context)
-    except WorkspaceError:  # of a recorded answer, for which the folder may be missing unless there are checks
+    except WorkspaceError as error:
+        if not context.answer_is_recorded():  # otherwise, the folder may be missing, unless there are checks
+            context.mark_error(str(error))
         context.set_artifact(AGENT_WORK, None)
         return
     works = workspace is not None and works_in_folder(context.config, context.answering_model)

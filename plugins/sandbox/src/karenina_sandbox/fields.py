@@ -89,7 +89,7 @@ class Check(StrictSettings):
     flaky: bool = Field(default=False, description="Run the check twice. What differs between both runs is undecided.")
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_consistency(self) -> Self:
         """Return the check. Raises `ValueError` for an empty command, or if `report`, the command and tests do not fit.
         A report needs `{report}` in the command, and `passing_before` needs a report.
         """

@@ -56,8 +56,9 @@ class LeakSearch:
     missing: list[str] = field(default_factory=list)
 
     def messages(self, questions: Collection[Question]) -> Iterator[tuple[Message, str]]:
-        """Yield a warning for each hidden thing that agents can see in a workspace, with the question's id. The reasons
-        why questions have no workspace are added to `missing`. A workspace is read once for all its questions.
+        """Yield a warning for each hidden thing that agents can see in a workspace, and an error if a workspace cannot
+        be read, each with the question's id. The reasons why questions have no workspace are added to `missing`. A
+        workspace is read once for all its questions, and questions with invalid fields are skipped.
         """
         tasks: dict[Path, list[_Task]] = {}
         for question in questions:

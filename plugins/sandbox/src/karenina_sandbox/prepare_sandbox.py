@@ -79,7 +79,7 @@ class PrepareSandbox(_WorkspaceStage):
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ServiceNeed]:
         """Return a `ServiceNeed` with the problem if a sandbox is chosen but cannot be used, and otherwise nothing.
-        Raises `ConfigError` as `sandbox_problem` does.
+        Raises `ConfigError` if it does not exist or lacks its image, or if a benchmark chose the sandbox "none".
         """
         if not questions or config.section(SandboxSettings).sandbox is None:
             return ()

@@ -145,7 +145,7 @@ def _offer(
     context: VerificationContext, name: str, check: Check, patch: Patch | None, results: Sequence[CheckResult]
 ) -> dict[str, Any]:
     """Offer the known values of a check for the template, and return the check's command and results for the
-    result. Without `results`, values are missing and count as wrong.
+    result. Without `results`, values are missing and count as wrong. Values that differ between two runs are undecided.
     """
     bound = context.find_artifact(ANSWER_CLASS)
     sources = bound.sources if bound is not None else {}
@@ -276,7 +276,9 @@ def restore_problems(files: TaskFiles, fields: CheckFields, question: Question) 
 
 
 def checked_folders(config: VerificationConfig, question: Question) -> Sequence[SourceFolder]:
-    """Return the question's folder and those that its checks add, or nothing if one cannot be found."""
+    """Return the question's folder and what its checks add, except patches that are part of the question, or nothing if
+    one cannot be found.
+    """
     try:
         files = TaskFiles.find(config, question)
         checks = read_owned(CheckFields, question.extra).checks.values()

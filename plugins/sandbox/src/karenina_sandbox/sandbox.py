@@ -143,7 +143,7 @@ class ProgramProvider(SandboxProvider, Protocol):
     def wrap(
         self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield a command that runs `command` isolated in `workspace`, which it changes itself, or in an empty folder,
-        and its whole environment. With `network`, it has that of the host. Raises `SandboxError` if the sandbox cannot
-        be opened.
+        """Return an async context manager that yields the command that runs `command` isolated in `workspace` (which is
+        not copied) or, if that is None, in an empty folder, and its whole environment. With `network`, it has the
+        host's network. Raises `SandboxError` if the sandbox cannot be opened.
         """

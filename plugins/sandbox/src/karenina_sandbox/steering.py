@@ -247,8 +247,8 @@ def _top_level(source: Path, patch: Patch, run: Sequence[str]) -> set[str]:
 
 
 def _has_tests(folder: str, source: Path, added: Patch) -> bool:
-    """Return whether a folder in the workspace directly contains tests, in the source or because a check adds Python
-    files to it. It is False for the workspace itself ("").
+    """Return whether a folder in the workspace directly contains tests: Python files of the source with `test` in their
+    names, or any that a check adds. It is False for the workspace itself ("").
     """
     if not folder:
         return False

@@ -300,7 +300,7 @@ def _exit(screen: Screen, scores: Sequence[JudgeScore], unmet: Sequence[str]) ->
     for text in unmet:
         screen.note(text)
     if not any(score.false_pass.out_of or score.false_fail.out_of for score in scores):
-        screen.note("No case was judged because each case ended in an error.")
+        screen.note("No case has a verdict: each one ended in an error or was undecided.")
         raise typer.Exit(ExitCode.NOTHING_JUDGED)
     if unmet:
         raise typer.Exit(FAILED)

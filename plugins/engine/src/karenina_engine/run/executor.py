@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ class Executor(ABC):
     items have to run, runs them with `karenina_engine.run.item_runner.ItemRunner` in any process, and passes each
     result to `session.store_result` before yielding it. Every item in the matrix must end up with exactly one result,
     even after a failure (`session.runner.make_failed_result`). `LocalExecution` does all of this in the current
-    process. The matrix, the journal, the output and the observers stay in the process that started the run.
+    process. The matrix, the journal, the output and the observers stay in the process that started the run. Other
+    processes first call `karenina_engine.check.stage_checks.check_configuration`, so that stages set their context
+    variables.
 
     `settings` is a pydantic model for the executor's own settings. Mark these settings `changes_results: False`, since
     results do not depend on where items run. Set `keeps_budgets` if every call is covered by `session.budget` before it
@@ -73,9 +75,9 @@ class AsyncioExecutor(Executor):
 
 
 def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
-    """Convert a question to JSON-compatible data from which another process can build it, with the source code of a
-    template class. Raises `ValueError` if the source is unavailable or depends on other code, or if a trait has a
-    function that must stay in this process or that `trust` does not cover.
+    """Convert a question to JSON-compatible data from which `question_from_json` builds it in another process, with the
+    source code of a template class. Raises `ValueError` if the source is unavailable or depends on other code, or if a
+    trait has a function that must stay in this process or that `trust` does not cover.
     """
     for rubric in (question.rubric, question.dynamic_rubric):
         for trait in rubric.callable_traits if rubric is not None else ():
@@ -86,9 +88,33 @@ def question_to_json(question: Question, trust: Trust) -> dict[str, Any]:
                     f"the function of trait {trait.name!r} is not trusted in other processes; move it to a module "
                     'that those processes can import, or pass trust="all"'
                 )
+    from pydantic_core import to_jsonable_python
+
     from karenina_template.question_template import standalone_source_of
 
-    values = question.model_dump(mode="json")
+    values = question.model_dump(mode="json", exclude={"extra"})
+    values["extra"] = to_jsonable_python(question.extra)  # it may contain attachments, of which pydantic would warn
     if question.answer_class is not None:
         values["answer_template"] = standalone_source_of(question, trust)
     return values
+
+
+def question_from_json(values: Mapping[str, Any]) -> Question:
+    """Return the question from the output of `question_to_json`. Its attachments, which a run has examined, are not
+    examined again.
+    """
+    from karenina_core.data.question import Question
+    from karenina_core.models.attachments import Attachment
+    from karenina_toolkit.conversations import entries_with_files
+
+    def rebuild(files: Iterable[Mapping[str, Any]]) -> tuple[Attachment, ...]:
+        return tuple(Attachment(**file) for file in files)
+
+    question = Question.model_validate({**values, "attachments": rebuild(values["attachments"])})
+    if not entries_with_files(question):
+        return question
+    turns = [
+        {**turn, "attachments": rebuild(turn.get("attachments") or ())} if isinstance(turn, Mapping) else turn
+        for turn in values["extra"]["turns"]
+    ]
+    return question.model_copy(update={"extra": {**question.extra, "turns": turns}})

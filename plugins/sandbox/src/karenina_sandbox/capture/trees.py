@@ -50,7 +50,7 @@ def is_opaque(folder: int) -> bool:
 
 @contextmanager
 def opened(name: str | Path, flags: int = FOLDER, *, folder: int | None = None) -> Iterator[int]:
-    """Open a file or folder and yield its descriptor, changing its mode for this time if the owner may not read it.
+    """Open a file or folder and yield its descriptor, changing its mode meanwhile if the owner may not read it.
     Folders also become writable. Raises `OSError` if it does not exist or is owned by another user.
     """
     try:
@@ -177,7 +177,9 @@ class TreeWriter:
             self._own(name, folder)
 
     def file(self, path: str, content: bytes | int, mode: int, times: tuple[int, int] | None = None) -> None:
-        """Create a file from bytes or from an open file, replacing whatever is at `path`. `times` are nanoseconds."""
+        """Create a file from bytes or from an open file, replacing whatever is at `path`. `times` are those of the last
+        access and the last change, in nanoseconds.
+        """
         with self._parent(path) as (folder, name):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -246,8 +248,8 @@ class TreeWriter:
                 os.setxattr(created, OPAQUE, b"y")
 
     def _below(self, path: str, usual: int) -> tuple[int, bool]:
-        """Return the mode of the lower layer's folder at `path` and False, or `usual` and True if there is no such
-        folder.
+        """Return the mode of a new folder at `path`, and whether it is marked as opaque: the mode of the lower layer's
+        folder and False, or `usual` and True if there is no such folder.
         """
         assert self.lower is not None
         with suppress(OSError), ExitStack() as stack:

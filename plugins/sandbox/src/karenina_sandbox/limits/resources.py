@@ -25,8 +25,8 @@ def largest_file(limits: Limits) -> int:
 
 def limiting_command(limits: Limits, *, own_user: bool) -> list[str]:
     """Return the `prlimit` command line to put before a command that is to be limited, or an empty list if `prlimit` is
-    not installed. `own_user` states whether the command has a user id of its own. Otherwise, its processes may not be
-    limited.
+    not installed. `own_user` states whether the command has a user id of its own. Otherwise, the number of its
+    processes is only limited if the kernel counts them by namespace.
     """
     prlimit = shutil.which("prlimit", path="/usr/bin:/bin")
     if prlimit is None:

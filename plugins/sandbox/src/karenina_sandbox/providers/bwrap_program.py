@@ -41,8 +41,9 @@ class Program:
 
 @lru_cache(maxsize=4)
 def find_program(*, own_user: bool | None = None) -> Program | str:
-    """Return the bubblewrap to use, or a message with the reason why none works. One with overlays is preferred.
-    `own_user` states whether it must create a user namespace; by default, only if this process is not root.
+    """Return the bubblewrap to use, or a message with the reason why none works, which is determined once per process.
+    One with overlays is preferred. `own_user` states whether it must create a user namespace; by default, only if this
+    process is not root.
     """
     if sys.platform != "linux":
         return "bubblewrap is available only on Linux; use podman or docker"
@@ -103,8 +104,8 @@ def try_overlay(program: Program, lower: Path, upper: Path) -> bool:
 
 
 def isolation(uid: int | None) -> list[str]:
-    """Return bubblewrap's arguments for namespaces and capabilities. With `uid`, root sets up the sandbox and then
-    drops to it, with all capabilities. Until then it needs some, also to enter a workspace that belongs to that user.
+    """Return bubblewrap's arguments for namespaces and capabilities. With `uid`, root keeps some capabilities to set up
+    the sandbox, to enter a workspace that belongs to that user, and to become that user (see `drop_to`).
     """
     if uid is None:
         return [*_OWN_USER, *_NAMESPACES, *_USUAL]

@@ -279,7 +279,9 @@ async def _end(
 
 
 def _find_excess(pid: int, memory: int, tasks: int) -> Stop | None:
-    """Return which limit a process and its descendants exceed together, "memory" or "processes", or None."""
+    """Return the limit at which a process and its descendants are together: "memory" if they use more than `memory`
+    bytes, "processes" if they have `tasks` threads or more, or None.
+    """
     processes = find_processes(pid)
     if measure_memory(processes, memory) > memory:
         return "memory"

@@ -318,7 +318,7 @@ def _find_problem(engine: Engine) -> str | None:
 
 @lru_cache(maxsize=2)
 def _try_engine(engine: Engine) -> str | None:
-    """Return why the engine does not answer, with a cure, or None if it does."""
+    """Return why the engine does not answer, with a cure, or None if it does. It is called once per process."""
     form = "{{.ServerVersion}}" if engine == "docker" else "{{.Version.Version}}"
     try:
         _call(engine, "info", "--format", form)
@@ -329,7 +329,9 @@ def _try_engine(engine: Engine) -> str | None:
 
 @lru_cache(maxsize=64)
 def _image_digest(engine: Engine, image: str) -> str | None:
-    """Return the id of an image, or None if the engine or the image is not on this machine."""
+    """Return the id of an image, or None if the engine or the image is not on this machine. The engine is called once
+    per image and process.
+    """
     if shutil.which(engine) is None:
         return None
     try:

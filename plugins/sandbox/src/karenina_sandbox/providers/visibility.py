@@ -13,7 +13,8 @@ from karenina_sandbox.sandbox import Policy, SandboxError
 
 
 def find_missing(command: Sequence[str], policy: Policy) -> str | None:
-    """Return which paths of a command are not inside, and what to add to `sandbox_mounts`, or None.
+    """Return a message about the paths of a command that the sandbox does not contain, with what to add to
+    `sandbox_mounts`, or about an interpreter in `policy` that cannot be used. Returns None if nothing is missing.
 
     Paths are the program, the interpreter that its first line names, and arguments that are absolute paths.
     """

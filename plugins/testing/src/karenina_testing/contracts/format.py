@@ -191,7 +191,7 @@ class ImportFormatContract(FormatContract):
         )
 
     def test_an_error_names_the_file_the_place_and_the_cure(self, tmp_path: Path) -> None:
-        """The error for a row that cannot be converted states its location, the reason and a fix."""
+        """The error for a row that cannot be converted states its location and the reason; a fix is not required."""
         for content, place in self.broken:
             error = self.error(tmp_path, content)
             assert error.file.parent == tmp_path

@@ -72,8 +72,6 @@ class Side:
     def drawn(self, side: str, item: str, call: int) -> Fault | None:
         """Return the fault that `shares` and the seed assign to the call of this number for an item, on the side
         `answer` or `judge`, or None. It never changes for a call.
-
-        `side` is `answer` or `judge`.
         """
         if not self.shares:
             return None
