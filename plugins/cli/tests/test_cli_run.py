@@ -356,3 +356,14 @@ def test_a_stopped_run_of_a_table_is_resumed_as_it_was_read() -> None:
     assert "question is 'q'" in first.err
     assert resumed.code == 0, resumed.err
     assert [result["question_id"] for result in resumed.json["results"]] == ["q1-b"]
+
+
+def test_rescore_states_what_happened_to_the_journal(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a")
+    run(file, "-o", "a.jsonl", "-j", "scripted:j")
+
+    plain = run_karenina("rescore", "a.journal", file, plugins=make_plugins())
+    asked = run_karenina("rescore", "a.journal", file, "--ask", "-j", "scripted:j", plugins=make_plugins())
+
+    assert "; the journal was not changed. Nothing was saved" in plain.err
+    assert "; replies to new calls are stored in the journal. Nothing was saved" in asked.err

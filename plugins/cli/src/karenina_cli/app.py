@@ -146,7 +146,7 @@ def _added(app: typer.Typer) -> list[CommandInfo | TyperInfo]:
 
 
 def _remove(app: typer.Typer, added: CommandInfo | TyperInfo) -> None:
-    """Remove a command or group."""
+    """Remove a command or group from the application."""
     if isinstance(added, CommandInfo):
         app.registered_commands.remove(added)
     else:
@@ -216,7 +216,9 @@ class _Commands(WholeSummaries):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name. Raises click's `UsageError` if there is no such command."""
+        """Return, as in click, the name of the command that the arguments name, the command and the other arguments.
+        Raises `UsageError` if there is no such command, with the plugins that were not loaded and might have it.
+        """
         name = args[0] if args else ""
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)

@@ -423,7 +423,7 @@ class Journal:
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored. Run `karenina journal repair %s` to keep "
             "what can be read",
-            *(self.path, what, self.path),
+            *(self.path, what, quote(str(self.path))),
         )
         self._warned = True
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.outcome import Outcome
@@ -119,8 +120,8 @@ class JournalView:
         return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
-        """Return the status of the last run. Despite only reading, this removes a lock file that a killed process left
-        behind.
+        """Return the status of the last run, with counts of all calls in the journal. Although this only reads the
+        journal, it removes a lock file that a killed process left behind.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
@@ -264,7 +265,7 @@ class JournalView:
                 "%s without a result %s left out; finish the run with `karenina resume %s` to export %s",
                 "1 conversation" if missing == 1 else f"{missing} conversations",
                 "is" if missing == 1 else "are",
-                self.path,
+                quote(str(self.path)),
                 "it" if missing == 1 else "them",
             )
         warn_about_left_out(why for answer, why in left_out.items() if answer not in seen)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -207,12 +207,11 @@ def estimate(
     sample: int = SAMPLE,
 ) -> Estimate:
     """Estimate the calls, tokens and cost of a run, or of what remains of it in a journal, without making any calls.
-    Raises `PlanError`, `ConfigError` or `JournalError` if a question, a plugin or the journal cannot be used.
+    Raises `PlanError` if a question has no valid plan, `ConfigError` if a required plugin or judge is missing or a
+    stage rejects a question, and `JournalError` if the journal cannot be read.
 
     `sample` is the maximum number of questions whose prompts are previewed if all of these need the same calls. Logs
-    warnings about unusable plugins, and about fields and traits without effect. Raises `PlanError` if a question has no
-    valid plan, `ConfigError` if a required plugin or judge is missing or a stage rejects a question, and `JournalError`
-    if the journal cannot be read.
+    warnings about unusable plugins, and about fields and traits without effect.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -225,22 +224,20 @@ def estimate(
     judging.check()
     work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
-        work.count({})
+        work.count(set())
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, None, sample))
     with JournalView(journal) as view:
         work.count(_finished_items(journal, work.matrix, plugins, trust))
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, view, sample))
 
 
-def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return the indexes of items that have a usable result in the journal, as the keys of a dict whose values are all
-    True.
-    """
+def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> set[int]:
+    """Return the indexes of items that have a usable result in the journal."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
     fingerprints = Fingerprints(matrix.config, plugins, trust)
-    places: dict[int, bool] = {}
+    places: set[int] = set()
     with Journal.open(journal, replaying=True) as stored:
         for task in matrix:
             plan = task.pipeline.plan
@@ -249,7 +246,7 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
                     task.item(judge), fingerprints.compute(task.question, plan, task.answering_model, model)
                 )
                 if result is not None and not result.again:
-                    places[task.index(judge)] = True
+                    places.add(task.index(judge))
     return places
 
 
@@ -295,7 +292,7 @@ class _RemainingWork:
     places: list[int] = field(default_factory=list)
     answered: set[tuple[str, int]] = field(default_factory=set)
 
-    def count(self, done: Mapping[int, bool]) -> None:
+    def count(self, done: Set[int]) -> None:
         """Count the items that are not in `done`, together with their answers and questions. Call this once, because it
         adds to the counts.
         """
@@ -397,8 +394,8 @@ async def _make_estimate(
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
-    """Return the judges that judge every item, those in panels included. Each comes with its index among the matrix's
-    judges and with whether it is the first in the list.
+    """Return the judges that judge every item, those in panels included. Each follows its index among the matrix's
+    judges, and is followed by whether it is the first in the list.
     """
     asked = [
         (at, member)

@@ -226,7 +226,7 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything except the prompt that determines replies, by port and model id, for the ports
+        """Return digests of everything that determines replies except the prompt, by port and model id, for the ports
         that the adapters have. Different models with the same id have several digests.
         """
         by_model: dict[tuple[str, str], list[bytes]] = {}
