@@ -128,9 +128,7 @@ def _rescore_reference(
     return rescore_results(results, load_checked(file, trust, columns=columns), trust, output)
 
 
-def _print(
-    screen: Screen, report: RescoreReport, output: Path | None, kept: str, *, diff: bool, as_json: bool
-) -> None:
+def _print(screen: Screen, report: RescoreReport, output: Path | None, kept: str, *, diff: bool, as_json: bool) -> None:
     """Print the totals and, with `diff`, the changes. With `as_json`, print everything as JSON.
 
     `kept` is a clause that states what happened to the file that was rescored.

@@ -195,8 +195,8 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for the given questions, as pairs of an item and its JSON. If an item's
-        fingerprint changed during the run, it is yielded twice, and the last result is valid.
+        """Yield the last run's results for the given questions, as pairs of an item and its JSON. Journals of earlier
+        versions may contain several results of an item in one run; the last one that is yielded is valid.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:

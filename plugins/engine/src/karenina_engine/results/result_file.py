@@ -336,8 +336,8 @@ class ResultFile:
         self._file.close()
 
     def write_result(self, index: int, lines: Sequence[str]) -> None:
-        """Add the lines for the item at `index`, as returned by `LineWriter.lines`, to the file's buffer. Raises
-        `OSError` if these or earlier lines cannot be written.
+        """Add the lines for the item at `index`, as returned by `LineWriter.lines`, to the file's buffer. This must be
+        called in an event loop. Raises `OSError` if these or earlier lines cannot be written.
         """
         *rows, line = lines
         for row in rows:
@@ -346,8 +346,8 @@ class ResultFile:
         self.write(index, line)
 
     def write(self, index: int, line: str) -> None:
-        """Add the line for the item at `index` in the matrix to the file's buffer. Raises `OSError` if this or an
-        earlier line cannot be written.
+        """Add the line for the item at `index` in the matrix to the file's buffer, which the event loop flushes. Raises
+        `OSError` if this or an earlier line cannot be written.
         """
         if self._failure is not None:
             raise self._failure
