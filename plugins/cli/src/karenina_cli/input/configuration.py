@@ -220,8 +220,8 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or all except drafts, but at most `limit`. Unknown ids are kept,
-    because the run reports them. Raises `ConfigError` if all questions are drafts.
+    """Return the ids of the questions to run: `wanted`, or all except drafts, but at most `limit`. Unknown ids are
+    kept, because the run reports them. Raises `ConfigError` if all questions are drafts.
     """
     from karenina_engine.check.questions import default_ids
 
