@@ -187,8 +187,8 @@ def _note_owner(app: typer.Typer, added: CommandInfo | TyperInfo, owner: str) ->
 
 
 def _name(added: CommandInfo | TyperInfo) -> str | None:
-    """Return the name of a command or group. As in Typer, that of a command defaults to its function's name, and that
-    of a group to the name of its application.
+    """Return the name of a command or group, or None. As in Typer, that of a command defaults to its function's name,
+    and that of a group to the name of its application, if it has one.
     """
     if isinstance(added, TyperInfo):
         names = [added.name, added.typer_instance.info.name if added.typer_instance is not None else None]

@@ -220,9 +220,9 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`. An existing file is renamed, and its new name returned, unless `ours` returns
-    True for it: then it is removed, because the caller will write its contents again. Raises `ConfigError` if the file
-    cannot be written or `check_output` rejects it.
+    """Create an empty file at `path`. An existing file is renamed, and its new name returned (otherwise None), unless
+    `ours` returns True for it: then it is removed, because the caller will write its contents again. Raises
+    `ConfigError` if the file cannot be written or `check_output` rejects it.
 
     The new name is the first unused name among `name-1.jsonl`, `name-2.jsonl`, ..., so that `path` always has the
     newest results. If `path` is a link, only the link is renamed. If the folder is missing, it is created.
