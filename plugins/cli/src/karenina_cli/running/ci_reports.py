@@ -173,14 +173,18 @@ class CIReports(NamedTuple):
     junit: Path | None = None
     markdown: bool = False
 
-    def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written, or if with `as_json` both JSON and the Markdown summary
-        would go to standard output. Call this before the run, which may cost money.
+    def check(self, *, as_json: bool, files: Iterable[Path]) -> None:
+        """Raise `ConfigError` if the reports cannot be written or would replace one of the run's `files`, or if with
+        `as_json` both JSON and the Markdown summary would go to standard output. Call this before the run, which may
+        cost money.
 
         The summary goes to the file named by `STEP_SUMMARY`, if that is set. That file and the folder of the JUnit file
         are created if necessary.
         """
         if self.junit is not None:
+            if os.path.realpath(self.junit) in map(os.path.realpath, files):
+                problem = "would replace the result file or the journal of the run"
+                raise ConfigError([f"--junit {self.junit} {problem}; choose another file"])
             _check_junit(self.junit)
         collected = os.environ.get(STEP_SUMMARY) if self.markdown else None
         if collected:
