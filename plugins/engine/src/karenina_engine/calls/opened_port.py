@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from karenina_engine.calls.call_runner import CallRunner
 
 
-_Key = tuple[str, str, "Path | None"]
+_Key = tuple[int, str, "Path | None"]
 _OWN_FIELDS = ("mcp_urls_dict", "mcp_tool_filter", "mcp_tool_description_overrides", "mcp_server_options")
 
 
@@ -262,7 +262,7 @@ class ToolSessions:
         next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
-        key = (source.name, stated, options.workspace or options.session)
+        key = (id(source), stated, options.workspace or options.session)  # two distributions may use the same name
         session = self._open.get(key)
         if session is None:
             session = self._open[key] = _Session(source, model, options)
