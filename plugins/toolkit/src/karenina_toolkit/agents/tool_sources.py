@@ -48,10 +48,11 @@ class ToolSource(Protocol):
         `PortError` if the tools are not available.
 
         The run opens one session for each workspace and set of `mcp_` fields, which all agents working there at the
-        same time share, so only these fields of `model` may determine the tools. `workspace` is their folder, or None. If there is a `sandbox`, all programs must be started in it. The tools can
-        be called until the block ends. A failed call raises `ToolError`, whose message the model sees. If the server is
-        lost, the call raises `PortError`, which ends the agent's run. If the tools are not available, the category of
-        the error is `connection` if a retry may help, and `permanent` if the configuration is wrong.
+        same time share, so only these fields of `model` may determine the tools. `workspace` is their folder, or None.
+        If there is a `sandbox`, all programs must be started in it. The tools can be called until the block ends. A
+        failed call raises `ToolError`, whose message the model sees. If the server is lost, the call raises
+        `PortError`, which ends the agent's run. If the tools are not available, the category of the error is
+        `connection` if a retry may help, and `permanent` if the configuration is wrong.
         """
 
 
