@@ -367,3 +367,15 @@ def test_rescore_states_what_happened_to_the_journal(tmp_path: Path) -> None:
 
     assert "; the journal was not changed. Nothing was saved" in plain.err
     assert "; replies to new calls are stored in the journal. Nothing was saved" in asked.err
+
+
+def test_a_dry_run_counts_the_calls_about_changed_questions(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a", "b")
+    run(file, "-o", "a.jsonl")
+    file.write_text(file.read_text("utf-8").replace("What is a?", "What is it?"), "utf-8")
+
+    estimated = run(file, "-o", "a.jsonl", "--dry-run", "--json").json["estimate"]
+    made = run(file, "-o", "a.jsonl", "--json").json["calls"]["made"]
+
+    assert (estimated["done"], estimated["kept_calls"], estimated["calls"]) == (1, 0, [1, 1, 1])
+    assert made == 1

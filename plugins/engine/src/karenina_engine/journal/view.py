@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId
+from karenina_core.text import compose
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.compression import RESULT_COLUMN, TextReader
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
@@ -32,6 +33,7 @@ from karenina_engine.results.tables import Table
 from karenina_toolkit.conversations import STAGE as CONVERSE
 
 if TYPE_CHECKING:
+    from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.attachments import Attachment
     from karenina_engine.cost.ledger import LedgerLine
@@ -208,6 +210,18 @@ class JournalView:
                 if not is_intact("results", read):
                     raise_damaged(self.path, "results", f"a result for question {id!r}")
                 yield ItemId.of(*read[2:6]), read[RESULT_COLUMN]
+
+    def has_other_text(self, question: Question) -> bool:
+        """Return whether the question's text differs from that in the newest result with its id, in any run, so that
+        stored replies about it cannot be used. Returns False if there is no result.
+        """
+        newest = "SELECT * FROM results INDEXED BY results_by_item WHERE question_id = ? ORDER BY time DESC LIMIT 1"
+        row = self._one(newest, question.id)
+        if row is None:
+            return False
+        with self._damage("results"):
+            text = json.loads(self._with_text(row)[RESULT_COLUMN])["metadata"].get("question_text", "")
+        return bool(compose(text) != compose(question.question))
 
     def count_results(self) -> Counter[str]:
         """Return the number of results in the last run, by question id."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -224,10 +224,10 @@ def estimate(
     judging.check()
     work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
-        work.count(set())
+        work.count(set(), lambda _question: False)
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, None, sample))
     with JournalView(journal) as view:
-        work.count(_finished_items(journal, work.matrix, plugins, trust))
+        work.count(_finished_items(journal, work.matrix, plugins, trust), view.has_other_text)
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, view, sample))
 
 
@@ -282,7 +282,7 @@ class _RemainingWork:
     """The answers and items that a run still has to produce.
 
     `answers` counts the answers by model, and `items` counts the items by model and judge. `places` contains the
-    indexes of the questions, and `answered` contains the answers.
+    indexes of the questions, and `answered` contains the answers about which the journal may have usable replies.
     """
 
     matrix: Matrix
@@ -292,14 +292,15 @@ class _RemainingWork:
     places: list[int] = field(default_factory=list)
     answered: set[tuple[str, int]] = field(default_factory=set)
 
-    def count(self, done: Set[int]) -> None:
-        """Count the items that are not in `done`, together with their answers and questions. Call this once, because it
-        adds to the counts.
+    def count(self, done: Set[int], is_changed: Callable[[Question], bool]) -> None:
+        """Count the items that are not in `done`, together with their answers and questions. Answers to a question that
+        `is_changed` are not in `answered`. Call this once, because it adds to the counts.
         """
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
         per_question = len(core.answering_models) * core.replicate_count
+        changed = False
         for task in self.matrix:
             left = [judge for judge in range(len(task.judges)) if task.index(judge) not in done]
             if not left:
@@ -311,7 +312,9 @@ class _RemainingWork:
             place = task.order // per_question
             if not self.places or self.places[-1] != place:
                 self.places.append(place)
-            self.answered.add((task.question.id, task.replicate))
+                changed = is_changed(task.question)
+            if not changed:
+                self.answered.add((task.question.id, task.replicate))
 
     def times(self, sent: _Sent) -> int:
         """Return how often a prompt is sent, if all questions are like the one it was previewed for."""
