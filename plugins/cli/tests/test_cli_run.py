@@ -379,3 +379,19 @@ def test_a_dry_run_counts_the_calls_about_changed_questions(tmp_path: Path) -> N
 
     assert (estimated["done"], estimated["kept_calls"], estimated["calls"]) == (1, 0, [1, 1, 1])
     assert made == 1
+
+
+def test_a_dry_run_counts_the_calls_of_a_changed_model(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a", "b")
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    rest = ("--set", "evaluation_mode=rubric_only", "-o", "a.jsonl", "--json")
+
+    def run_with(*more: str, **fields: object) -> CommandResult:
+        return run_karenina("run", file, "-a", json.dumps({**model, **fields}), *rest, *more, plugins=make_plugins())
+
+    run_with()
+    same, changed = (run_with("--dry-run", **fields).json["estimate"] for fields in ({}, {"temperature": 0.5}))
+
+    assert (same["done"], same["calls"]) == (2, [0, 0, 0])
+    assert (changed["done"], changed["kept_calls"], changed["calls"]) == (0, 0, [2, 2, 2])
+    assert run_with(temperature=0.5).json["calls"]["made"] == 2

@@ -38,6 +38,7 @@ from karenina_engine.check.plugin_checks import check_selection, warn_about_plug
 from karenina_engine.check.run_checks import check_questions
 from karenina_engine.cost.ledger import SpendCounts
 from karenina_engine.cost.price_source import format_cost, to_dollars
+from karenina_engine.model_settings import configured_models
 from karenina_engine.offline.prompt_preview import NO_JUDGE, Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_panel
@@ -250,6 +251,19 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
     return places
 
 
+def _changed_models(journal: Path, config: VerificationConfig, plugins: Plugins) -> set[str]:
+    """Return the ids of the configured models that differ from those in the journal's last run, for example in their
+    temperature, so that its replies cannot be used. Models that the run did not have are not included.
+    """
+    from karenina_engine.journal.journal import Journal
+    from karenina_engine.run.port_factory import PortFactory, RunParts
+
+    now = PortFactory(RunParts(plugins, config)).identities([model for _, model in configured_models(config)])
+    with Journal.open(journal, replaying=True) as stored:
+        then = stored.endpoint_digests()
+    return {key[1] for key, digests in now.items() if key in then and set(digests).isdisjoint(then[key])}
+
+
 @dataclass(frozen=True, slots=True)
 class _Pair:
     """An answering model and a judge, by index, and a configuration with just these.
@@ -388,7 +402,12 @@ async def _make_estimate(
                 "this judge is asked about only some of the answers, and the number of these answers is not known"
             )
     if view is not None:
-        estimated.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
+        kept = view.count_reusable_calls(counted.answered)
+        answering = {model.id for model in config.core.answering_models}
+        changed = _changed_models(view.path, config, plugins)
+        if changed & answering:  # other models are then asked about other answers
+            kept = {key: count for key, count in kept.items() if key[0] in answering}
+        estimated.kept = lines.subtract_kept({key: count for key, count in kept.items() if key[0] not in changed})
         estimated.spent = sum(line.spent.cost for line in view.spent())
     estimated.not_counted |= lines.unknown
     estimated.lines = lines.with_costs()
