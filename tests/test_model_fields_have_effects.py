@@ -138,3 +138,10 @@ def test_an_unused_model_field_is_warned_about(field: str, role: str, caplog: py
 def test_servers_of_a_judge_without_tools_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     _, _, warned = seen("judge", {"mcp_urls_dict": SERVERS}, caplog)
     assert [one for one in warned if "mcp_urls_dict is set but has no effect" in one]
+
+
+def test_agent_fields_of_recorded_answers_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    recorded = {"interface": "manual", "manual_traces": {"q": "It is BCL2."}, "endpoint_base_url": None}
+    _, _, warned = seen("answering", {**recorded, "mcp_urls_dict": SERVERS, "agent_max_turns": 3}, caplog)
+    why = "because the model's answers are recorded"
+    assert [one for one in warned if f"agent_max_turns is set but has no effect {why}" in one]

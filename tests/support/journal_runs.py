@@ -69,12 +69,14 @@ class ScriptedRuns:
     calls: list[str] = field(default_factory=list)
     answers: Callable[[str], str | LLMReply] = lambda text: f"an answer to {text}"
     counts: Callable[[str], str | ParserReply] = lambda text: f'{{"words": {len(text.split())}}}'
+    version: str = "1.2"
+    """The version of the distribution with the stages."""
 
     def plugins(self) -> Plugins:
         """Return the plugins of a run with these models."""
         plugins = Plugins()
         plugins.register(engine)
-        plugins.register(STAGES_ONLY, distribution="karenina-test", version="1.2")
+        plugins.register(STAGES_ONLY, distribution="karenina-test", version=self.version)
         plugins.register(ScriptedModels(say=self._say, fill=self._fill))
         plugins.register(ScriptedModels(say=self._say_more, interface="talkative"))
         return plugins

@@ -139,14 +139,15 @@ def test_fields_that_cannot_be_checked_are_listed() -> None:
     assert done.code == 0
 
 
-def test_a_repeated_finding_is_printed_once() -> None:
-    rows = "".join(f"Question {number}?,{number}\n" for number in range(100, 120))
+@pytest.mark.parametrize(("count", "more"), [(5, "1 more place"), (20, "16 more places")])
+def test_a_repeated_finding_is_printed_once(count: int, more: str) -> None:
+    rows = "".join(f"Question {number}?,{number}\n" for number in range(100, 100 + count))
     write("rows.csv", "question,gold\n" + rows)
     field = "a: {description: One, ground_truth: {column: gold}, verify_with: Exact}"
     head = f"questions_from:\n  file: rows.csv\n  columns: {{question: question}}\n  answer:\n    {field}"
     done = run_karenina("check", write("genes.yaml", make_file([head], [])))
     assert "line 2: field 'a': unknown primitive 'Exact'" in done.out
-    assert "(also in line 3, line 4, line 5 and 16 more places)" in done.out
+    assert f"(also in line 3, line 4, line 5 and {more})" in done.out
     assert len(done.out.splitlines()) == 2
 
 

@@ -59,6 +59,34 @@ def test_another_file_is_not_replaced() -> None:
     assert not Path("words.results.jsonl").exists()
 
 
+def test_the_folder_of_a_junit_file_is_created() -> None:
+    assert run("--junit", "reports/unit/junit.xml").code == 0
+    assert ET.parse("reports/unit/junit.xml").getroot() is not None
+
+
+@pytest.mark.parametrize("file", ["words.results.jsonl", "w.journal"])
+def test_a_junit_file_never_replaces_a_file_of_the_run(file: str) -> None:
+    benchmark = write_benchmark(Path(), "a")
+    refused = run_karenina("run", benchmark, *MODELS[:-1], "--journal", "w.journal", "--junit", f"./{file}")
+
+    assert refused.code == 2
+    assert f"--junit {file} would replace the result file or the journal of the run" in refused.err
+    assert not Path(file).exists()
+
+
+@pytest.mark.parametrize("target", ["junit", "summary"])
+def test_a_report_that_cannot_be_written_is_refused_before_the_run(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("words.txt").write_text("a file, not a folder", "utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "words.txt/summary.md")
+    refused = run(*(("--junit", "words.txt/junit.xml") if target == "junit" else ("--summary-markdown",)))
+
+    assert refused.code == 2
+    assert "cannot be written" in refused.err
+    assert not Path("words.results.jsonl").exists()
+
+
 def test_the_summary_is_printed_or_collected(monkeypatch: pytest.MonkeyPatch) -> None:
     printed = run("--summary-markdown", "--quiet")
     Path("summary.md").write_text("# Earlier\n", "utf-8")

@@ -67,6 +67,7 @@ def test_results_are_rescored_from_the_extracted_values(export: Path) -> None:
     assert (done.json["gone"], done.json["new"], done.json["missing"]) == (1, 1, 0)
     again = run_karenina("show", "new.jsonl", "--quiet")
     assert "2 correct, 1 abstained" in again.out
+    assert "the result file was not changed" in run_karenina("rescore", export, "metals.yaml").err
 
 
 def test_values_that_do_not_fit_the_template_are_not_judged(export: Path) -> None:

@@ -356,3 +356,42 @@ def test_a_stopped_run_of_a_table_is_resumed_as_it_was_read() -> None:
     assert "question is 'q'" in first.err
     assert resumed.code == 0, resumed.err
     assert [result["question_id"] for result in resumed.json["results"]] == ["q1-b"]
+
+
+def test_rescore_states_what_happened_to_the_journal(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a")
+    run(file, "-o", "a.jsonl", "-j", "scripted:j")
+
+    plain = run_karenina("rescore", "a.journal", file, plugins=make_plugins())
+    asked = run_karenina("rescore", "a.journal", file, "--ask", "-j", "scripted:j", plugins=make_plugins())
+
+    assert "; the journal was not changed. Nothing was saved" in plain.err
+    assert "; replies to new calls are stored in the journal. Nothing was saved" in asked.err
+
+
+def test_a_dry_run_counts_the_calls_about_changed_questions(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a", "b")
+    run(file, "-o", "a.jsonl")
+    file.write_text(file.read_text("utf-8").replace("What is a?", "What is it?"), "utf-8")
+
+    estimated = run(file, "-o", "a.jsonl", "--dry-run", "--json").json["estimate"]
+    made = run(file, "-o", "a.jsonl", "--json").json["calls"]["made"]
+
+    assert (estimated["done"], estimated["kept_calls"], estimated["calls"]) == (1, 0, [1, 1, 1])
+    assert made == 1
+
+
+def test_a_dry_run_counts_the_calls_of_a_changed_model(tmp_path: Path) -> None:
+    file = write_benchmark(tmp_path, "a", "b")
+    model = {"id": "m", "interface": "scripted", "model_name": "m"}
+    rest = ("--set", "evaluation_mode=rubric_only", "-o", "a.jsonl", "--json")
+
+    def run_with(*more: str, **fields: object) -> CommandResult:
+        return run_karenina("run", file, "-a", json.dumps({**model, **fields}), *rest, *more, plugins=make_plugins())
+
+    run_with()
+    same, changed = (run_with("--dry-run", **fields).json["estimate"] for fields in ({}, {"temperature": 0.5}))
+
+    assert (same["done"], same["calls"]) == (2, [0, 0, 0])
+    assert (changed["done"], changed["kept_calls"], changed["calls"]) == (0, 0, [2, 2, 2])
+    assert run_with(temperature=0.5).json["calls"]["made"] == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from journal_runs import RunKilled, ScriptedRuns, make_benchmark, make_model, read_result_lines, summarize
 
+from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import ErrorCategory, LLMReply, PortError, Usage
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.result_lines import dump_result
@@ -47,6 +48,16 @@ def test_output_of_resumed_run_has_the_lines_of_the_journal(tmp_path: Path) -> N
     with JournalView(journal) as view:
         assert list(view.results()) == [dump_result(result) for result in results]
     assert list(read_results(output)) == list(results)
+
+
+def test_a_continued_run_has_one_result_for_each_item(tmp_path: Path) -> None:
+    journal = tmp_path / "j.journal"
+    for version in ("1.2", "1.3", "1.2", "1.4", "1.4", "1.3"):  # each makes results of another version invalid
+        ScriptedRuns(version=version).run(make_benchmark("a", "b"), journal=journal)
+        with JournalView(journal) as view:
+            results = [VerificationResult.model_validate_json(text) for text in view.results()]
+            assert view.status().done == view.count_results().total() == len(results) == 4
+        assert {stage.version for result in results for stage in result.stages} == {version}
 
 
 def test_more_kept_results_than_fit_at_once_come_all(tmp_path: Path) -> None:

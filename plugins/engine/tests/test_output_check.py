@@ -83,6 +83,10 @@ def test_a_cut_line_of_another_result_is_not(holds: Callable[[bytes], bool]) -> 
     assert not holds(whole + b'{"row":"0123456789ab","metadata":{"question_id":"mine')
 
 
+def test_a_cut_line_with_an_id_that_is_not_json_is_not(holds: Callable[[bytes], bool]) -> None:
+    assert not holds(content() + b'{"row":"0123456789ab","metadata":{"question_id":"a\\q"')
+
+
 def test_lines_without_their_table_are_not(holds: Callable[[bytes], bool]) -> None:
     lines = content().splitlines(keepends=True)
     assert not holds(b"".join(line for line in lines if not line.startswith(b'{"table"')))

@@ -207,6 +207,10 @@ def test_an_own_document_is_read_as_it_is(tmp_path: Path) -> None:
     [
         (export(row(), {"x": 1}), "result 2 is not a result because it has no `metadata`"),
         (export(row(metadata={"execution_time": "long"})), "result 1 is not a result of this version"),
+        (
+            export(*(row(metadata={"answering": {"interface": at, "model_name": "m", "tools": 5}}) for at in "ab")),
+            "the field 'metadata.answering.tools' is invalid",
+        ),
         ([1, 2], "is not a result file"),
         ({"karenina": 1}, "is not a result"),
     ],

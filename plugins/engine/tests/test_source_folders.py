@@ -165,3 +165,17 @@ def test_recordings_that_a_link_leads_away_have_no_digest(tmp_path: Path) -> Non
 
     assert digest_recordings(model) is not None
     assert digest_recordings(model.model_copy(update={"files_within": recorded.parent})) is None
+
+
+@pytest.mark.parametrize("name", ['"missing.patch"', '"."', '"rows.jsonl"', '"a\\u0000"', '"\\q"', '"../other"'])
+def test_changed_recordings_have_another_digest_whatever_they_name(tmp_path: Path, name: str) -> None:
+    recorded = tmp_path / "rows.jsonl"
+    model = ModelConfig(id="m", interface="manual", model_name="m", manual_traces=recorded)
+
+    def digest_of(text: str) -> str | None:
+        recorded.write_text(f'{{"text": "{text}", "patch_file": {name}}}\n')
+        return digest_recordings(model)
+
+    first, other = digest_of("one"), digest_of("another")
+    assert first is not None
+    assert other not in (first, None)

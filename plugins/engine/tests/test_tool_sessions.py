@@ -142,6 +142,20 @@ def test_models_with_different_tool_settings_share_no_session() -> None:
     assert source.opened == source.closed == [None, None]
 
 
+def test_sources_with_the_same_name_are_both_opened() -> None:
+    mine, theirs, models = Hills(), Hills(), ScriptedModels(wants_tools=True)
+    hub = hub_with(mine, models)
+    hub.plugins.register(theirs, distribution="their-hills", version="1")
+
+    async def run() -> None:
+        await ask(hub, models.model(mcp_urls_dict=SERVERS))
+        await hub.aclose()
+
+    asyncio.run(run())
+    assert (mine.opened, theirs.opened) == ([None], [None])
+    assert (mine.closed, theirs.closed) == ([None], [None])
+
+
 def test_model_without_servers_gets_no_tools() -> None:
     source, models = Hills(), ScriptedModels(wants_tools=True)
 

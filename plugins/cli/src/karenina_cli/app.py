@@ -146,7 +146,7 @@ def _added(app: typer.Typer) -> list[CommandInfo | TyperInfo]:
 
 
 def _remove(app: typer.Typer, added: CommandInfo | TyperInfo) -> None:
-    """Remove a command or group."""
+    """Remove a command or group from the application."""
     if isinstance(added, CommandInfo):
         app.registered_commands.remove(added)
     else:
@@ -187,8 +187,8 @@ def _note_owner(app: typer.Typer, added: CommandInfo | TyperInfo, owner: str) ->
 
 
 def _name(added: CommandInfo | TyperInfo) -> str | None:
-    """Return the name of a command or group. As in Typer, that of a command defaults to its function's name, and that
-    of a group to the name of its application.
+    """Return the name of a command or group, or None. As in Typer, that of a command defaults to its function's name,
+    and that of a group to the name of its application, if it has one.
     """
     if isinstance(added, TyperInfo):
         names = [added.name, added.typer_instance.info.name if added.typer_instance is not None else None]
@@ -216,7 +216,9 @@ class _Commands(WholeSummaries):
             raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments name. Raises click's `UsageError` if there is no such command."""
+        """Return, as in click, the name of the command that the arguments name, the command and the other arguments.
+        Raises `UsageError` if there is no such command, with the plugins that were not loaded and might have it.
+        """
         name = args[0] if args else ""
         if not name or name.startswith("-") or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)

@@ -145,8 +145,8 @@ def allowed_in_files(setting: Setting) -> AllowedInFiles:
 
 
 def _describe(setting: Setting) -> ModelSetting:
-    """Return the description of a setting that contains models. If its option is malformed, log a warning and leave it
-    out.
+    """Return the description of a setting that contains models or takes a text. If its option is malformed, log a
+    warning and leave it out.
     """
     extra = setting.info.json_schema_extra
     try:

@@ -40,7 +40,7 @@ class StagePorts:
 
     plugins: Plugins
     request_timeout: float
-    _opened: dict[tuple[str, int], Any] = field(default_factory=dict)
+    _opened: dict[tuple[str, int], tuple[ModelConfig, Any]] = field(default_factory=dict)
 
     def call(self, request: ModelRequest) -> Coroutine[Any, Any, Any]:
         """Send a request to the port of its model's adapter, which is opened on first use, and return the reply. Raises
@@ -75,7 +75,7 @@ class StagePorts:
 
     async def aclose(self) -> None:
         """Close the ports."""
-        for port in self._opened.values():
+        for _, port in self._opened.values():
             await port.aclose()
         self._opened.clear()
 
@@ -90,8 +90,8 @@ class StagePorts:
             make = getattr(self._spec(model), kind)
             if make is None:
                 raise LookupError(f"the adapter {model.interface!r} has no {kind} port")
-            self._opened[key] = make(model)
-        return self._opened[key]
+            self._opened[key] = model, make(model)  # the model is kept so that no other model gets its id
+        return self._opened[key][1]
 
 
 T = TypeVar("T")

@@ -29,7 +29,7 @@ _MARKS: Final = {"error": ("✗", "red"), "warning": ("!", "yellow"), "unchecked
 _EVERY: Final = 5.0
 """The number of seconds between progress lines."""
 _MANY: Final = 4
-"""A finding that is repeated at least this many times is printed only once."""
+"""A finding that occurs more than this many times is printed only once."""
 
 
 @with_option_groups
@@ -156,8 +156,8 @@ async def _rehearse(
     trust: Literal["all"] | None,
     rehearsed: Callable[[int, int], None],
 ) -> list[tuple[Level, str, str]]:
-    """Run the rehearsals of all questions, which execute their checks in a sandbox, and return the messages, each with
-    its level and the question's id.
+    """Run the rehearsals of all questions, which execute their checks in a sandbox, and return the messages, as tuples
+    of level, question's id and text.
 
     `rehearsed` is called before each of them with the number of those that have ended, and the total.
 
@@ -248,7 +248,7 @@ def _describe_plan_error(error: KareninaError) -> str:
 def _print(screen: Screen, report: CheckReport) -> None:
     """Print the findings and their counts.
 
-    A finding that is repeated `_MANY` times or more is printed once, with some of its locations.
+    A finding that occurs more than `_MANY` times is printed once, with some of its locations.
     """
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:
@@ -258,7 +258,8 @@ def _print(screen: Screen, report: CheckReport) -> None:
         repeated = len(alike) > _MANY
         if repeated and finding is not alike[0]:
             continue
-        more = f" (also in {', '.join(other.where for other in alike[1:4])} and {len(alike) - 4} more places)"
+        others = quantity(len(alike) - 4, "more place")
+        more = f" (also in {', '.join(other.where for other in alike[1:4])} and {others})"
         mark, style = _MARKS[finding.level]
         text = Text(clean(f"{finding}{more if repeated else ''}"), "")
         screen.out.print(Text(f"{mark} ", style) + text, soft_wrap=True)

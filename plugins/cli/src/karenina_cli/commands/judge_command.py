@@ -89,7 +89,8 @@ def judge(
         check_output(path)
         conditions = Conditions.parse(ci.fail_under, ci.max_unjudged)
         reports = CIReports(ci.junit, ci.summary_markdown)
-        reports.check(as_json=as_json)
+        run_journal = journal or default_journal(path)
+        reports.check(as_json=as_json, files=(path, run_journal))
         outputs = list(read_outputs(file, parse_columns(columns, rows, encoding, sheet)))
         for note in describe_conversations(outputs, file):
             screen.note(note)
@@ -111,7 +112,7 @@ def judge(
             chosen,
             trust="all" if trust_all else None,
             output=path,
-            journal=journal or default_journal(path),
+            journal=run_journal,
             config_file=setup.config,
         )
         execute_run(screen, request, conditions=conditions, reports=reports, as_json=as_json, quiet=quiet)

@@ -77,7 +77,7 @@ def rescore(
         reading = tables.parse()
         if is_of_reference(journal):
             report = _rescore_reference(journal, file, target, columns=reading, trust_all=trust_all)
-            _print(screen, report, output, diff=diff, as_json=as_json)
+            _print(screen, report, output, "the result file was not changed", diff=diff, as_json=as_json)
             return
         if judge and not ask:
             raise ConfigError(["--judge has no effect without --ask; add --ask to call the judge, or remove --judge"])
@@ -102,7 +102,8 @@ def rescore(
             processes=os.cpu_count() or 1,
             by_id=True,
         )
-        _print(screen, report, output, diff=diff, as_json=as_json)
+        kept = "replies to new calls are stored in the journal" if ask else "the journal was not changed"
+        _print(screen, report, output, kept, diff=diff, as_json=as_json)
 
 
 def _rescore_reference(
@@ -127,14 +128,17 @@ def _rescore_reference(
     return rescore_results(results, load_checked(file, trust, columns=columns), trust, output)
 
 
-def _print(screen: Screen, report: RescoreReport, output: Path | None, *, diff: bool, as_json: bool) -> None:
-    """Print the totals and, with `diff`, the changes. With `as_json`, print everything as JSON."""
+def _print(screen: Screen, report: RescoreReport, output: Path | None, kept: str, *, diff: bool, as_json: bool) -> None:
+    """Print the totals and, with `diff`, the changes. With `as_json`, print everything as JSON.
+
+    `kept` is a clause that states what happened to the file that was rescored.
+    """
     if as_json:
         screen.json({**rescored_json(report), "output": str(output) if output is not None else None})
         return
     if diff:
         _print_changes(screen, report)
-    _print_totals(screen, report, output)
+    _print_totals(screen, report, output, kept)
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
@@ -185,8 +189,8 @@ def _print_changes(screen: Screen, report: RescoreReport) -> None:
         screen.note(f"The table shows {MAX_ROWS} of {len(changes)} changes; --json prints all.")
 
 
-def _print_totals(screen: Screen, report: RescoreReport, output: Path | None) -> None:
-    """Print the pass rates before and after, and the location of the new results."""
+def _print_totals(screen: Screen, report: RescoreReport, output: Path | None, kept: str) -> None:
+    """Print the pass rates before and after, the location of the new results, and the clause `kept`."""
     from karenina_engine.offline.rescoring import report_rows
 
     grid = Table.grid(padding=(0, 2))
@@ -198,4 +202,4 @@ def _print_totals(screen: Screen, report: RescoreReport, output: Path | None) ->
     screen.out.print(grid)
     saved = "" if output is not None else " Nothing was saved; use -o FILE to save the new results."
     scored = f"Scored {quantity(report.after.items, 'item')} in {report.seconds:.1f} s"
-    screen.note(f"{scored}; the journal was not changed.{saved}")
+    screen.note(f"{scored}; {kept}.{saved}")

@@ -173,7 +173,7 @@ def run(
         conditions = Conditions.parse(ci.fail_under, ci.max_unjudged)
         conditions.check(chosen)
         reports = CIReports(ci.junit, ci.summary_markdown)
-        reports.check(as_json=as_json)
+        reports.check(as_json=as_json, files=filter(None, (path, run_journal)))
         request = RunRequest(
             benchmark,
             chosen,

@@ -30,9 +30,9 @@ def read_configuration(
     recordings: Sequence[Path] | None = None,
     options: Mapping[str, Mapping[str, object]] | None = None,
 ) -> VerificationConfig:
-    """Read a command's configuration from all its sources, and return it. Settings from the benchmark file are marked.
-    Later sources override earlier ones: the benchmark's `config` section, `file`, the environment, `models`,
-    `recordings`, the `--set` settings in `settings`, and `options`.
+    """Read a command's configuration from all its sources, and return it, with the names of settings that come from the
+    benchmark in `benchmark_names`. Later sources override earlier ones: the benchmark's `config` section, `file`, the
+    environment, `models`, `recordings`, the `--set` settings in `settings`, and `options`.
 
     `options` maps each of the command's options, such as `--budget`, to the settings that it sets. A relative path in
     `manual_traces` is relative to the file that contains it, or to the working directory if it comes from the command
@@ -220,8 +220,8 @@ def _toml_or_json(text: str) -> Any:
 
 
 def select_ids(benchmark: Benchmark, wanted: Iterable[str] | None, limit: int | None) -> list[str]:
-    """Return the ids of the questions to run: `wanted`, or all finished questions, but at most `limit`. Unknown ids are
-    kept, because the run reports them. Raises `ConfigError` if no questions are finished.
+    """Return the ids of the questions to run: `wanted`, or all except drafts, but at most `limit`. Unknown ids are
+    kept, because the run reports them. Raises `ConfigError` if all questions are drafts.
     """
     from karenina_engine.check.questions import default_ids
 

@@ -54,8 +54,8 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
-    """Return the file for `--config`, which may be the name of a file or a preset. A file in the working directory is
-    used instead of a preset with the same name; a note says which is used.
+    """Return the file for `--config`, which may be the name of a file or a preset, or None without a `value`. A file in
+    the working directory is used instead of a preset with the same name; a note says which is used.
 
     A path with a folder or suffix is returned unchanged, even if it does not exist.
 

@@ -225,8 +225,8 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason. If so, a line for this one is printed, but not on
-        a terminal. The failure is recorded, so call this once for each result, in order.
+        """Return whether an earlier item failed for the same reason. If so, a line for this one is printed, if these
+        failures are `listed`. The failure is recorded, so call this once for each result, in order.
         """
         if result.outcome.judged:
             return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -172,15 +173,23 @@ class CIReports(NamedTuple):
     junit: Path | None = None
     markdown: bool = False
 
-    def check(self, *, as_json: bool) -> None:
-        """Raise `ConfigError` if the reports cannot be written, or if with `as_json` both JSON and the Markdown summary
-        would go to standard output. Call this before the run, which may cost money.
+    def check(self, *, as_json: bool, files: Iterable[Path]) -> None:
+        """Raise `ConfigError` if the reports cannot be written or would replace one of the run's `files`, or if with
+        `as_json` both JSON and the Markdown summary would go to standard output. Call this before the run, which may
+        cost money.
 
-        The summary goes to the file named by `STEP_SUMMARY`, if that is set.
+        The summary goes to the file named by `STEP_SUMMARY`, if that is set. That file and the folder of the JUnit file
+        are created if necessary.
         """
         if self.junit is not None:
+            if os.path.realpath(self.junit) in map(os.path.realpath, files):
+                problem = "would replace the result file or the journal of the run"
+                raise ConfigError([f"--junit {self.junit} {problem}; choose another file"])
             _check_junit(self.junit)
-        if self.markdown and as_json and not os.environ.get(STEP_SUMMARY):
+        collected = os.environ.get(STEP_SUMMARY) if self.markdown else None
+        if collected:
+            _write(Path(collected), b"", "ab")
+        elif self.markdown and as_json:
             raise ConfigError(
                 [
                     f"--summary-markdown and --json both write to standard output; set {STEP_SUMMARY} to a file, "
@@ -215,14 +224,17 @@ def _format_rate_below(rate: float, limit: float) -> str:
 
 
 def _check_junit(path: Path) -> None:
-    """Raise `ConfigError` if the file exists but cannot be read, or is not JUnit XML written by Karenina. An empty file
-    is accepted.
+    """Raise `ConfigError` if the file cannot be read and written, or is not JUnit XML written by Karenina. A missing or
+    empty file is accepted, and a missing folder is created.
     """
     try:
-        with path.open("rb") as file:
-            begins = file.read(len(_OURS))
-    except FileNotFoundError:
-        return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begins = b""
+        if path.exists():
+            with path.open("rb") as file:
+                begins = file.read(len(_OURS))
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ConfigError([f"--junit {path} cannot be written: {error.strerror or error}"]) from error
     if begins not in (b"", _OURS):

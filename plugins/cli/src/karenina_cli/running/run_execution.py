@@ -296,8 +296,8 @@ def _resume_hint(session: RunSession, path: Path, *, done: int, timed_out: bool,
     progress = f"{done} of {quantity(len(session), 'item')} finished{where}.\n"
     if session.journal is None:
         return (
-            f"{progress}To continue, run the same command with another --output and --skip-done {path}, which skips "
-            "the questions that have been judged."
+            f"{progress}To continue, run the same command with another --output and --skip-done {quote(str(path))}, "
+            "which skips the questions that have been judged."
         )
     options = ["without --fresh"] if session.resumable else []  # only `karenina run` has the option
     options += ["with a larger --set run_timeout=SECONDS"] if timed_out else []

@@ -48,8 +48,8 @@ class CallSize(NamedTuple):
 
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
-    """Return the characters that a call sends with `messages` and `request`, the tokens assumed for each character, and
-    its number of turns: an agent's `max_turns`, or 1.
+    """Return how many characters a call sends with `messages` and `request`, how many tokens are assumed for each
+    character, and the number of turns: an agent's `max_turns`, or 1.
 
     Each tool call in the messages counts as `FRAME` characters.
     """

@@ -41,8 +41,8 @@ class Concurrency:
     part: tuple[int, int] = (0, 1)
 
     def share(self, worker: int, workers: int) -> Self:
-        """Return the limits for one of several workers. Every worker gets at least one permit. If there are more
-        workers than permits, the total is therefore exceeded.
+        """Return the limits for worker number `worker`, counted from 0, of `workers`. Every worker gets at least one
+        permit. If there are more workers than permits, the total is therefore exceeded.
         """
         most = _share_of(self.most, worker, workers) if self.most is not None else None
         return replace(self, most=most, part=(worker, workers))

@@ -90,14 +90,15 @@ class JournalLabels:
         """The entries of the judges."""
         return self.model_entries.get("parsing_models", ())
 
-    def models(self) -> dict[str, list[ModelLabel] | ModelLabel | None]:
+    def models(self) -> dict[str, list[ModelLabel] | ModelLabel]:
         """Return labels of the models in each setting, without URLs, keys or files: a list for a setting that takes
-        several models. Raises `ConfigError` if a model cannot be read.
+        several models. A setting for one model is left out if it has none. Raises `ConfigError` if a model cannot be
+        read.
         """
         labels = {name: [_label(entry) for entry in entries] for name, entries in self.model_entries.items()}
         several = {name for name, setting in model_settings().items() if setting.several}
         return {
-            name: models if name in several else next(iter(models), None)
+            name: models if name in several else models[0]
             for name, models in labels.items()
             if models or name in several
         }
@@ -119,7 +120,7 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
             left_out.append(name)
             continue
         for entry in entries:
-            words += [str(option), _spec(entry)]
+            words += [str(option), _model_argument(entry)]
             left_out += [f"{field} of {entry.get('id')}" for field in entry if field not in _OF_A_LINE]
     for name, column in labels.columns.items():
         words += ["--columns", f"{name}={column}"]
@@ -141,9 +142,9 @@ def make_run_line(labels: JournalLabels, journal: Path) -> str:
     return line + (note if left_out else "")
 
 
-def _spec(entry: Mapping[str, Any]) -> str:
-    """Return the model as an argument for `-a`: in the short form (`INTERFACE:NAME@URL`) if possible, otherwise as
-    JSON.
+def _model_argument(entry: Mapping[str, Any]) -> str:
+    """Return a model as an argument for `-a` or `-j`: in the short form (`INTERFACE:NAME@URL`) if possible, otherwise
+    as JSON with only the fields in `_OF_A_LINE`.
     """
     shown = {name: entry[name] for name in _OF_A_LINE if name in entry}
     interface, name, url = (str(shown.get(part, "")) for part in ("interface", "model_name", "endpoint_base_url"))

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from karenina_engine.calls.call_runner import CallRunner
 
 
-_Key = tuple[str, str, "Path | None"]
+_Key = tuple[int, str, "Path | None"]
 _OWN_FIELDS = ("mcp_urls_dict", "mcp_tool_filter", "mcp_tool_description_overrides", "mcp_server_options")
 
 
@@ -262,7 +262,7 @@ class ToolSessions:
         next call then tries again.
         """
         stated = model.model_dump_json(include=set(_OWN_FIELDS))
-        key = (source.name, stated, options.workspace or options.session)
+        key = (id(source), stated, options.workspace or options.session)  # two distributions may use the same name
         session = self._open.get(key)
         if session is None:
             session = self._open[key] = _Session(source, model, options)
@@ -296,7 +296,7 @@ class _Session:
 
     def end(self) -> asyncio.Task[None]:
         """Tell the task that holds the source to close it, and return this task, to wait for. If the source is still
-        being opened, that is cancelled.
+        being opened, the task is cancelled.
         """
         self._over.set()
         if not self.tools.done():
@@ -350,7 +350,7 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
         yield f"{stated[0]} is set, but no MCP servers are configured; set mcp_urls_dict, or remove the setting"
     sources = [source for source in list_tool_sources(plugins) if source.applies_to(model)]
     if model.mcp_urls_dict and not sources:
-        yield _missing(plugins)
+        yield _explain_missing_plugin(plugins)
     if (sources or model.mcp_urls_dict) and spec.agent is None:
         able = sorted(
             adapter.spec.interface
@@ -368,8 +368,8 @@ def find_tool_problems(plugins: Plugins, model: ModelConfig, spec: AdapterSpec) 
             yield str(error)
 
 
-def _missing(plugins: Plugins) -> str:
-    """Return an error message for a model with MCP servers when no plugin can start them."""
+def _explain_missing_plugin(plugins: Plugins) -> str:
+    """Return an error message for a model with MCP servers if no plugin can start them."""
     from karenina_core.catalog import read_catalog
 
     why = "; or ".join(plugins.why_absent(owner) for owner in sorted(set(read_catalog()["tool_sources"].values())))

@@ -29,8 +29,8 @@ _TRUNCATED: Final = ("length", "content_filter")
 
 
 def is_reusable(reply: Reply) -> bool:
-    """Return whether a stored reply can be used for an identical call. Replies that were cut short, were filtered, are
-    empty or contain no complete JSON cannot, so that the call is made again.
+    """Return whether a stored reply can be used for an identical call. If it was cut short or filtered, is empty or, as
+    a parser's reply, contains no complete JSON, it cannot, and the call is made again.
     """
     if reply.finish_reason in _TRUNCATED:
         return False
@@ -221,7 +221,7 @@ def _load_parser(values: Mapping[str, Any]) -> ParserReply:
 
 
 def _dump_agent(reply: AgentReply) -> dict[str, Any]:
-    """Return an agent's reply as JSON, without values that have their default."""
+    """Return an agent's reply as JSON-compatible data. Empty fields are omitted."""
     values = {"trace": [message.to_dict() for message in reply.trace], **_dump_common(reply)}
     if reply.limit_reached:
         values["limit_reached"] = True

@@ -43,8 +43,8 @@ class RetryPolicy:
     patience: float = 300.0
 
     def _draw_delay(self, error: PortError, notes: CallNotes) -> float | None:
-        """Return a random delay before the next retry, or None if the error is permanent, no retries are left, or the
-        delay would exceed `patience`. It is at least as long as the server asked for.
+        """Return a random delay before the next retry, at least as long as the server asked for. Returns None if the
+        error is permanent, no retries are left, or the delays of the call would add up to more than `patience`.
         """
         if not error.retriable or notes.retries.get(error.category, 0) >= self.max_retries.get(error.category, 0):
             return None

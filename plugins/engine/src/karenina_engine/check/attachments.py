@@ -209,8 +209,8 @@ class AttachmentCheck:
             self._problems[line] = None
 
     def _check_judges(self, question: Question) -> None:
-        """Record the judges of which it is unknown whether they understand the files of traits (the question's or those
-        of a workspace), or how many tokens they count for them.
+        """Record the judges of which it is unknown whether they understand the files that traits show them, or how many
+        tokens they count for these files: those of the question or, if it has none, images of a workspace.
         """
         from karenina_toolkit.attachments.support import find_support, limits_of
 

@@ -313,8 +313,9 @@ class OwnedFields:
         }
 
     def problems(self, question: Question, trust: Trust = NO_TRUST) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each problem in a question's plugin values, with the path of the value. A name that no
-        installed plugin owns is a problem, even if the plugin is merely missing.
+        """Yield a message and the path of the value for each problem in a question's plugin values. A name that no
+        installed plugin owns is a problem, even if the plugin is merely missing. In traits, it is only if it contains a
+        dot.
 
         Options in a template are not checked if the template cannot be loaded, for example because `trust` does not
         cover its code.
@@ -324,7 +325,7 @@ class OwnedFields:
             yield from self.misplaced(question.rubric, question.dynamic_rubric)
 
     def misplaced(self, *rubrics: Rubric | None) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Yield a message for each plugin field that is set on the wrong kind of trait, with the field's path."""
+        """Yield a message and the field's path for each plugin field that is set on the wrong kind of trait."""
         models = self.models["trait_fields"]
         for rubric in rubrics:
             for trait in rubric.traits if rubric is not None else ():

@@ -35,8 +35,9 @@ _MAX_OF_LARGE_FILE: Final = 500
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with the benchmark's `workspace_root` and its folder filled in for settings that default
-    to them, with links resolved. `leads` maps paths to targets that are already known.
+    """Return the configuration with links resolved in settings that follow `workspace_root`, which are set to that of
+    the benchmark if it has one, even if they have a value, and with the benchmark's folder for those that follow it and
+    are unset. `leads` maps paths to targets that are already known.
 
     A root set in a file is relative to that file. If it points outside the file's folder, the user must trust it,
     unless the user's own configuration sets all of these settings. Links are resolved here, once for the whole run.

@@ -333,9 +333,9 @@ class _Finder:
                 self._add("below", "attachments", attachment.source, meaning, None, (question.id,))
 
     def _owned(self, kind: Kind, values: Mapping[str, object], where: str, places: tuple[str, ...]) -> None:
-        """Add the restricted values among the plugin values of one kind, ignoring plugins that are not installed and
-        have a namespace. Messages call a value `where` followed by its name. `places` contains the question's id, if
-        any.
+        """Add the restricted values among the plugin values of one kind, except those that no installed plugin owns and
+        whose names contain a dot. Messages call a value `where` followed by its name. `places` contains the question's
+        id, if any.
         """
         models = self._owned_fields.models[kind]
         for name, value in values.items():
@@ -516,7 +516,7 @@ def _paths_in_root(kind: type[BaseModel] | None, name: str, value: object) -> li
 
 
 def _relative_to_root(value: object) -> Iterator[str]:
-    """Yield the paths in a value that are relative to the workspace root."""
+    """Yield the paths in a value that are relative to the workspace root. Texts of several lines are no paths."""
     if isinstance(value, BaseModel):
         for name, info in type(value).model_fields.items():
             inner = getattr(value, name)

@@ -274,9 +274,14 @@ def _unused_without_agent(spec: AdapterSpec, model: ModelConfig) -> Iterator[tup
     reason why the field is not used.
     """
     may_be_agent = model.mcp_urls_dict or spec.tier is AgentTier.DEEP_AGENT or spec.needs_agent is not None
-    if not may_be_agent or spec.recorded:
-        for name in _given_agent_fields(model):
-            yield name, "the model answers without an agent if mcp_urls_dict is not set"
+    if spec.recorded:
+        why = "the model's answers are recorded"
+    elif may_be_agent:
+        return
+    else:
+        why = "the model answers without an agent if mcp_urls_dict is not set"
+    for name in _given_agent_fields(model):
+        yield name, why
 
 
 def _unused_by_role(role: str, model: ModelConfig, *, is_agent: bool) -> Iterator[tuple[str, str]]:

@@ -116,7 +116,7 @@ class PriceTable:
         if self._sources is None:
             self._sources = list_price_sources(self.plugins)
         for source in self._sources:
-            listed = _listed(source, model.model_name, server)
+            listed = _look_up(source, model.model_name, server)
             if listed is not None:
                 edition = self._editions[source.name] = source.edition
                 return Price(listed[0], f"{source.name} {edition}: {listed[1]}")
@@ -135,9 +135,9 @@ class PriceTable:
         )
 
 
-def _listed(source: PriceSource, model_name: str, server: str | None) -> tuple[Tariff, str] | None:
+def _look_up(source: PriceSource, model_name: str, server: str | None) -> tuple[Tariff, str] | None:
     """Return a model's tariff in a price list and the list's name for it, or None if the list does not contain it.
-    Raises `PluginError` if the list fails, or returns something else.
+    Raises `PluginError` if the list fails, or returns something else or a negative price.
     """
     try:
         listed = source.tariff(model_name, server)
@@ -354,9 +354,9 @@ def make_spending_report(lines: Sequence[LedgerLine]) -> dict[str, Any]:
             }
             for line in lines
         ],
-        "by_model": _grouped(lines, "model"),
-        "by_stage": _grouped(lines, "stage"),
-        "by_judge": _grouped((line for line in lines if line.judge), "judge"),
+        "by_model": _sum_by(lines, "model"),
+        "by_stage": _sum_by(lines, "stage"),
+        "by_judge": _sum_by((line for line in lines if line.judge), "judge"),
     }
 
 
@@ -368,7 +368,7 @@ def sum_counts(counts: Iterable[SpendCounts]) -> SpendCounts:
     return total
 
 
-def _grouped(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
+def _sum_by(lines: Iterable[LedgerLine], name: str) -> list[dict[str, Any]]:
     """Return a list with a dict for each value of the field `name`: the value under that name, and the total counts
     of its lines. Values are in the order in which they first occur.
     """

@@ -63,7 +63,7 @@ def _result_settings(command: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def digest_content(benchmark: QuestionSource) -> str:
-    """Return a digest of the benchmark's file. If it has no file, its questions are used instead."""
+    """Return a digest of the benchmark's file or, if it has none or the file is gone, of its questions."""
     if benchmark.path is not None and benchmark.path.is_file():
         with benchmark.path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

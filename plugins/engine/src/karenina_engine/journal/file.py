@@ -94,7 +94,9 @@ class journal_errors(AbstractContextManager[None, None]):  # noqa: N801 - used l
         self._doing = doing
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        """Raise the `JournalError` for the error of the `with` block, if it is one of those to convert."""
+        """Raise a `JournalError` for an error of the `with` block from SQLite or the operating system, or a
+        `UnicodeDecodeError`. Other errors are left as they are.
+        """
         if error is None:
             return
         path, doing = self._path, self._doing
@@ -318,9 +320,8 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     `JournalInUse` if another process holds the lock for more than `_LOCK_TIMEOUT` seconds, and `JournalError` if the
     file cannot be locked.
 
-    The lock is held on the file `<path>.lock`. If the process is killed, that file remains but is no longer locked. The
-    journal's folder is created if necessary. Also raises `JournalError` if an earlier repair was interrupted and
-    `repairing` is not set.
+    The lock is held on the file `<path>.lock`. If the process is killed, that file remains but is no longer locked.
+    `JournalError` is also raised if an earlier repair was interrupted and `repairing` is not set.
     """
     from filelock import FileLock, Timeout
 
@@ -446,13 +447,13 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     if version not in READABLE:
         raise JournalError(
             f"the journal {path} has format {version}, from an earlier version of Karenina; `karenina journal repair "
-            f"{path}` converts it to format {FORMAT} and keeps the old file under another name"
+            f"{quote(str(path))}` converts it to format {FORMAT} and keeps the old file under another name"
         )
     foreign = find_foreign_object(database)
     if foreign is not None:
         raise JournalError(
             f"{path} is not a Karenina journal: {foreign}. Its contents were ignored. If the file is yours, run "
-            f"`karenina journal repair {path}` to copy its replies and results to a new journal"
+            f"`karenina journal repair {quote(str(path))}` to copy its replies and results to a new journal"
         )
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -55,8 +56,8 @@ _PATCH_FILES: Final = re.compile(rb'"patch_file"\s*:\s*("(?:[^"\\]|\\.)*")')
 
 
 def digest_recordings(model: ModelConfig) -> str | None:
-    """Return a digest of a model's recordings and of the files that they name as `patch_file`, or None if it has none
-    or they are unreadable.
+    """Return a digest of a model's recordings and of the readable files that they name as `patch_file`, or None if it
+    has no recordings or they are unreadable.
     """
     recorded = model.manual_traces
     if recorded is None:
@@ -68,9 +69,10 @@ def digest_recordings(model: ModelConfig) -> str | None:
             digest = hashlib.file_digest(cast("BufferedReader", file), "sha256")
             file.seek(0)
             names = [name for line in file if _PATCH_FILE in line for name in _PATCH_FILES.findall(line)]
-            for name in map(json.loads, dict.fromkeys(names)):
-                if stays_below(recorded.parent, name):
-                    digest.update(read_bytes(recorded.parent / name))
+            for name in dict.fromkeys(names):
+                with suppress(OSError, FileError, ValueError):  # another value of that name, as in a call of a tool
+                    if stays_below(recorded.parent, path := json.loads(name)):
+                        digest.update(read_bytes(recorded.parent / path))
             return digest.hexdigest()
     except (OSError, FileError, ValueError):
         return None

@@ -44,6 +44,8 @@ from karenina_engine.journal.rows import (
 )
 from karenina_engine.journal.schema import (
     ATTACHMENT,
+    KEEP_RESULT,
+    KEEP_SEEN,
     LAST_RUN,
     MARK_SEEN,
     STORE_FACT,
@@ -97,6 +99,8 @@ class Journal:
         self.path = path
         self.replaying = replaying
         self.run_id = 0
+        self._continued = False
+        """Whether the run has results of earlier sessions, which a result of this session may replace."""
         self._lock = lock
         self._writer = JournalWriter(path, database, limits)
         self._compressor = TextCompressor(self._store_fact)
@@ -217,7 +221,8 @@ class Journal:
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
         with self._writer.transaction():
-            if last is not None and is_same_run(last.command, command):
+            self._continued = last is not None and is_same_run(last.command, command)
+            if last is not None and self._continued:
                 self.run_id, began = last.id, last.began
             else:
                 self.run_id, began = (last.id if last is not None else 0) + 1, time.time()
@@ -423,7 +428,7 @@ class Journal:
             logging.DEBUG if self._warned else logging.WARNING,
             "the journal %s is damaged: %s cannot be read and is ignored. Run `karenina journal repair %s` to keep "
             "what can be read",
-            *(self.path, what, self.path),
+            *(self.path, what, quote(str(self.path))),
         )
         self._warned = True
 
@@ -508,16 +513,26 @@ class Journal:
             row = make_result_row(self.run_id, finished, self._compressor.compress)
         except ROW_ERRORS as error:
             raise UnstorableRow(f"the journal {self.path} cannot store the result: {describe_error(error)}") from error
+        self._replace_earlier(KEEP_RESULT, index, fingerprint)
         return self._writer.write(STORE_RESULT, row)
 
     def add(self, finished: FinishedItem) -> None:
         """Add a result from another process. Call `flush` to write it to the file."""
+        self._replace_earlier(KEEP_RESULT, finished.index, finished.fingerprint)
         self._writer.add(STORE_RESULT, make_result_row(self.run_id, finished, self._compressor.compress))
 
     def seen(self, index: int, stored: StoredResult) -> None:
         """Record that a stored result also belongs to this run, at `index` in the run's matrix."""
         if (stored.run, stored.index) != (self.run_id, index):
+            self._replace_earlier(KEEP_SEEN, index, stored.row)
             self._writer.add(MARK_SEEN, (self.run_id, index, stored.row))
+
+    def _replace_earlier(self, statement: str, index: int, kept: bytes | int) -> None:
+        """Remove other results of the item at `index` from this run, in which its fingerprint was another, for example
+        because a recording was corrected. They are not deleted. `kept` names the one that stays.
+        """
+        if self._continued:
+            self._writer.add(statement, (self.run_id, index, kept))
 
     # ---- writing
 

@@ -31,14 +31,14 @@ def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path)
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))
-    stored = {_digest(text) for (value,) in values if (text := _stored_text(texts.read(value), value))}
+    stored = {_digest(text) for (value,) in values if (text := _as_dumped(texts.read(value), value))}
     with file.open("rb") as lines:
         for line in lines:
             if is_header(line):
                 reader.add_rows(line)
             elif not line.endswith(b"\n"):
                 cut_off = line
-            elif (read := _text(reader, line)) is None or _digest(read) not in stored:
+            elif (read := _dump_line(reader, line)) is None or _digest(read) not in stored:
                 return False
     return not cut_off or _is_start_of_result(database, texts, cut_off)
 
@@ -46,9 +46,13 @@ def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path)
 def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: bytes) -> bool:
     """Return whether an incomplete line that begins with `start` can be a result of the last run."""
     named = _QUESTION_ID.search(start)
-    for (value,) in database.execute(_OF_LAST_RUN, (json.loads(named[1]) if named is not None else None,)):
+    try:
+        question_id = json.loads(named[1]) if named is not None else None
+    except ValueError:  # a text that is not JSON, so no result begins like this
+        return False
+    for (value,) in database.execute(_OF_LAST_RUN, (question_id,)):
         stored = texts.read(value)
-        lines = [stored, LineWriter().lines(_stored_text(stored, value).decode())[-1]]
+        lines = [stored, LineWriter().lines(_as_dumped(stored, value).decode())[-1]]
         with suppress(ResultFileError):
             lines.append(parse_result(stored, "the result").model_dump_json())
         if any(line.encode("utf-8", "replace").startswith(start) for line in lines):
@@ -56,17 +60,17 @@ def _is_start_of_result(database: sqlite3.Connection, texts: TextReader, start: 
     return False
 
 
-def _stored_text(text: str, value: object) -> bytes:
-    """Return `text` in the form that `dump_result` writes, or empty bytes if it is not a result. `value` is the text as
-    it is stored: if it is compressed, which earlier versions did not do, the text already has this form.
+def _as_dumped(text: str, value: object) -> bytes:
+    """Return `text`, encoded, in the form that `dump_result` writes, or empty bytes if it is not a result. `value` is
+    the text as it is stored: if it is compressed, which earlier versions did not do, the text already has this form.
     """
     data = text.encode("utf-8", "replace")
-    return data if isinstance(value, bytes) else _text(LineReader(), data) or b""
+    return data if isinstance(value, bytes) else _dump_line(LineReader(), data) or b""
 
 
-def _text(reader: LineReader, line: bytes) -> bytes | None:
-    """Return the result in a line in the form that the journal stores, or None if there is none or it lacks names of
-    models.
+def _dump_line(reader: LineReader, line: bytes) -> bytes | None:
+    """Return the result in a line, encoded, in the form that `dump_result` writes, or None if there is none or it lacks
+    names of models.
     """
     try:
         result = reader.read(line, "the line")

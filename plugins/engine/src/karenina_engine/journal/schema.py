@@ -19,8 +19,9 @@ trigger is not a journal.
   the requests that were answered) and `cost` (in picodollars at the prices of the run that made the call, or null).
 - `results`: one row for each item and `fingerprint` (a digest of everything that decides the result except the
   replies). `question_id`, `answering`, `judge` and `replicate` name the item. `run` is the last run that included it,
-  and `place` its index in that run's matrix. `again` is 1 if the item must run again because one of its calls failed.
-  `result` is the result as JSON without default values (`karenina_engine.results.result_lines`), as text or as a blob
+  or 0 if the item got another result when that run was continued, and `place` is its index in that run's matrix.
+  `again` is 1 if the item must run again because one of its calls failed. `result` is the result as JSON without
+  default values (`karenina_engine.results.result_lines`), as text or as a blob
   (`karenina_engine.journal.compression`).
 - `sessions`: one row for each time that a process worked on a run: `id`, `run`, `began`, and `prices` (JSON: the price
   lists, and each model's price).
@@ -108,6 +109,8 @@ STORE_RESULT: Final = (
     "result = excluded.result, digest = excluded.digest"
 )
 MARK_SEEN: Final = "UPDATE results SET run = ?, place = ? WHERE rowid = ?"
+KEEP_SEEN: Final = "UPDATE results SET run = 0 WHERE run = ? AND place = ? AND rowid <> ?"
+KEEP_RESULT: Final = "UPDATE results SET run = 0 WHERE run = ? AND place = ? AND fingerprint <> ?"
 ATTACHMENT: Final = "attachment "
 """The prefix of the names in `meta` under which attached files are described."""
 STORE_FACT: Final = "INSERT OR REPLACE INTO meta VALUES (?, ?)"

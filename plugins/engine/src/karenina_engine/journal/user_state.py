@@ -146,8 +146,9 @@ def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
 
 
 def read_own_rules(id: str, run: object) -> dict[str, Mapping[str, str]] | None:
-    """Return the field rules stored by a run, by template id, or None if there are none. Call this only for a journal
-    that has an own command (see `read_own_command`). Raises `UserStateError` if the file cannot be used.
+    """Return the field rules that `run` stored under its journal's `id`, by template id, or None if there are none.
+    Call this only for a journal with a command of this user (see `read_own_command`). Raises `UserStateError` if the
+    file cannot be used.
     """
     file = _rules_file(id)
     try:

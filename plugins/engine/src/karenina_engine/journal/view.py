@@ -9,10 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId
+from karenina_core.text import compose
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.journal.compression import RESULT_COLUMN, TextReader
 from karenina_engine.journal.file import JournalError, is_locked, journal_errors, open_to_read, read_owner
@@ -31,6 +33,7 @@ from karenina_engine.results.tables import Table
 from karenina_toolkit.conversations import STAGE as CONVERSE
 
 if TYPE_CHECKING:
+    from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
     from karenina_core.models.attachments import Attachment
     from karenina_engine.cost.ledger import LedgerLine
@@ -119,8 +122,8 @@ class JournalView:
         return digest_run(self.id(), run.id) if run is not None else None
 
     def status(self) -> Status:
-        """Return the status of the last run. Despite only reading, this removes a lock file that a killed process left
-        behind.
+        """Return the status of the last run, with counts of all calls in the journal. Although this only reads the
+        journal, it removes a lock file that a killed process left behind.
         """
         run = read_run_row(self.path, self._one(LAST_RUN))
         with self._damage("replies"):
@@ -194,8 +197,8 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for the given questions, as pairs of an item and its JSON. If an item's
-        fingerprint changed during the run, it is yielded twice, and the last result is valid.
+        """Yield the last run's results for the given questions, as pairs of an item and its JSON. Journals of earlier
+        versions may contain several results of an item in one run; the last one that is yielded is valid.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -207,6 +210,18 @@ class JournalView:
                 if not is_intact("results", read):
                     raise_damaged(self.path, "results", f"a result for question {id!r}")
                 yield ItemId.of(*read[2:6]), read[RESULT_COLUMN]
+
+    def has_other_text(self, question: Question) -> bool:
+        """Return whether the question's text differs from that in the newest result with its id, in any run, so that
+        stored replies about it cannot be used. Returns False if there is no result.
+        """
+        newest = "SELECT * FROM results INDEXED BY results_by_item WHERE question_id = ? ORDER BY time DESC LIMIT 1"
+        row = self._one(newest, question.id)
+        if row is None:
+            return False
+        with self._damage("results"):
+            text = json.loads(self._with_text(row)[RESULT_COLUMN])["metadata"].get("question_text", "")
+        return bool(compose(text) != compose(question.question))
 
     def count_results(self) -> Counter[str]:
         """Return the number of results in the last run, by question id."""
@@ -264,7 +279,7 @@ class JournalView:
                 "%s without a result %s left out; finish the run with `karenina resume %s` to export %s",
                 "1 conversation" if missing == 1 else f"{missing} conversations",
                 "is" if missing == 1 else "are",
-                self.path,
+                quote(str(self.path)),
                 "it" if missing == 1 else "them",
             )
         warn_about_left_out(why for answer, why in left_out.items() if answer not in seen)

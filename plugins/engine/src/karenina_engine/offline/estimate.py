@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -38,6 +38,7 @@ from karenina_engine.check.plugin_checks import check_selection, warn_about_plug
 from karenina_engine.check.run_checks import check_questions
 from karenina_engine.cost.ledger import SpendCounts
 from karenina_engine.cost.price_source import format_cost, to_dollars
+from karenina_engine.model_settings import configured_models
 from karenina_engine.offline.prompt_preview import NO_JUDGE, Prompt, example_for_schema, preview_prompts
 from karenina_engine.run.matrix import Matrix
 from karenina_engine.run.plugin_offers import configured_panel
@@ -207,12 +208,11 @@ def estimate(
     sample: int = SAMPLE,
 ) -> Estimate:
     """Estimate the calls, tokens and cost of a run, or of what remains of it in a journal, without making any calls.
-    Raises `PlanError`, `ConfigError` or `JournalError` if a question, a plugin or the journal cannot be used.
+    Raises `PlanError` if a question has no valid plan, `ConfigError` if a required plugin or judge is missing or a
+    stage rejects a question, and `JournalError` if the journal cannot be read.
 
     `sample` is the maximum number of questions whose prompts are previewed if all of these need the same calls. Logs
-    warnings about unusable plugins, and about fields and traits without effect. Raises `PlanError` if a question has no
-    valid plan, `ConfigError` if a required plugin or judge is missing or a stage rejects a question, and `JournalError`
-    if the journal cannot be read.
+    warnings about unusable plugins, and about fields and traits without effect.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -225,22 +225,20 @@ def estimate(
     judging.check()
     work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
-        work.count({})
+        work.count(set(), lambda _question: False)
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, None, sample))
     with JournalView(journal) as view:
-        work.count(_finished_items(journal, work.matrix, plugins, trust))
+        work.count(_finished_items(journal, work.matrix, plugins, trust), view.has_other_text)
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, view, sample))
 
 
-def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> dict[int, bool]:
-    """Return the indexes of items that have a usable result in the journal, as the keys of a dict whose values are all
-    True.
-    """
+def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> set[int]:
+    """Return the indexes of items that have a usable result in the journal."""
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
     fingerprints = Fingerprints(matrix.config, plugins, trust)
-    places: dict[int, bool] = {}
+    places: set[int] = set()
     with Journal.open(journal, replaying=True) as stored:
         for task in matrix:
             plan = task.pipeline.plan
@@ -249,8 +247,21 @@ def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trus
                     task.item(judge), fingerprints.compute(task.question, plan, task.answering_model, model)
                 )
                 if result is not None and not result.again:
-                    places[task.index(judge)] = True
+                    places.add(task.index(judge))
     return places
+
+
+def _changed_models(journal: Path, config: VerificationConfig, plugins: Plugins) -> set[str]:
+    """Return the ids of the configured models that differ from those in the journal's last run, for example in their
+    temperature, so that its replies cannot be used. Models that the run did not have are not included.
+    """
+    from karenina_engine.journal.journal import Journal
+    from karenina_engine.run.port_factory import PortFactory, RunParts
+
+    now = PortFactory(RunParts(plugins, config)).identities([model for _, model in configured_models(config)])
+    with Journal.open(journal, replaying=True) as stored:
+        then = stored.endpoint_digests()
+    return {key[1] for key, digests in now.items() if key in then and set(digests).isdisjoint(then[key])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +296,7 @@ class _RemainingWork:
     """The answers and items that a run still has to produce.
 
     `answers` counts the answers by model, and `items` counts the items by model and judge. `places` contains the
-    indexes of the questions, and `answered` contains the answers.
+    indexes of the questions, and `answered` contains the answers about which the journal may have usable replies.
     """
 
     matrix: Matrix
@@ -295,14 +306,15 @@ class _RemainingWork:
     places: list[int] = field(default_factory=list)
     answered: set[tuple[str, int]] = field(default_factory=set)
 
-    def count(self, done: Mapping[int, bool]) -> None:
-        """Count the items that are not in `done`, together with their answers and questions. Call this once, because it
-        adds to the counts.
+    def count(self, done: Set[int], is_changed: Callable[[Question], bool]) -> None:
+        """Count the items that are not in `done`, together with their answers and questions. Answers to a question that
+        `is_changed` are not in `answered`. Call this once, because it adds to the counts.
         """
         core = self.matrix.config.core
         models = {id(model): at for at, model in enumerate(core.answering_models)}
         self.done = len(done)
         per_question = len(core.answering_models) * core.replicate_count
+        changed = False
         for task in self.matrix:
             left = [judge for judge in range(len(task.judges)) if task.index(judge) not in done]
             if not left:
@@ -314,7 +326,9 @@ class _RemainingWork:
             place = task.order // per_question
             if not self.places or self.places[-1] != place:
                 self.places.append(place)
-            self.answered.add((task.question.id, task.replicate))
+                changed = is_changed(task.question)
+            if not changed:
+                self.answered.add((task.question.id, task.replicate))
 
     def times(self, sent: _Sent) -> int:
         """Return how often a prompt is sent, if all questions are like the one it was previewed for."""
@@ -388,7 +402,12 @@ async def _make_estimate(
                 "this judge is asked about only some of the answers, and the number of these answers is not known"
             )
     if view is not None:
-        estimated.kept = lines.subtract_kept(view.count_reusable_calls(counted.answered))
+        kept = view.count_reusable_calls(counted.answered)
+        answering = {model.id for model in config.core.answering_models}
+        changed = _changed_models(view.path, config, plugins)
+        if changed & answering:  # other models are then asked about other answers
+            kept = {key: count for key, count in kept.items() if key[0] in answering}
+        estimated.kept = lines.subtract_kept({key: count for key, count in kept.items() if key[0] not in changed})
         estimated.spent = sum(line.spent.cost for line in view.spent())
     estimated.not_counted |= lines.unknown
     estimated.lines = lines.with_costs()
@@ -397,8 +416,8 @@ async def _make_estimate(
 
 
 def _asked_judges(matrix: Matrix) -> list[tuple[int, ModelConfig | None, bool]]:
-    """Return the judges that judge every item, those in panels included. Each comes with its index among the matrix's
-    judges and with whether it is the first in the list.
+    """Return the judges that judge every item, those in panels included. Each follows its index among the matrix's
+    judges, and is followed by whether it is the first in the list.
     """
     asked = [
         (at, member)

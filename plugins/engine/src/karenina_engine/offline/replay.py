@@ -263,8 +263,8 @@ class SentPrompt:
 def find_prompts(
     journal: str | Path, benchmark: QuestionSource, *, trust: Trust | Literal["all"] | None = None
 ) -> dict[str, SentPrompt]:
-    """Return the prompts of the calls in a journal by call key, by replaying its last run, without those that have
-    changed since. Raises `JournalError`, `ConfigError` or `PlanError` if the run cannot be replayed.
+    """Return the prompts of the calls in a journal by call key, by replaying its last run. Prompts that have changed
+    since are left out.
 
     If a question, a setting or a plugin has changed, the prompts that depend on it are missing. The replay uses the
     models in the journal, and those of its settings that files may set. Every prompt is exact, because it must match

@@ -69,8 +69,8 @@ class FailureCounts:
         self._first: dict[str, str] = {}
 
     def add(self, error: str, question_id: str, texts: Sequence[str] = ()) -> None:
-        """Count the failure of an item. `texts` contains the item's texts, from `item_texts`. Errors are stored with at
-        most `_STORED_LENGTH` characters.
+        """Count the failure of an item. `texts` contains the item's texts, from `item_texts`. Kinds of errors after the
+        first `MAX_KINDS` are counted together. Errors are stored with at most `_STORED_LENGTH` characters.
         """
         error = _without_item(error, question_id, texts)
         kind = _without_numbers(error)
@@ -460,7 +460,7 @@ class Totals:
 
 
 def _failed_checks(result: VerificationResult) -> Iterator[str]:
-    """Yield why each check of the answer that was tried was not performed."""
+    """Yield the name of each check of the answer that was tried but not performed, followed by the reason."""
     template = result.template
     if template.abstention_reasoning is not None and not template.abstention_check_performed:
         yield f"abstention check {template.abstention_reasoning}"

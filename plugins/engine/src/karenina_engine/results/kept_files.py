@@ -213,8 +213,8 @@ class ItemFiles:
         return entry
 
     def add(self, kept: KeptFile) -> None:
-        """Add a file that is already stored, for example because its call is not repeated. Files after the first
-        `MOST_OF_ITEM` are only counted.
+        """Add a file that is already stored, for example because its call is not repeated, here and to the item of
+        which this is a call. Files after the first `MOST_OF_ITEM` are only counted.
         """
         if len(self._files) < MOST_OF_ITEM or (kept.name, kept.sha256) in self._files:
             self._files[kept.name, kept.sha256] = kept

@@ -115,7 +115,8 @@ def _name_models(rows: Rows, role: str) -> dict[str, str]:
         name = str(model["model_name"])
         if count[name] > 1:
             tools = model.get("tools")
-            name = f"{model['interface']}:{name}" + (f"+{'+'.join(map(str, tools))}" if tools else "")
+            named = f"+{'+'.join(map(str, tools))}" if tools and isinstance(tools, list) else ""
+            name = f"{model['interface']}:{name}{named}"
         base, number = str(model.get("config_id") or name), 2
         name = base
         while name in names.values():

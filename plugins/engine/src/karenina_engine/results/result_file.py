@@ -220,9 +220,9 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
 def prepare_output(
     path: Path, *, ours: Callable[[Path], bool] | None = None, lines: Sequence[bytes] = RESULT_LINES
 ) -> Path | None:
-    """Create an empty file at `path`. An existing file is renamed, and its new name returned, unless `ours` returns
-    True for it: then it is removed, because the caller will write its contents again. Raises `ConfigError` if the file
-    cannot be written or `check_output` rejects it.
+    """Create an empty file at `path`. An existing file is renamed, and its new name returned (otherwise None), unless
+    `ours` returns True for it: then it is removed, because the caller will write its contents again. Raises
+    `ConfigError` if the file cannot be written or `check_output` rejects it.
 
     The new name is the first unused name among `name-1.jsonl`, `name-2.jsonl`, ..., so that `path` always has the
     newest results. If `path` is a link, only the link is renamed. If the folder is missing, it is created.
@@ -336,8 +336,8 @@ class ResultFile:
         self._file.close()
 
     def write_result(self, index: int, lines: Sequence[str]) -> None:
-        """Add the lines for the item at `index`, as returned by `LineWriter.lines`, to the file's buffer. Raises
-        `OSError` if these or earlier lines cannot be written.
+        """Add the lines for the item at `index`, as returned by `LineWriter.lines`, to the file's buffer. This must be
+        called in an event loop. Raises `OSError` if these or earlier lines cannot be written.
         """
         *rows, line = lines
         for row in rows:
@@ -346,8 +346,8 @@ class ResultFile:
         self.write(index, line)
 
     def write(self, index: int, line: str) -> None:
-        """Add the line for the item at `index` in the matrix to the file's buffer. Raises `OSError` if this or an
-        earlier line cannot be written.
+        """Add the line for the item at `index` in the matrix to the file's buffer, which the event loop flushes. Raises
+        `OSError` if this or an earlier line cannot be written.
         """
         if self._failure is not None:
             raise self._failure

@@ -189,8 +189,9 @@ def trait_text(trait: TraitSummary) -> str:
 
 
 def rate_text(rate: Rate) -> str:
-    """Return a rate with its interval as text, such as `8 of 10 judged items correct (80.0%, ...)`. If there are
-    undecided items, their number is added. An interval that is based on few questions is called rough.
+    """Return a rate with its interval as text, such as `8 of 10 judged items correct (80.0%, ...)`, or a text that says
+    that no item has a verdict. If there are undecided items, their number is added. An interval that is based on few
+    questions is called rough.
     """
     if rate.value is None:
         return f"none: no item has a verdict{undecided_text(rate)}"

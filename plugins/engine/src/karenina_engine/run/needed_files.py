@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 def refuse_missing_files(session: RunSession) -> None:
-    """Raise `ConfigError` if an attached file is missing that the next call of an answer without a stored reply needs.
-    Later calls are unknown, so a file that only they need makes them fail.
+    """Raise `ConfigError` if a missing attached file is needed by an answer's first call without a stored reply. Later
+    calls are unknown, so a file that only they need makes them fail.
     """
     attachments, done = session.matrix.attachments, session.result_store
     if attachments is None or not attachments.needed:
@@ -41,7 +41,7 @@ def refuse_missing_files(session: RunSession) -> None:
 
 
 def _find_sending(session: RunSession, journal: Journal, tasks: Sequence[AnswerTask]) -> list[AnswerTask]:
-    """Return the answers whose next call without a stored reply has attachments."""
+    """Return the answers whose first call without a stored reply has attachments."""
     sending: list[AnswerTask] = []
 
     async def run() -> None:

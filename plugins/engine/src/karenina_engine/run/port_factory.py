@@ -117,9 +117,10 @@ class PortFactory:
     calls: CallRunner = field(init=False)
     _adapters: dict[str, RegisteredAdapter] = field(default_factory=dict)
     _ports: list[Port] = field(default_factory=list)
-    _by_id: dict[tuple[str, int], OpenedPort] = field(default_factory=dict)
+    _by_id: dict[tuple[str, int], tuple[ModelConfig, OpenedPort]] = field(default_factory=dict)
+    """Opened ports by kind and id of the model, which is kept so that no other model can get the id."""
     _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    _needs_agent: dict[int, Callable[[CallInfo], bool]] = field(default_factory=dict)
+    _needs_agent: dict[int, tuple[ModelConfig, Callable[[CallInfo], bool]]] = field(default_factory=dict)
     _services: dict[str, Endpoint] = field(default_factory=dict)
     _tools: ToolSessions = field(init=False)
 
@@ -167,8 +168,8 @@ class PortFactory:
         if spec.needs_agent is None:
             return False
         if id(model) not in self._needs_agent:
-            self._needs_agent[id(model)] = spec.needs_agent(model)
-        return self._needs_agent[id(model)](info)
+            self._needs_agent[id(model)] = model, spec.needs_agent(model)
+        return self._needs_agent[id(model)][1](info)
 
     def recorded(self, model: ModelConfig) -> bool:
         """Return whether the model's answers are recorded."""
@@ -226,7 +227,7 @@ class PortFactory:
                 logger.warning("a port could not be closed", exc_info=True)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
-        """Return digests of everything except the prompt that determines replies, by port and model id, for the ports
+        """Return digests of everything that determines replies except the prompt, by port and model id, for the ports
         that the adapters have. Different models with the same id have several digests.
         """
         by_model: dict[tuple[str, str], list[bytes]] = {}
@@ -253,8 +254,8 @@ class PortFactory:
             start_tools = self._tool_starter(model) if kind == "agent" else None
             offline = self.parts.offline or isinstance(model, ModelLabel)
             port, open_warm = (None, None) if offline else self._open_adapter(kind, model)
-            self._by_id[key] = OpenedPort(self._endpoint(kind, model), port, open_warm, start_tools)
-        return self._by_id[key]
+            self._by_id[key] = model, OpenedPort(self._endpoint(kind, model), port, open_warm, start_tools)
+        return self._by_id[key][1]
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
         """Return the adapter's port and, for judges at temperature 0, a function that opens it without one. The

@@ -59,12 +59,11 @@ _MOST_COMPARED: Final = 100
 
 @contextmanager
 def open_run(request: RunRequest) -> Iterator[RunSession]:
-    """Check a request, and yield the session of its run, with its journal locked. Nothing is run yet. If a check fails,
-    leaves the journal as it is and raises `RestrictedValues`, `PlanError`, `JournalError` or `ConfigError`.
+    """Check a request, and yield the session of its run, whose journal is locked inside the `with` block. Nothing is
+    run yet. If a check fails, raises its error and leaves the journal as it is.
 
-    The journal is locked during the `with` block. Raises `RestrictedValues` if the benchmark needs the user's trust,
-    `PlanError` if a question has no valid plan, `JournalError` if the journal cannot be used, and `ConfigError` for
-    other problems.
+    Raises `RestrictedValues` if the benchmark needs the user's trust, `PlanError` if a question has no valid plan,
+    `JournalError` if the journal cannot be used, and `ConfigError` for other problems.
     """
     from karenina_engine.journal.journal import Journal
 

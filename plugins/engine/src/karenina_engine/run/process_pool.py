@@ -198,8 +198,8 @@ class ProcessPool(Generic[J, R]):
             self._finished.update((number, (None, [])) for number in process.numbers)
 
     def _in_order(self) -> Iterator[tuple[J, R | None]]:
-        """Yield the finished jobs that come before the first unfinished one, each with its result, and log their
-        records.
+        """Yield the finished jobs that come before the first unfinished one, each with its result (None if it failed),
+        and log their records.
         """
         while self._next in self._finished:
             number = self._next

@@ -29,7 +29,7 @@ logger = logging.getLogger("karenina")
 def unfinished_ids(
     benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
 ) -> list[str]:
-    """Return the ids of questions with at least one item that has no judged or undecided result in `files`, which
+    """Return the ids of questions with at least one item that has no judged or undecided result in `files`. A result
     counts only if the question's text and attachments are unchanged. Raises `ResultFileError` if a file cannot be read.
 
     A warning is logged if results are ignored, and if a file has no results for this run.
