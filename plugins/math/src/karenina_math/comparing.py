@@ -404,8 +404,8 @@ class _Rules:
         return bool(mpmath.im(ratios[0]) == 0 and (mpmath.re(ratios[0]) > 0) is (sign == other_sign))
 
     def _same_numbers(self, one: Tree, other: Tree) -> bool:
-        """Return whether two expressions have the same values at all points that are tried and at which both have one.
-        Raises `NoValue` if there is no such point.
+        """Return whether two expressions have the same values, up to the tolerance, at all points that are tried and at
+        which both have one. Raises `NoValue` if there is no such point.
         """
         compared = 0
         for first, second in self._values(one, other):

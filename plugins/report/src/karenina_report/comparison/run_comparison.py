@@ -310,8 +310,8 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
-    """Return the pass rates of a group, or None if no question has a verdict in both runs. A group of fewer than
-    `LEAST_OF_A_GROUP` statistical units, which are usually questions, gets no interval.
+    """Return a group's pass rates and their difference, or None if no question has a verdict in both runs. A group of
+    fewer than `LEAST_OF_A_GROUP` statistical units, which are usually questions, gets no interval.
     """
     difference = estimate_difference(main, questions, units.of)
     if difference is None:

@@ -211,7 +211,7 @@ def with_scales(text: str) -> str:
 
 
 def other_readings(text: str) -> list[str]:
-    """Return other ways to write a text: *8 billion* for *8B*, *EUR 5* for *EUR5*, and *1,500* for *1, 500*."""
+    """Return other ways to write a text, such as *8 billion* for *8B*, *EUR 5* for *EUR5*, and *1,500* for *1, 500*."""
     others = (
         *(with_scales(text), _CODE.sub(_after_code, text), _SPACED.sub(",", text)),
         *(_COINS.sub(r"\1.\3 \2", text), _POINT.sub(".", text)),
@@ -224,7 +224,9 @@ def _after_code(match: re.Match[str]) -> str:
 
 
 def split_pair(text: str) -> list[str]:
-    """Return *120 mmHg* and *80 mmHg* for *120/80 mmHg*, two numbers that are not a fraction; otherwise no texts."""
+    """Return *120 mmHg* and *80 mmHg* for *120/80 mmHg*. The list is empty if there are no such numbers, or if the
+    first is not greater than the second, so that they may be a fraction.
+    """
     pair = _PAIR.search(text)
     if pair is None or int(pair[1]) <= int(pair[2]):
         return []

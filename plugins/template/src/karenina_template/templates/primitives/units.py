@@ -253,10 +253,8 @@ def unit_of_amount(currency: str, words: str) -> str:
 
 def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
     """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same, even
-    if they are rounded: they differ by more than 10 % and by more than half a step of the last digit.
-
-    Different units whose conversion is
-    unknown never contradict each other.
+    if they are rounded: they differ by more than 10% and by more than half a step of the second number's last
+    digit. Different units whose conversion is unknown never contradict each other.
     """
     one, other = find_unit(unit), find_unit(other_unit)
     if one is None or other is None or kind_of_unit(one) != kind_of_unit(other):
