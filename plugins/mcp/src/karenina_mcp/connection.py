@@ -123,7 +123,7 @@ async def answer_elicitation(
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
-"""The maximum number of pages to read from a server's tool list. Further pages are ignored."""
+"""The maximum number of pages of a server's tool list."""
 MOST_TOOLS: Final = 1000
 """The maximum number of tools that a server may list."""
 _MOMENT: Final = 1.0
@@ -231,8 +231,8 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools on the first `MOST_PAGES` pages of the server's tool list, which may be empty. Raises
-        `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
+        """Return the tools on all pages of the server's list, which may be empty. Raises `ReplyTooLarge` if there are
+        more than `MOST_TOOLS` tools or `MOST_PAGES` pages.
         """
         if client.server_capabilities.tools is None:
             return []
@@ -245,8 +245,8 @@ class Connection:
                 raise ReplyTooLarge(f"the server lists more than {MOST_TOOLS} tools")
             cursor = page.next_cursor
             if not cursor:
-                break
-        return tools
+                return tools
+        raise ReplyTooLarge(f"the server lists its tools on more than {MOST_PAGES} pages")
 
     def _explain_failure(self, error: Exception) -> str:
         """Return a message that explains why the server cannot be used, with the end of its stderr, without secrets."""

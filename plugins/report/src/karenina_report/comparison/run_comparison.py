@@ -172,7 +172,9 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
             if names.count(baseline) == 1:
                 return names.index(baseline)
     choices = [*labels, *(run.name for run in runs)]
-    raise ConfigError([f"there is no run named {baseline!r}; the baseline must be one of {', '.join(choices)}"])
+    several = any(run.source == baseline for run in runs)
+    problem = f"{baseline} contains several runs" if several else f"there is no run named {baseline!r}"
+    raise ConfigError([f"{problem}; the baseline must be one of {', '.join(choices)}"])
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
