@@ -177,8 +177,8 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     if not isinstance(value, str) or len(value) > _LONGEST:
         return set()
     words = _PART.findall(_plain_letters(fold(with_digits(value))))
-    numbers = [int(word) for word in words if word.isdigit() and len(word) <= 4]
-    months = [_MONTHS.get(word) or _ROMAN.get(word) for word in words if not word.isdigit()]
+    numbers = [int(word) for word in words if word.isdecimal() and len(word) <= 4]
+    months = [_MONTHS.get(word) or _ROMAN.get(word) for word in words if not word.isdecimal()]
     orders = list(permutations(numbers)) if len(numbers) in ((2,) if with_name else (2, 3)) else []
     parts = [(year, month, day) for year, *rest, day in orders for month in (rest or filter(None, months))]
     found: set[date] = set()
