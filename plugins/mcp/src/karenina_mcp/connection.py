@@ -52,10 +52,8 @@ if TYPE_CHECKING:
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text of a result. Other content is described, and images and sounds are attached to the string.
-
-    They are only attached (as a `ToolResult`) if all of them can be. If there is no text, the structured content is
-    returned as JSON.
+    """Return the text of a result, in which other content is described. If all images and sounds can be attached to a
+    message, the text is a `ToolResult` with them. Without any content, the structured content is returned as JSON.
     """
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:

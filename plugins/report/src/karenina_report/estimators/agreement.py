@@ -100,7 +100,7 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Fleiss' kappa over the items that all raters rated, or None if there are no such items, fewer than two
-    raters, or no two different ratings. Its interval resamples `units`, which has the unit of each item.
+    raters, or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item.
 
     There is no interval if the rarest class has too few ratings. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
     """
@@ -125,7 +125,7 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Krippendorff's alpha for nominal data over the `items` with several ratings, or None if there are no such
-    items or no two different ratings. Its interval resamples `units`, which has the unit of each item.
+    items or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item.
 
     There is no interval if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's
     Alpha-Reliability, 2011.
@@ -168,7 +168,7 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return the coefficient of the sums of all units, `measured` and `counted`, with a percentile interval from a
+    """Return the coefficient of the sums of all units, `measured` and `counted`, with a 95% percentile interval from a
     bootstrap over the units. Returns None if there is only one class.
 
     The sums come from `_sums`, and `coefficient` computes coefficients from their totals. There is no interval if the

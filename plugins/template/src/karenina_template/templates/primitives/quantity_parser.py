@@ -367,9 +367,9 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the possible readings of digits with separators, the most likely one first, with at most a decimal point.
-    If a mark may be either, `decimal` is read as a decimal mark first. The list is empty if the digits are not a
-    number.
+    """Return the possible readings of digits with separators, the most likely one first, as digits with at most a
+    decimal point. If a mark may be either, `decimal` is read as a decimal mark first. The list is empty if the digits
+    are not a number.
     """
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]
