@@ -38,7 +38,7 @@ def write_item_files(
         raise ConfigError([f"{folder} cannot be created: {error.strerror}; choose a new folder"]) from error
     written = 0
     for number, result in enumerate(results, 1):
-        found = {}
+        found: dict[str, bytes] = {}
         for file in result.metadata.files:
             content = kept.find(file)
             if content.problem is not None:
