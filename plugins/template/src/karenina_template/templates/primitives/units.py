@@ -21,7 +21,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     },
     "length": {
         "km": "kms|kilometer|kilometre", "m": "meter|metre", "cm": "cms|centimeter|centimetre",
-        "mm": "millimeter|millimetre", "µm": "micrometer|micrometre|micron", "nm": "nanometer|nanometre",
+        "mm": "millimeter|millimetre", "µm": "um|micrometer|micrometre|micron", "nm": "nanometer|nanometre",
         "pm": "picometer|picometre", "Å": "angstrom|ångström", "mi": "mile", "in": "inch|inches", "ft": "foot|feet",
         "yd": "yds|yard", "ly": "light-year|light year", "au": "astronomical unit", "pc": "parsec",
     },
