@@ -86,6 +86,7 @@ OTHER = [
     ("-5 mg", "5 mg"),
     ("5 miles", "5 mg"),
     ("3 um", "3 uM"),
+    *[("7 C", "5 coulombs"), ("5 \u00b0C", "5 coulombs"), ("5 amperes", "5 \u00c5")],
     ("0.5", "5 %"),
     ("1200", "-1200"),
     ("(5 billion)", "-5 million"),
@@ -107,7 +108,9 @@ OTHER = [
 UNCLEAR = {
     "may change the number": [("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")],
     "is not evaluated": [("12!", "12"), ("\u221a144", "12")],
-    "is not known whether": [("5 s", "5 S"), ("5 MPa", "5 mPa")],
+    "is not known whether": [
+        *[("5 s", "5 S"), ("5 MPa", "5 mPa"), ("5 C", "5 coulombs"), ("5 farads", "5 F"), ("2.1 A", "2.1 \u00c5")],
+    ],
     "units are not converted": [("5 g", "5 mg"), ("0.005 g", "5 mg"), ("5 mW", "5 MW"), ("\u20ac5", "$5")],
     "the ground truth has no unit": [("5 km", "5")],
     "a number of pairs": [("46 pairs", "46"), ("two pairs", "2")],
