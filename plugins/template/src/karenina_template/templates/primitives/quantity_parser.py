@@ -286,7 +286,7 @@ def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity
 def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
     """Return the known unit at the start of `unit`, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
-    return next((name for size in (4, 3, 2, 1) if is_unit(name := " ".join(words[:size]))), "")
+    return next((name for size in (5, 4, 3, 2, 1) if is_unit(name := " ".join(words[:size]))), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:

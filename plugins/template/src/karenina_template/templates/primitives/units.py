@@ -41,6 +41,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "month": "mo|mos",
         "yr": "yrs|year|year old|years old|year of age|years of age", "ms": "msec|millisecond", "µs": "us|microsecond",
         "ns": "nanosecond", "decade": "", "century": "centuries",
+        "kyr": "ka|kya", "Myr": "Ma|Mya|mya", "Gyr": "Ga|Gya|bya",
     },
     "temperature": {
         "°C": "C|celsius|degree celsius|degrees celsius|deg c|degrees c|centigrade|degrees centigrade",
@@ -163,7 +164,9 @@ _SIZES: Final[dict[str, Decimal]] = {
 _SAME: Final = Decimal("0.1")
 """The greatest relative difference of two numbers that may be rounded."""
 _EXPONENT: Final = lazy_pattern(r"([^0-9]*[^-0-9])(-?[2-9])")
-_POWER: Final = lazy_pattern(r"(?:square|sq\.?|cubic|cu\.?)\s(?=[^\W\d]+\Z)", re.IGNORECASE)
+_POWER: Final = lazy_pattern(
+    r"(?:(?P<before>square|sq\.?|cubic|cu\.?)\s)?(?P<base>[^\W\d]+)(?:\s(?P<after>squared|cubed))?", re.IGNORECASE
+)
 _LONGEST: Final = 80
 _KIND_OF: Final = {unit: kind for kind, units in _KINDS.items() for unit in units}
 _ANY_CASE: Final[dict[str, dict[str, str]]] = {}
@@ -183,9 +186,13 @@ def find_unit(text: str) -> str | None:
     unit = _one_unit(written)
     if unit is not None:
         return unit
-    above, *below = re.split(r"\s*/\s*|\s+per\s+", written)
-    parts = [_one_unit(part) for part in (above, *below)]
-    return "/".join(part for part in parts if part) if below and all(parts) else None
+    above, *below = (_one_unit(part) for part in re.split(r"\s*/\s*|\s+per\s+", written))
+    if above is None or not below:
+        return None
+    if len(below) == 2 and below[0] == below[1] and below[0] in _KIND_OF:  # m/s/s
+        below = [f"{below[0]}2"]
+    known = [part for part in below if part is not None]
+    return "/".join([above, *known]) if len(known) == len(below) else None
 
 
 def _one_unit(written: str) -> str | None:
@@ -199,8 +206,10 @@ def _one_unit(written: str) -> str | None:
         if len(set(units.values())) == 1 and any(_differ_only_in_style(written, spelling) for spelling in units):
             return next(iter(units.values()))
     raised = _EXPONENT.fullmatch(written)
-    if raised is None and (power := _POWER.match(written)) is not None:
-        raised = _EXPONENT.fullmatch(f"{written[power.end() :]}{2 if power[0].casefold().startswith('s') else 3}")
+    if raised is None and (power := _POWER.fullmatch(written)) is not None:
+        words = [word for word in power.group("before", "after") if word is not None]
+        if len(words) == 1:
+            raised = _EXPONENT.fullmatch(f"{power['base']}{2 if words[0].casefold().startswith('s') else 3}")
     base = None if raised is None else _one_unit(raised[1])
     return None if base is None or raised is None else f"{base}{raised[2]}"
 
