@@ -66,6 +66,10 @@ SAME = [
     ("9.8 meters per second per second", "9.8 m/s^2"),
     ("9.8 m/s/s", "9.8 m/s^2"),
     ("3 m cubed", "3 cubic meters"),
+    ("5 millimoles per liter", "5 mmol/L"),
+    ("5 mM", "5 millimoles per litre"),
+    ("300 degrees Kelvin", "300 K"),
+    ("5 kW h", "5 kWh"),
     ("9.8 m/s\u00b2", "9.8 m/s^2"),
     ("7 milligrams per deciliter", "7 mg/dL"),
     ("5 to 10 kg", "5\u201310 kg"),
@@ -114,7 +118,14 @@ UNCLEAR = {
     "may change the number": [("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")],
     "is not evaluated": [("12!", "12"), ("\u221a144", "12")],
     "is not known whether": [
-        *[("5 s", "5 S"), ("5 MPa", "5 mPa"), ("5 C", "5 coulombs"), ("5 farads", "5 F"), ("2.1 A", "2.1 \u00c5")],
+        *[
+            ("5 s", "5 S"),
+            ("5 MPa", "5 mPa"),
+            ("5 C", "5 coulombs"),
+            ("5 farads", "5 F"),
+            ("2.1 A", "2.1 \u00c5"),
+            ("5 m", "5 min"),
+        ],
     ],
     "units are not converted": [
         ("65 Ma", "65 million years"),

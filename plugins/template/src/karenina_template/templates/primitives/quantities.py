@@ -63,6 +63,7 @@ _SYMBOLS: Final = {
     frozenset(("°C", "coulomb")): "C",
     frozenset(("°F", "farad")): "F",
     frozenset(("A", "Å")): "A",
+    frozenset(("m", "min")): "m",
 }
 """Symbols that people use for two units, by these units."""
 
@@ -84,8 +85,8 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     The field is undecided if the value could be correct despite one of these differences:
 
-    - another unit of the same kind (g for mg, cents for dollars), *pounds*, which may be money or a mass, and *C*, *F*
-      and *A*, which may be coulombs, farads and ångströms;
+    - another unit of the same kind (g for mg, cents for dollars), *pounds*, which may be money or a mass, and *C*, *F*,
+      *A* and *m*, which may be coulombs, farads, ångströms and minutes;
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
     - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);

@@ -45,7 +45,8 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     },
     "temperature": {
         "°C": "C|celsius|degree celsius|degrees celsius|deg c|degrees c|centigrade|degrees centigrade",
-        "°F": "F|fahrenheit|degree fahrenheit|degrees fahrenheit|deg f|degrees f", "K": "kelvin",
+        "°F": "F|fahrenheit|degree fahrenheit|degrees fahrenheit|deg f|degrees f",
+        "K": "kelvin|degree kelvin|degrees kelvin",
     },
     "angle": {"°": "degree|deg", "rad": "radian"},
     "frequency": {
@@ -54,7 +55,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     "energy": {
         "J": "joule", "kJ": "kilojoule", "MJ": "megajoule", "cal": "calorie", "kcal": "kilocalorie|Cal|food calorie",
         "keV": "",
-        "eV": "electronvolt|electron volt", "MeV": "", "GeV": "", "kWh": "kilowatt hour|kilowatt-hour", "MWh": "",
+        "eV": "electronvolt|electron volt", "MeV": "", "GeV": "", "kWh": "kilowatt hour|kilowatt-hour|kW h", "MWh": "",
         "GWh": "", "TWh": "",
     },
     "power": {"W": "watt", "kW": "kilowatt", "MW": "megawatt", "mW": "milliwatt", "GW": "gigawatt", "hp": "horsepower"},
@@ -192,7 +193,8 @@ def find_unit(text: str) -> str | None:
     if len(below) == 2 and below[0] == below[1] and below[0] in _KIND_OF:  # m/s/s
         below = [f"{below[0]}2"]
     known = [part for part in below if part is not None]
-    return "/".join([above, *known]) if len(known) == len(below) else None
+    unit = "/".join([above, *known])
+    return _UNITS.get(unit, unit) if len(known) == len(below) else None
 
 
 def _one_unit(written: str) -> str | None:
