@@ -163,6 +163,7 @@ def test_an_invalid_result_is_an_error_of_the_call() -> None:
         ("python -c 'raise SystemExit(\"no map\")'", 60, "cannot be used: Connection closed; the server wrote: no map"),
         ("python -c 'import time; time.sleep(60)'", 0.5, "cannot be used: the server did not answer within 0.5 s"),
         (talking("nameless"), 60, "cannot be used: the server violated the protocol (tools.0.name: Field required)"),
+        (talking(*map(str, range(201))), 60, "cannot be used: the server lists its tools on more than 100 pages"),
         ("http://127.0.0.1:9/mcp", 60, "cannot be used: All connection attempts failed"),
     ],
 )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from command_runs import CommandResult, run_karenina
 from page_results import HOSTILE, SURROGATE, rich_results
-from result_builders import run, save
+from result_builders import result, run, save
 
 import karenina_report
 from karenina_benchmark import Benchmark
@@ -69,6 +69,21 @@ def test_a_run_becomes_one_file_with_all_its_items(tmp_path: Path) -> None:
     assert [(field["name"], field["passed"]) for field in first["fields"]] == [("gene", True), ("year", True)]
     (excerpt,) = first["fields"][0]["excerpts"]
     assert results[0].template.raw_llm_response[excerpt["start"] : excerpt["end"]] == "BCL2"
+
+
+def test_flips_of_questions_with_decomposed_ids_are_marked(tmp_path: Path) -> None:
+    files = [
+        save(tmp_path / f"{model}.jsonl", [result("cafe\u0301", right, model=model), result("q", True, model=model)])
+        for model, right in (("a", True), ("b", False))
+    ]
+
+    done = report(*files, "-o", tmp_path / "report.html")
+
+    assert done.code == 0, done.err
+    head = blocks(tmp_path / "report.html")["head"]
+    (change,) = head["comparison"]["pairs"][0]["changes"]
+    assert head["index"]["flip"] == [1, 0, 1, 0]
+    assert head["index"]["question_id"].count(change["question_id"]) == 2
 
 
 def test_items_are_in_blocks_of_200(tmp_path: Path) -> None:
@@ -318,8 +333,8 @@ def test_rules_of_fields_come_from_the_benchmark(tmp_path: Path) -> None:
     assert template is not None
     (item,) = rich_results([True])
     same = item.model_copy(update={"metadata": item.metadata.model_copy(update={"template_id": template.template_id})})
-    for result, rule in ((same, "NumericTolerance (tolerance 1, mode absolute)"), (item, None)):
-        results = save(tmp_path / "r.jsonl", [result])
+    for item_shown, rule in ((same, "NumericTolerance (tolerance 1, mode absolute)"), (item, None)):
+        results = save(tmp_path / "r.jsonl", [item_shown])
         done = report(results, "-o", tmp_path / "report.html", "--benchmark", benchmark)
         assert done.code == 0
         fields = {field["name"]: field["rule"] for field in blocks(tmp_path / "report.html")["chunk-0"][0]["fields"]}

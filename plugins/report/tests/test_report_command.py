@@ -226,6 +226,13 @@ def test_the_same_undecided_values_are_no_regression(tmp_path: Path) -> None:
     assert compare(old, undecided("other", ["2/1/2024"] * 20), "--fail-on-regression").code == 1
 
 
+def test_a_file_with_several_runs_is_no_baseline(better: Path, tmp_path: Path) -> None:
+    both = save(tmp_path / "both.jsonl", [*run([True], model="x"), *run([True], model="y")])
+    done = compare(both, better, "--baseline", both)
+    assert done.code == 2
+    assert f"{both} contains several runs; the baseline must be one of A, B, C, " in done.err
+
+
 def test_with_a_baseline_the_others_are_held_to_it(better: Path, worse: Path) -> None:
     assert compare(worse, better, "--baseline", "B", "--fail-on-regression").code == 1
     assert compare(worse, better, "--baseline", worse, "--fail-on-regression").code == 0

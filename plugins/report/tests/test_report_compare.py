@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from result_builders import result, run
@@ -330,6 +331,24 @@ def test_the_benchmark_adds_columns_and_the_scales_of_traits() -> None:
     assert (clarity.a, clarity.b) == (0.5, 0.25)
     with pytest.raises(ConfigError, match=r"no column 'document'.*--benchmark FILE"):
         compare(a, b, by="document")
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_decomposed_ids_name_the_same_questions(form: Literal["NFC", "NFD"]) -> None:
+    benchmark = Benchmark.create("Caf\u00e9s")
+    for at in range(4):
+        facts = {"document": f"d{at // 2}"}
+        benchmark.add_question(f"What is q{at}?", question_id=f"caf\u00e9 {at}", metadata=facts)
+    ids = [unicodedata.normalize(form, f"caf\u00e9 {at}") for at in range(4)]
+    some = [{"clear": True} if at < 2 else None for at in range(4)]
+    a = [result(id, True, text="same", traits=traits) for id, traits in zip(ids, some, strict=True)]
+    b = [result(id, at > 1, text="same", traits=some[at], model="b") for at, id in enumerate(ids)]
+
+    pair = only(compare(a, b, by="document", cluster="document", benchmark=benchmark).pairs)
+
+    assert (verdicts(pair).questions, verdicts(pair).units, verdicts(pair).difference) == (4, 2, 0.5)
+    assert [(group.value, group.difference) for group in pair.groups] == [("d0", 1.0), ("d1", 0.0)]
+    assert pair.difference("clear") is not None
 
 
 def test_partial_credit_is_compared_on_its_own() -> None:

@@ -21,6 +21,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.hooks import hookimpl
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.schema import row_digest
+from karenina_engine.results.kept_files import FileStore
 from karenina_engine.results.result_set import read_results
 from karenina_report.commands import commands
 from karenina_report.exports.exporter import Exporter, ExportRequest
@@ -345,6 +346,21 @@ def test_files_and_patches_are_exported_under_their_names(tmp_path: Path) -> Non
     assert written.relative_to(tmp_path / "work").as_posix() == "2-q2/workspace.patch"
     assert "+2\n" in written.read_text("utf-8")
     assert export(file, "-o", "again.csv", "--files", "work").code == 2
+
+
+def test_exported_files_with_similar_names_are_numbered(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "run.files", 10**6, 10**6)
+    item = result("q", True)
+    long = f"{'x' * 96}.txt"
+    names = ["log.txt", "LOG.txt", long, long.replace(".txt", "-2.txt")]  # names are shortened to 100 characters
+    item.metadata.files = [store.add(name, name.encode(), "text/plain", None, "q") for name in names]
+
+    done = export(save(tmp_path / "run.results.jsonl", [item]), "-o", "out.csv", "--files", "work")
+
+    assert done.code == 0, done.err
+    assert "4 files written to work" in done.err
+    written = {path.name: path.read_text("utf-8") for path in (tmp_path / "work").rglob("*.txt")}
+    assert written == dict(zip(["log.txt", "LOG-2.txt", long, f"{'x' * 96}-2.txt"], names, strict=True))
 
 
 def test_the_page_shows_patches_and_checks() -> None:

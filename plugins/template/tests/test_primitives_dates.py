@@ -58,7 +58,7 @@ def test_a_date_that_may_be_the_truth_is_undecided(value, truth):
     "value",
     [
         *("on January 15, 2024", "15-Jan-24", "January fifteenth, 2024", "around 15 January 2024", "15-I-2024"),
-        "January 15, 2024 (Monday)",
+        *("January 15, 2024 (Monday)", "January 15, 2024\u00b2", "15\u00b9 January 2024"),
     ],
 )
 def test_a_named_month_that_may_pass_is_undecided(value):

@@ -80,8 +80,8 @@ class AgenticParseTemplate(ParsingStage):
 
     async def execute(self, context: VerificationContext) -> None:
         """Investigate, extract values from the report, and bind them to the ground truth. If no field needs a judge, or
-        the judge would see only a blank response, there is no investigation. If it or the extraction fails, the item
-        ends with PARSE_ERROR.
+        the judge would see only a blank response, there is no investigation and all fields are None. If the
+        investigation or the extraction fails, the item ends with PARSE_ERROR.
         """
         context.set_artifact(Keys.DEEP_JUDGMENT_PERFORMED, False)
         bound = context.get_artifact(ANSWER_CLASS)
@@ -123,7 +123,7 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     async def _investigate(context: VerificationContext, bound: BoundTemplate, shown: str | None) -> Investigation:
-        """Let the judge investigate, in a copy of the workspace if it may see the workspace, and return the result.
+        """Let the judge investigate, in a copy of the workspace if it may see the workspace, and return its report.
         `shown` is the response that the judge reads. Raises `InvestigationFailed` if there is no report, and
         `WorkspaceError` if there is no workspace to copy.
         """

@@ -77,7 +77,7 @@ async def open_trait_workspace(
             return
         file = _free_name(folder)
         _write(folder / file, response or "")
-        yield TraitWorkspace(folder, file, _keep(trait, response or "", context) if trait.persist_trace else None)
+        yield TraitWorkspace(folder, file, _keep_trace(trait, response or "", context) if trait.persist_trace else None)
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ def _free_name(folder: Path) -> str:
     return name
 
 
-def _keep(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
+def _keep_trace(trait: AgenticRubricTrait, response: str, context: VerificationContext) -> str:
     """Write a permanent copy of the trace, `response`, and return its path. It is stored next to the workspace or, if
     there is no workspace, in a new temporary folder. Nothing removes it. Raises `WorkspaceError` if it cannot be
     written.
@@ -181,12 +181,12 @@ class ModelOverrides:
                 raise ConfigError(
                     [f"{where}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems]
                 ) from None
-            _check_programs(model, trait.name)
+            _refuse_relative_programs(model, trait.name)
             self._models[key] = model
         return self._models[key]
 
 
-def _check_programs(model: ModelConfig, trait: str) -> None:
+def _refuse_relative_programs(model: ModelConfig, trait: str) -> None:
     """Raise `ConfigError`, which names the `trait`, if the program of an MCP server is given as a relative path, which
     would depend on the working directory.
     """

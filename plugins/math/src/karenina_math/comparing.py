@@ -15,7 +15,13 @@ from karenina_math.matrices import matrices, order_counts, same_as_matrices
 from karenina_math.meanings import compared_bounds, other_meaning, with_letter_i
 from karenina_math.notations import both_readings, two_readings, unknown_values
 from karenina_math.relations import critical_points, differ, have_same_solutions
-from karenina_math.solution_sets import has_no_other_roots, is_member, trial_points, with_points_between
+from karenina_math.solution_sets import (
+    has_no_other_roots,
+    have_same_members,
+    is_member,
+    trial_points,
+    with_points_between,
+)
 from karenina_math.trees import (
     MIRRORED,
     SETS,
@@ -404,8 +410,8 @@ class _Rules:
         return bool(mpmath.im(ratios[0]) == 0 and (mpmath.re(ratios[0]) > 0) is (sign == other_sign))
 
     def _same_numbers(self, one: Tree, other: Tree) -> bool:
-        """Return whether two expressions have the same values at all points that are tried and at which both have one.
-        Raises `NoValue` if there is no such point.
+        """Return whether two expressions have the same values, up to the tolerance, at all points that are tried and at
+        which both have one. Raises `NoValue` if there is no such point.
         """
         compared = 0
         for first, second in self._values(one, other):
@@ -430,7 +436,7 @@ class _Rules:
                     for pair in zip(trees[0][1:], trees[1][1:], strict=False):
                         yield from self._values(*(["signed", *x] for x in zip(signs, pair, strict=True)))
                 else:
-                    yield Fraction(0), Fraction(1)
+                    yield Fraction(0), Fraction(not self._same_named_sets(*trees))
                 return
         for trial in range(_TRIALS if contains(trees, "symbol") or contains(trees, "apply") else 1):
             points = [
@@ -447,6 +453,17 @@ class _Rules:
                     values.append(None)
             if None not in values:
                 yield values[0], values[1]
+
+    def _same_named_sets(self, one: Tree, other: Tree) -> bool:
+        """Return whether two unions, intersections or differences of named sets are equal. Raises `OutOfReach` if they
+        have the same symbols and other parts, such as intervals. Other trees are not equal.
+        """
+        if not any(tree[0] in ("union", "intersection", "difference") for tree in (one, other)):
+            return False
+        same = have_same_members(one, other)
+        if same is None and symbols_of([one]) == symbols_of([other]) != set():
+            raise OutOfReach("sets that contain symbols can only be compared if they are written in the same way")
+        return bool(same)
 
     def _same_sets(self, one: Tree, other: Tree) -> bool:
         """Return whether two sets or inequalities have the same real numbers, by trying their ends and points between.

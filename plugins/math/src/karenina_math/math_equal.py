@@ -106,8 +106,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return f"({str(text_of(expected)).strip(' $.')})+{exact(distance):f}"
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
-        """Return whether the expressions are equal, `Unreadable` if the value is none, or `Undecided` if this cannot be
-        determined.
+        """Return whether the expressions are equal. `Unreadable` means that the value is not an expression or has no
+        value, and `Undecided` that the comparison has no clear result or takes too long. A blank value fails.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():
@@ -180,7 +180,7 @@ def _other_texts(truth: str, value: str) -> list[tuple[str, str]]:
 
 
 def _both_readings(text: str) -> tuple[str, str]:
-    """Return a text, and the text rewritten in the other reading of ambiguous notations, if it has any."""
+    """Return a text twice, the second time rewritten in the other reading of ambiguous notations, if it has any."""
     other = text
     for pattern, meaning in _OTHER_READINGS:
         other = pattern.sub(meaning, other)

@@ -24,7 +24,8 @@ class _NoMatrix(Exception):
 
 
 def matrices(tree: Tree, others: Tree) -> set[str]:
-    """Return the names of the symbols in two expressions that may be matrices: bold letters, or all letters.
+    """Return the names of the symbols in two expressions that may be matrices: bold letters, and all letters if the
+    expressions are written as with matrices.
 
     All letters may be matrices if there is a transpose *A^T*, if a product contains a letter and its inverse or two
     capital letters of which one is inverted, if a sum contains both *AB* and *BA*, or if *e^A* is multiplied by *e^B*.

@@ -141,8 +141,8 @@ def _have_same_integers(one: Tree, other: Tree) -> bool:
 
 
 def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
-    """Return the verdict on two bounds such as *O(n^2)*, which are equal if they grow alike, as a list with a reason if
-    it is None. Returns None for anything else.
+    """Return the verdict on two bounds such as *O(n^2)*, which are equal if they grow alike, as `compare` returns it,
+    or None for anything else.
     """
     one, other = unnamed(truth), unnamed(value)
     if not (one[0] == other[0] == "apply" and one[1] == other[1] and one[1] in _BOUNDS):

@@ -376,7 +376,7 @@ class Operands(Cursor, ABC):
 
     def _matrix(self, name: str) -> Tree:
         """Read a matrix up to its *\\end*, after its *\\begin*. Raises `NotReadable` if it is of an unknown kind, is
-        not closed, or has rows that differ in length.
+        empty or not closed, or has rows that differ in length.
         """
         if name not in _MATRICES:
             raise NotReadable(f"{name} is not supported")
@@ -396,4 +396,6 @@ class Operands(Cursor, ABC):
                 self._expect("&")
         if len({len(row) for row in rows}) != 1:
             raise NotReadable("the rows of the matrix differ in length")
+        if not rows[0]:
+            raise NotReadable("the matrix is empty")
         return ["matrix", *rows]

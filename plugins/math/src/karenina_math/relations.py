@@ -151,7 +151,7 @@ def _is_root(equation: Tree, point: Point, most: Any = _ROUNDING) -> bool:
 
 
 def _edges(side: Tree, point: Point) -> Iterator[Any]:
-    """Yield the numbers for its only symbol at which an expression starts or stops to be real, such as 0 for *1/x*."""
+    """Yield the numbers for its only symbol at which an expression starts or stops being real, such as 0 for *1/x*."""
     if side[0] == "symbol":
         return
     inner = _inner(side)

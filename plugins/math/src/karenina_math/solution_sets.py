@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.evaluation import NoValue, Point, equal, number, value_of
-from karenina_math.trees import Tree, as_set, contains, difference
+from karenina_math.trees import Tree, as_set, contains, difference, symbols_of
 
 _MOST_ROOTS: Final = 64
 _MOST_NUMBERS: Final = 20
+_MOST_NAMES: Final = 8
 
 
 def is_member(x: Any, tree: Tree, point: Point) -> bool:
@@ -37,6 +38,31 @@ def is_member(x: Any, tree: Tree, point: Point) -> bool:
         raise NoValue(f"a {tree[0]} is not a set")
     left, right = (is_member(x, as_set(part), point) for part in tree[1:])
     return {"union": left or right, "intersection": left and right, "difference": left and not right}[tree[0]]
+
+
+def have_same_members(one: Tree, other: Tree) -> bool | None:
+    """Return whether two sets made of named ones, such as *A \\cup B*, are equal whatever the named sets contain.
+    Returns None if they have other parts, such as intervals, or more than `_MOST_NAMES` names.
+    """
+    names = sorted(symbols_of([one, other]))
+    if len(names) > _MOST_NAMES:
+        return None
+    around = [dict(zip(names, inside, strict=True)) for inside in product((True, False), repeat=len(names))]
+    pairs = [(_is_inside(one, inside), _is_inside(other, inside)) for inside in around]
+    return None if any(None in pair for pair in pairs) else all(left is right for left, right in pairs)
+
+
+def _is_inside(tree: Tree, inside: Mapping[str, bool]) -> bool | None:
+    """Return whether a member is in a set, given whether it is in each named set, or None for other parts."""
+    match tree:
+        case ["symbol", name]:
+            return inside[name]
+        case ["union" | "intersection" | "difference" as kind, one, other]:
+            left, right = _is_inside(one, inside), _is_inside(other, inside)
+            if left is None or right is None:
+                return None
+            return {"union": left or right, "intersection": left and right, "difference": left and not right}[kind]
+    return None
 
 
 def trial_points(relations: Sequence[Tree], point: Point) -> set[Any]:

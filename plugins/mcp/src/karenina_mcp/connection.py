@@ -52,10 +52,8 @@ if TYPE_CHECKING:
 
 
 def result_text(result: CallToolResult) -> str:
-    """Return the text of a result. Other content is described, and images and sounds are attached to the string.
-
-    They are only attached (as a `ToolResult`) if all of them can be. If there is no text, the structured content is
-    returned as JSON.
+    """Return the text of a result, in which other content is described. If all images and sounds can be attached to a
+    message, the text is a `ToolResult` with them. Without any content, the structured content is returned as JSON.
     """
     text = "\n".join(_texts(result.content))
     if not text and result.structured_content is not None:
@@ -123,7 +121,7 @@ async def answer_elicitation(
 logging.getLogger("mcp").addHandler(logging.NullHandler())
 
 MOST_PAGES: Final = 100
-"""The maximum number of pages to read from a server's tool list. Further pages are ignored."""
+"""The maximum number of pages of a server's tool list."""
 MOST_TOOLS: Final = 1000
 """The maximum number of tools that a server may list."""
 _MOMENT: Final = 1.0
@@ -231,8 +229,8 @@ class Connection:
             return await self._link.client()
 
     async def _all_tools(self, client: Client) -> list[Tool]:
-        """Return the tools on the first `MOST_PAGES` pages of the server's tool list, which may be empty. Raises
-        `ReplyTooLarge` if there are more than `MOST_TOOLS` tools.
+        """Return the tools on all pages of the server's list, which may be empty. Raises `ReplyTooLarge` if there are
+        more than `MOST_TOOLS` tools or `MOST_PAGES` pages.
         """
         if client.server_capabilities.tools is None:
             return []
@@ -245,8 +243,8 @@ class Connection:
                 raise ReplyTooLarge(f"the server lists more than {MOST_TOOLS} tools")
             cursor = page.next_cursor
             if not cursor:
-                break
-        return tools
+                return tools
+        raise ReplyTooLarge(f"the server lists its tools on more than {MOST_PAGES} pages")
 
     def _explain_failure(self, error: Exception) -> str:
         """Return a message that explains why the server cannot be used, with the end of its stderr, without secrets."""

@@ -68,8 +68,8 @@ async def connect_stdio(
     block.
 
     The server runs in `folder`, or in the current folder if `folder` is None. `environment` is its whole environment.
-    It is disconnected if it writes more than `bounds` allows, or more than
-    `MOST_MESSAGES` lines, after a request. `output` receives the reason and the server's stderr.
+    It is disconnected if it writes more than `bounds` allows, or more than `MOST_MESSAGES` lines, after a request.
+    `output` receives the reason and the server's stderr.
     """
     process = await anyio.open_process(
         list(command),

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class BenchmarkQuestions:
     """A benchmark's question columns and trait scales.
 
-    `columns` maps each column to its values by question id. `scales` maps each trait to its lowest and highest score.
+    `columns` maps each column to its values by question id, normalized to NFC. `scales` maps each trait to its lowest
+    and highest score.
     """
 
     columns: Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -62,7 +63,7 @@ def read_benchmark_questions(benchmark: str | Path | Benchmark) -> BenchmarkQues
     scales = dict(_scales(benchmark.global_rubric, benchmark.dynamic_rubric))
     for question in benchmark:
         for name, values in _values(question):
-            columns.setdefault(name, {})[question.id] = values
+            columns.setdefault(name, {})[compose(question.id)] = values
         scales |= _scales(question.rubric, question.dynamic_rubric)
     return BenchmarkQuestions(columns, scales)
 

@@ -22,10 +22,10 @@ _OF_OWNER: Final = re.compile(rf'"{OWNER}"\s*:'.encode())
 
 
 def check_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note for each run in whose result file patches were not used or checks may be broken."""
+    """Return a note for each run whose result file has patches that were not used, or checks that may be broken."""
     notes = []
     for run in runs:
-        found = _count(run)
+        found = _count_troubles(run)
         texts = [f"{quantity(count, noun)} {text}" for (noun, text), count in found.items()]
         if texts:
             name = f"Checks {run.label}" if run.label else "Checks"
@@ -34,9 +34,9 @@ def check_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     return notes
 
 
-def _count(run: NotedRun) -> Mapping[tuple[str, str], int]:
-    """Return how often each trouble (a noun and a text) occurs in a run's result file, or nothing without a file.
-    Results are only parsed if the file contains work or checks.
+def _count_troubles(run: NotedRun) -> Mapping[tuple[str, str], int]:
+    """Return how often each trouble occurs in a run's result file, keyed by the noun and text of `check_troubles`, or
+    nothing without a file. Results are only parsed if the file contains work or checks.
     """
     found: Counter[tuple[str, str]] = Counter()
     if run.source is None or not _mentions_checks(run.source):

@@ -80,13 +80,18 @@ class Run:
     rescored: bool = False
 
     def add(self, result: VerificationResult) -> None:
-        """Add a result to the totals and results. Parts that are not needed for comparisons are dropped."""
+        """Add a result to the totals and a copy of it to the results. The copy lacks parts that are not needed for
+        comparisons, and its question id is normalized to NFC.
+        """
         self.totals.add(result)
         self.seconds += result.metadata.execution_time
         self.stages.update(
             (stage.name, stage.distribution, stage.version) for stage in result.stages if stage.status == "ran"
         )
-        self.results.append(result.model_copy(update=_DROPPED_FIELDS))
+        kept = result.model_copy(update=_DROPPED_FIELDS)
+        if not result.question_id.isascii():
+            kept.metadata = result.metadata.model_copy(update={"question_id": compose(result.question_id)})
+        self.results.append(kept)
 
     @property
     def model(self) -> str:
@@ -298,8 +303,8 @@ def answer_id(result: VerificationResult) -> str:
 
 
 def truth_id(reference: str | None, truth: Mapping[str, str]) -> str:
-    """Return a hash of a `reference` answer and the fields' `truth`, by which labels state the ground truth that a
-    labeller saw.
+    """Return a short hash of a `reference` answer and the fields' `truth`. Label files contain it to state which ground
+    truth the labeller saw.
 
     `reference` is the reference answer, and `truth` maps fields to their ground truths as JSON. The id starts with a
     letter, so that spreadsheet programs do not take it for a number.

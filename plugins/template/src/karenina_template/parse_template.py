@@ -289,7 +289,7 @@ def _warn_of_booleans(config: VerificationConfig, questions: Sequence[Question],
     small = [model.id or model.model_name for model in config.core.parsing_models if is_small_judge(model, plugins)]
     if not small:
         return
-    asking = [question.id for question in questions if any(map(_is_boolean, _parts(question, trust)))]
+    asking = [question.id for question in questions if any(map(_is_boolean, _field_schemas(question, trust)))]
     if asking:
         logger.warning(
             "yes-or-no fields are used in %d of %d templates, such as the template of question %s. A "
@@ -306,7 +306,7 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
     return any(option.get("type") == "boolean" for option in part.get("anyOf", [part]))
 
 
-def _parts(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
+def _field_schemas(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
     """Return the schemas of the fields that the judge fills for `question`. There are none if its template is missing
     or invalid.
     """

@@ -126,9 +126,9 @@ class ParsingStage(Stage):
         return skip_if_failed(context, *_FINDINGS)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Set the filled template, calling the judge if one is needed, once for each turn that fields read. If the
-        judge's replies are invalid, or the answer cannot be shown to a judge, the item ends with PARSE_ERROR instead of
-        an exception.
+        """Set the filled template, calling the judge if one is needed, once for each turn that fields read. An empty
+        response leaves all fields None. If the judge's replies are invalid, or the answer cannot be shown to a judge,
+        the item ends with PARSE_ERROR instead of an exception.
         """
         whole = context.get_artifact(ANSWER_CLASS)
         conversation = context.find_artifact(CONVERSATION)

@@ -46,8 +46,8 @@ class RuleLines:
             self._compressed += self._compressor.compress(line.encode())
 
     def _rules(self, template: Template) -> str:
-        """Return the rules of a template as JSON. That of the same primitives, which templates of one form share, is
-        only made once.
+        """Return the rules of a template as JSON. Templates of one form share their primitives; the JSON of the same
+        primitives is cached.
         """
         key = tuple([(name, id(rule.primitive)) for name, rule in template.key.rules.items()])
         known = self._texts.get(key)

@@ -20,7 +20,9 @@ def turn_choices(bound: BoundTemplate) -> Mapping[str, TurnChoice]:
 
 
 def field_turns(bound: BoundTemplate, conversation: Conversation) -> dict[str, int | str]:
-    """Return the turn that each verified field reads, keyed by field. It is a number or "all"."""
+    """Return the turn that each verified field reads, keyed by field: its number or, if there is no such turn or the
+    field reads all of them, what the field declares, such as "all".
+    """
     return {
         name: turn.number if (turn := conversation.find(choice.turn)) is not None else choice.turn
         for name, choice in turn_choices(bound).items()

@@ -148,10 +148,10 @@ def _values(result: VerificationResult) -> str:
 
 
 def _by_question(results: Iterable[VerificationResult]) -> dict[str, Results]:
-    """Return the results by question id, normalized to NFC."""
+    """Return the results by question id."""
     grouped: dict[str, Results] = defaultdict(list)
     for result in results:
-        grouped[compose(result.question_id)].append(result)
+        grouped[result.question_id].append(result)
     return grouped
 
 

@@ -172,7 +172,9 @@ def _baseline(baseline: int | str | None, runs: Sequence[Run], labels: Sequence[
             if names.count(baseline) == 1:
                 return names.index(baseline)
     choices = [*labels, *(run.name for run in runs)]
-    raise ConfigError([f"there is no run named {baseline!r}; the baseline must be one of {', '.join(choices)}"])
+    several = any(run.source == baseline for run in runs)
+    problem = f"{baseline} contains several runs" if several else f"there is no run named {baseline!r}"
+    raise ConfigError([f"{problem}; the baseline must be one of {', '.join(choices)}"])
 
 
 def run_facts(run: Run, label: str) -> ComparedRun:
@@ -310,8 +312,8 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:
-    """Return the pass rates of a group, or None if no question has a verdict in both runs. A group of fewer than
-    `LEAST_OF_A_GROUP` statistical units, which are usually questions, gets no interval.
+    """Return a group's pass rates and their difference, or None if no question has a verdict in both runs. A group of
+    fewer than `LEAST_OF_A_GROUP` statistical units, which are usually questions, gets no interval.
     """
     difference = estimate_difference(main, questions, units.of)
     if difference is None:

@@ -99,11 +99,10 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 
 
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Fleiss' kappa over the items that all raters rated, or None if it is not defined.
+    """Return Fleiss' kappa over the items that all raters rated, or None if there are no such items, fewer than two
+    raters, or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item.
 
-    It is not defined if no item was rated by all, if there are fewer than two raters, or if all ratings are the same.
-    The interval is from a bootstrap over units. There is none if the rarest class has too few ratings. Source: J. L.
-    Fleiss, Psychological Bulletin 76, 1971.
+    There is no interval if the rarest class has too few ratings. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
     raters = len(whole[0][1]) if whole else 0
@@ -125,11 +124,10 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
-    """Return Krippendorff's alpha for nominal data over the `items` with several ratings, or None if it is not defined.
-    Its interval resamples `units`, which has the unit of each item.
+    """Return Krippendorff's alpha for nominal data over the `items` with several ratings, or None if there are no such
+    items or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item.
 
-    It is not defined if there are no such items, or if all ratings are the same. The interval is from a bootstrap over
-    units. There is none if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's
+    There is no interval if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's
     Alpha-Reliability, 2011.
     """
     rated = [
@@ -170,7 +168,7 @@ def _sums(
 def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
-    """Return the coefficient of the sums of all units, `measured` and `counted`, with a percentile interval from a
+    """Return the coefficient of the sums of all units, `measured` and `counted`, with a 95% percentile interval from a
     bootstrap over the units. Returns None if there is only one class.
 
     The sums come from `_sums`, and `coefficient` computes coefficients from their totals. There is no interval if the

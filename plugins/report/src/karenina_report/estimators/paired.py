@@ -189,7 +189,8 @@ class SignFlip:
 
 
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
-    """Return the p values of a sign-flip test: whether the sum of `scores`, one for each unit, differs from 0.
+    """Return the two-sided p value and mid-p value of a sign-flip test: whether the sum of `scores`, one for each unit,
+    differs from 0.
 
     The test is exact if the scores have a common denominator of at most `MOST_PARTS` and are not too many. Otherwise it
     makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores of 1, 0 or -1,
@@ -204,7 +205,7 @@ def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
 
 
 def _exact_test(scores: Sequence[int]) -> SignFlip:
-    """Return the p values of the sum of `scores`, one for each unit, over all sign patterns, by building the
+    """Return the p and mid-p values of the sum of `scores`, one for each unit, over all sign patterns, by building the
     distribution of the sum one unit at a time.
     """
     import numpy as np
@@ -233,8 +234,8 @@ _AT_ONCE: Final = 4_000_000
 
 
 def _sampled_test(values: Sequence[float]) -> SignFlip:
-    """Return p values of the sum of `values` from `DRAWS` random patterns of their signs, with a fixed seed, so that
-    they are always the same.
+    """Return the p and mid-p values of the sum of `values` from `DRAWS` random patterns of their signs, with a fixed
+    seed, so that they are always the same.
     """
     import numpy as np
 

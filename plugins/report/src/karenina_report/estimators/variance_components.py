@@ -96,9 +96,10 @@ class VarianceComponents:
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
     """Estimate the variance components by question, judge and replicate from the values in
-    `cells[question][judge][replicate]`, or return None if nothing can be separated.
+    `cells[question][judge][replicate]`. Returns None for fewer than two questions, or for one judge and one replicate,
+    because nothing can be separated then.
 
-    That is so for fewer than two questions, or for one judge and one replicate. The estimates are from mean squares.
+    The estimates are from mean squares.
     `cells` must be complete: every question needs a value for each judge and replicate. All judges judge the same
     answers, so replicates are crossed with judges within each question. Differences between the answers to a question
     belong to the residual, not to the interaction.

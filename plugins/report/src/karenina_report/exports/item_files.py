@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,25 +25,26 @@ _LONGEST: Final = 60
 def write_item_files(
     folder: Path, results: Iterable[VerificationResult], kept: KeptFiles, note: Callable[[str], None]
 ) -> int:
-    """Write the files of each result to a folder below `folder`, which must not exist, and return the number of files.
-    `note` is called with a message about each file that cannot be written. Raises `ConfigError` if `folder` exists or
-    cannot be created.
+    """Write the files of each result, and an agent's patch as `PATCH`, to a folder below `folder`, which must not
+    exist, and return the number of files. `note` is called with a message about each file that is not available. Raises
+    `ConfigError` if `folder` exists or cannot be created.
 
-    A result's folder is named after its position and question. Names in results are not trusted.
+    A result's folder is named after its position and question. Names in results are not trusted. Files whose names are
+    equal, or differ only in case, are numbered. A file named `PATCH` replaces the patch.
     """
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise ConfigError([f"{folder} cannot be created: {error.strerror}; choose a new folder"]) from error
-    count = 0
+    written = 0
     for number, result in enumerate(results, 1):
-        found = {}
+        found: dict[str, bytes] = {}
         for file in result.metadata.files:
             content = kept.find(file)
             if content.problem is not None:
                 note(f"item {number}: the file {file.name!r} was left out: {file.left_out or content.problem}")
             else:
-                found[file_name(file.name)] = content.content
+                found[_free_name(file_name(file.name), found)] = content.content
         patch = shown_patch(result)
         if patch is not None:
             found.setdefault(PATCH, patch.encode("utf-8", "replace"))
@@ -52,5 +54,13 @@ def write_item_files(
             place.mkdir()
             for name, data in found.items():
                 (place / name).write_bytes(data)
-            count += len(found)
-    return count
+            written += len(found)
+    return written
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    """Return `name`, with a number if it is equal to one of the names in `taken` or differs from it only in case."""
+    folded = {other.casefold() for other in taken}
+    path = Path(name)
+    numbered = (f"{path.stem}-{number}{path.suffix}" for number in count(2))
+    return next(free for free in chain([name], numbered) if free.casefold() not in folded)

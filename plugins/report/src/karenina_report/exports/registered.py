@@ -36,7 +36,7 @@ def built_in() -> Sequence[Exporter]:
 
 
 def choose(plugins: Plugins, name: str | None, output: Path | None) -> Exporter:
-    """Return the exporter named `name`, or else the one for the suffix of `output`, or JSON lines if it has none.
+    """Return the exporter named `name`, or else the one for the suffix of `output`, or JSON lines without a suffix.
     Raises `ConfigError` if there is no such exporter, or more than one.
     """
     offered = plugins.offers(karenina_exporters, Exporter)

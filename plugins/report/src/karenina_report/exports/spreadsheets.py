@@ -113,8 +113,8 @@ def no_results(path: Path) -> str:
 
 
 def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the chosen table, or all tables, as an Excel workbook, and warn about anything that does not fit. Raises
-    `LibraryMissing` if openpyxl is not installed.
+    """Write the chosen table, or all tables and, with `with_results`, whole results, as an Excel workbook, and warn
+    about anything that does not fit. Raises `LibraryMissing` if openpyxl is not installed.
     """
     try:
         from openpyxl import Workbook

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.outcome import Outcome
+from karenina_core.text import compose
 from karenina_engine.results.result_text import field_rows, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.attached_files import AttachedFiles, attachments_of
@@ -201,7 +202,7 @@ class ItemIndex:
         values = {
             "run": run,
             "id": meta.result_id,
-            "question_id": meta.question_id,
+            "question_id": compose(meta.question_id),  # as in the comparison
             "question": _position(self._questions, meta.question_text),
             "outcome": _position(self._outcomes, result.outcome.value),
             "model": _position(self._models, meta.answering_id),

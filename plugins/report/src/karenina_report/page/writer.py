@@ -71,9 +71,8 @@ def write_page(sources: Sequence[Source], output: Path, options: ReportOptions, 
     `ResultFileError`, `JournalError` or `BenchmarkFileError` if an argument or a file cannot be used.
 
     The runs are from result files, journals, or results in memory. `warn` is called with a message about everything
-    that is missing from the page. Raises `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be
-    read. Raises `ConfigError` if a source has no results, if an option names an unknown column or trait, or if `output`
-    is a file of another kind.
+    that is missing from the page. `ConfigError` is raised, for example, if a source has no results, if an option names
+    an unknown column or trait, or if `output` is a file of another kind.
     """
     sources = [source if isinstance(source, str | Path) else list(source) for source in sources]
     for journal in filter(None, map(_unused_journal, sources)):
@@ -304,7 +303,8 @@ class _PageItems:
 
 def _cost(calls: Sequence[Row]) -> float | None:
     """Return the cost of the calls in US dollars, at the prices of the runs that made them, or None if there are no
-    calls or a cost is unknown. An agent's turns are calls of their own.
+    calls or a cost is unknown. Failed calls and calls of services are not counted. An agent's turns are calls of their
+    own.
     """
     paid = [row for row in calls if row["calls"] and not row["failed"] and row["port"] != "service"]
     costs = [read_spent(str(row["reply"]))[1] for row in paid]

@@ -19,7 +19,9 @@ _OUTCOMES = {True: Outcome.CORRECT, False: Outcome.WRONG, None: Outcome.UNDECIDE
 
 
 def turn_rates(results: Sequence[VerificationResult], units: Units, judge_name: JudgeNamer) -> Iterator[TurnRate]:
-    """Yield the rate of fields that pass, by turn and judge, not counting fields of skipped turns."""
+    """Yield the rate of fields that pass, by turn and judge, and the number of fields left out because their turn was
+    skipped.
+    """
     fields: dict[tuple[str, str], list[tuple[Hashable, Outcome]]] = defaultdict(list)
     left_out: Counter[tuple[str, str]] = Counter()
     for result in results:

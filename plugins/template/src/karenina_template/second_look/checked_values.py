@@ -131,7 +131,8 @@ def find_known(response: str, values: Iterable[str]) -> list[str]:
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
     """Return the `known` and `listed` values that may be the answer, as written in the response and in their order
-    there, at most `len(LETTERS)`. Those that it does not contain are dropped.
+    there, at most `len(LETTERS)`. Those that it does not contain are dropped. Two that only occur
+    together, as in *Season 3, Episode 22*, are joined.
 
     Listed values are skipped if all their words are in the question. Any value is skipped if it is a clause that
     contains another value.

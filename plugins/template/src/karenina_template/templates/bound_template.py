@@ -192,7 +192,7 @@ class BoundTemplate:
     def bind(
         self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
     ) -> BaseAnswer:
-        """Return the answer made of the judge's `values`, the `known` values, by name, of fields with a source, and the
+        """Return the answer made of the judge's `values`, the `known` values of fields with a source, and the
         question's ID, ground truths, weights and `response`. Values that a field rejects are repaired if they have one
         meaning ("yes" for a boolean). Raises pydantic's `ValidationError` for invalid values and missing fields.
 

@@ -84,8 +84,8 @@ Condition = Tree | str
 
 
 def _conditions(node: str, positional: Iterable[object], keyword: Sequence[Condition] | None) -> tuple[Tree, ...]:
-    """Return the conditions of a node as trees, from its positional arguments or its list. Raises `ValueError` if both
-    or neither are given, or if a condition is invalid or occurs twice.
+    """Return the conditions of a node as trees, from its positional arguments or its list. Raises `ValueError`, which
+    contains the name `node`, if both or neither are given, or if a condition is invalid or occurs twice.
     """
     conditions = list(positional)
     if keyword is not None:

@@ -58,8 +58,8 @@ class EqualTruths:
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Add to `found` each ground truth in `rules` that normalizers make equal to another question's in the same
-        field.
+        """Add to `found` each ground truth in `rules` that normalizers make equal to a different one of the same field,
+        of this question or an earlier one.
 
         Only fields with the same normalizers are compared, and only if these normalizers remove more than case and
         white space.

@@ -423,7 +423,7 @@ def _shown_texts(
 
 
 def _parts_of(part: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield part of a schema, and the parts within it that describe the same field."""
+    """Yield `part` of a schema, and the parts within it that describe the same field."""
     if isinstance(part, Mapping):
         yield part
         for key in ("anyOf", "oneOf", "allOf", "prefixItems", "items", "additionalProperties", "propertyNames"):

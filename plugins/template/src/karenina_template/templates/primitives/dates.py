@@ -36,7 +36,9 @@ def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Mom
 
 
 def _read_and_decide(extracted: object, passes: Callable[[Moment], bool]) -> bool | Undecided:
-    """Return whether a date passes, `Undecided` if this depends on how it is read, or False if it is no date."""
+    """Return whether a date passes, `Undecided` if this depends on how it is read or on whether it is one, or False if
+    it is no date.
+    """
     readings = read_dates(extracted)
     if not readings:
         days = (datetime(day.year, day.month, day.day) for day in possible_dates(extracted, with_name=True))

@@ -96,7 +96,9 @@ class SetContainment(Primitive, defer_build=True):
         self._truth(expected)
 
     def mutate(self, expected: object) -> object:
-        """Return the ground truth with a wrong item added, or only the wrong item if extra items are allowed."""
+        """Return a list of the ground truth's items and a wrong one, or of the wrong one only if extra items are
+        allowed.
+        """
         items = items_of(expected) or []
         longer = another(items)
         foreign = longer[-1] if isinstance(longer, list) else OTHER_WORDS[0]

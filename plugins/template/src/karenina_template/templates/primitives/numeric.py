@@ -270,7 +270,7 @@ def below(number: Decimal, bound: Decimal | float | None, exclusive: bool) -> bo
     return number < limit or (number == limit and not exclusive)
 
 
-def _falling(excess: Decimal, width: Decimal, decay: Decay) -> float:
+def _falling_credit(excess: Decimal, width: Decimal, decay: Decay) -> float:
     """Return the credit for a number that is `excess` beyond the limit for full credit: 1 up to the limit, falling to 0
     over `width`, linearly or with the square of the distance ("quadratic").
     """
@@ -327,7 +327,7 @@ class NumericGraded(NumericPrimitive):
         scale = unit(self.mode, truth)
         full, end = (product(exact(limit), scale) for limit in (self.full_credit or 0, self.cutoff))
         distance = difference(number, truth).copy_abs()
-        return _falling(difference(distance, full), difference(end, full), self.decay)
+        return _falling_credit(difference(distance, full), difference(end, full), self.decay)
 
 
 class NumericRangeGraded(Primitive, defer_build=True):
@@ -377,7 +377,7 @@ class NumericRangeGraded(Primitive, defer_build=True):
         low, high = exact(self.min), exact(self.max)
         excess = max(difference(low, number), difference(number, high))
         width = product(exact(self.margin), unit(self.mode, difference(high, low)))
-        return _falling(excess, width, self.decay)
+        return _falling_credit(excess, width, self.decay)
 
 
 def _short_direction(direction: object) -> object:
@@ -431,4 +431,4 @@ class NumericThresholdGraded(NumericPrimitive):
             return 0.0
         short = (truth, number) if self.direction == "min" else (number, truth)
         width = product(exact(self.margin), unit(self.mode, truth))
-        return _falling(difference(*short), width, self.decay)
+        return _falling_credit(difference(*short), width, self.decay)

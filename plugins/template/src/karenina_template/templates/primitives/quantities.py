@@ -59,6 +59,13 @@ _ROMAN: Final = lazy_pattern(r"[IVXLCDM]{2,}")
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
 _BRACKETS: Final = lazy_pattern(r"(?<=\s)[(\[]\s*([^()\[\]]*[0-9][^()\[\]]*)[)\]]")
 _TEMPERATURES: Final = ("°C", "°F")
+_SYMBOLS: Final = {
+    frozenset(("°C", "coulomb")): "C",
+    frozenset(("°F", "farad")): "F",
+    frozenset(("A", "Å")): "A",
+    frozenset(("m", "min")): "m",
+}
+"""Symbols that people use for two units, by these units."""
 
 
 class NumberWithUnit(Primitive, defer_build=True):
@@ -78,7 +85,8 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     The field is undecided if the value could be correct despite one of these differences:
 
-    - another unit of the same kind (g for mg, cents for dollars), or *pounds*, which may be money or a mass;
+    - another unit of the same kind (g for mg, cents for dollars), *pounds*, which may be money or a mass, and *C*, *F*,
+      *A* and *m*, which may be coulombs, farads, ångströms and minutes;
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
     - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);
@@ -261,6 +269,8 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
             return True
         if truth_unit == "°" and unit in _TEMPERATURES:
             return Undecided(f"the value is in {value}, but the ground truth is in degrees on an unknown scale")
+        if _SYMBOLS.get(frozenset((unit, truth_unit))) in (value, truth):
+            return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
         same_kind = kind_of_unit(unit) == kind_of_unit(truth_unit) or _is_pound(value, unit, truth, truth_unit)
         return same_kind and _OtherUnit(
             f"the value is in {value} and the ground truth is in {truth}, but units are not converted"

@@ -211,7 +211,7 @@ def with_scales(text: str) -> str:
 
 
 def other_readings(text: str) -> list[str]:
-    """Return other ways to write a text: *8 billion* for *8B*, *EUR 5* for *EUR5*, and *1,500* for *1, 500*."""
+    """Return other ways to write a text, such as *8 billion* for *8B*, *EUR 5* for *EUR5*, and *1,500* for *1, 500*."""
     others = (
         *(with_scales(text), _CODE.sub(_after_code, text), _SPACED.sub(",", text)),
         *(_COINS.sub(r"\1.\3 \2", text), _POINT.sub(".", text)),
@@ -224,7 +224,9 @@ def _after_code(match: re.Match[str]) -> str:
 
 
 def split_pair(text: str) -> list[str]:
-    """Return *120 mmHg* and *80 mmHg* for *120/80 mmHg*, two numbers that are not a fraction; otherwise no texts."""
+    """Return *120 mmHg* and *80 mmHg* for *120/80 mmHg*. The list is empty if there are no such numbers, or if the
+    first is not greater than the second, so that they may be a fraction.
+    """
     pair = _PAIR.search(text)
     if pair is None or int(pair[1]) <= int(pair[2]):
         return []
@@ -284,7 +286,7 @@ def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity
 def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
     """Return the known unit at the start of `unit`, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
-    return next((name for size in (4, 3, 2, 1) if is_unit(name := " ".join(words[:size]))), "")
+    return next((name for size in (5, 4, 3, 2, 1) if is_unit(name := " ".join(words[:size]))), "")
 
 
 def _begin(text: str, digit: int, least: int) -> int:
@@ -365,9 +367,9 @@ def _readings(match: re.Match[str], decimal: DecimalMark) -> list[Decimal | None
 
 
 def _plain_digits(digits: str, decimal: DecimalMark) -> list[str]:
-    """Return the possible readings of digits with separators, the most likely one first, with at most a decimal point.
-    If a mark may be either, `decimal` is read as a decimal mark first. The list is empty if the digits are not a
-    number.
+    """Return the possible readings of digits with separators, the most likely one first, as digits with at most a
+    decimal point. If a mark may be either, `decimal` is read as a decimal mark first. The list is empty if the digits
+    are not a number.
     """
     digits = re.sub(r"(?<=[0-9])[ '](?=[0-9])", "", digits)
     whole = re.split(r"[.,]", digits)[0]

@@ -21,7 +21,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     },
     "length": {
         "km": "kms|kilometer|kilometre", "m": "meter|metre", "cm": "cms|centimeter|centimetre",
-        "mm": "millimeter|millimetre", "µm": "micrometer|micrometre|micron", "nm": "nanometer|nanometre",
+        "mm": "millimeter|millimetre", "µm": "um|micrometer|micrometre|micron", "nm": "nanometer|nanometre",
         "pm": "picometer|picometre", "Å": "angstrom|ångström", "mi": "mile", "in": "inch|inches", "ft": "foot|feet",
         "yd": "yds|yard", "ly": "light-year|light year", "au": "astronomical unit", "pc": "parsec",
     },
@@ -41,10 +41,12 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "month": "mo|mos",
         "yr": "yrs|year|year old|years old|year of age|years of age", "ms": "msec|millisecond", "µs": "us|microsecond",
         "ns": "nanosecond", "decade": "", "century": "centuries",
+        "kyr": "ka|kya", "Myr": "Ma|Mya|mya", "Gyr": "Ga|Gya|bya",
     },
     "temperature": {
         "°C": "C|celsius|degree celsius|degrees celsius|deg c|degrees c|centigrade|degrees centigrade",
-        "°F": "F|fahrenheit|degree fahrenheit|degrees fahrenheit|deg f|degrees f", "K": "kelvin",
+        "°F": "F|fahrenheit|degree fahrenheit|degrees fahrenheit|deg f|degrees f",
+        "K": "kelvin|degree kelvin|degrees kelvin",
     },
     "angle": {"°": "degree|deg", "rad": "radian"},
     "frequency": {
@@ -53,7 +55,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     "energy": {
         "J": "joule", "kJ": "kilojoule", "MJ": "megajoule", "cal": "calorie", "kcal": "kilocalorie|Cal|food calorie",
         "keV": "",
-        "eV": "electronvolt|electron volt", "MeV": "", "GeV": "", "kWh": "kilowatt hour|kilowatt-hour", "MWh": "",
+        "eV": "electronvolt|electron volt", "MeV": "", "GeV": "", "kWh": "kilowatt hour|kilowatt-hour|kW h", "MWh": "",
         "GWh": "", "TWh": "",
     },
     "power": {"W": "watt", "kW": "kilowatt", "MW": "megawatt", "mW": "milliwatt", "GW": "gigawatt", "hp": "horsepower"},
@@ -163,7 +165,9 @@ _SIZES: Final[dict[str, Decimal]] = {
 _SAME: Final = Decimal("0.1")
 """The greatest relative difference of two numbers that may be rounded."""
 _EXPONENT: Final = lazy_pattern(r"([^0-9]*[^-0-9])(-?[2-9])")
-_POWER: Final = lazy_pattern(r"(?:square|sq\.?|cubic|cu\.?)\s(?=[^\W\d]+\Z)", re.IGNORECASE)
+_POWER: Final = lazy_pattern(
+    r"(?:(?P<before>square|sq\.?|cubic|cu\.?)\s)?(?P<base>[^\W\d]+)(?:\s(?P<after>squared|cubed))?", re.IGNORECASE
+)
 _LONGEST: Final = 80
 _KIND_OF: Final = {unit: kind for kind, units in _KINDS.items() for unit in units}
 _ANY_CASE: Final[dict[str, dict[str, str]]] = {}
@@ -183,9 +187,14 @@ def find_unit(text: str) -> str | None:
     unit = _one_unit(written)
     if unit is not None:
         return unit
-    above, *below = re.split(r"\s*/\s*|\s+per\s+", written)
-    parts = [_one_unit(part) for part in (above, *below)]
-    return "/".join(part for part in parts if part) if below and all(parts) else None
+    above, *below = (_one_unit(part) for part in re.split(r"\s*/\s*|\s+per\s+", written))
+    if above is None or not below:
+        return None
+    if len(below) == 2 and below[0] == below[1] and below[0] in _KIND_OF:  # m/s/s
+        below = [f"{below[0]}2"]
+    known = [part for part in below if part is not None]
+    unit = "/".join([above, *known])
+    return _UNITS.get(unit, unit) if len(known) == len(below) else None
 
 
 def _one_unit(written: str) -> str | None:
@@ -199,8 +208,10 @@ def _one_unit(written: str) -> str | None:
         if len(set(units.values())) == 1 and any(_differ_only_in_style(written, spelling) for spelling in units):
             return next(iter(units.values()))
     raised = _EXPONENT.fullmatch(written)
-    if raised is None and (power := _POWER.match(written)) is not None:
-        raised = _EXPONENT.fullmatch(f"{written[power.end() :]}{2 if power[0].casefold().startswith('s') else 3}")
+    if raised is None and (power := _POWER.fullmatch(written)) is not None:
+        words = [word for word in power.group("before", "after") if word is not None]
+        if len(words) == 1:
+            raised = _EXPONENT.fullmatch(f"{power['base']}{2 if words[0].casefold().startswith('s') else 3}")
     base = None if raised is None else _one_unit(raised[1])
     return None if base is None or raised is None else f"{base}{raised[2]}"
 
@@ -253,10 +264,8 @@ def unit_of_amount(currency: str, words: str) -> str:
 
 def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
     """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same, even
-    if they are rounded: they differ by more than 10 % and by more than half a step of the last digit.
-
-    Different units whose conversion is
-    unknown never contradict each other.
+    if they are rounded: they differ by more than 10% and by more than half a step of the second number's last
+    digit. Different units whose conversion is unknown never contradict each other.
     """
     one, other = find_unit(unit), find_unit(other_unit)
     if one is None or other is None or kind_of_unit(one) != kind_of_unit(other):

@@ -89,8 +89,8 @@ class Scope:
     enums: dict[str, Mapping[str, object]] = field(default_factory=dict)
 
     def meaning(self, node: ast.expr) -> str | None:
-        """Return the name by which templates call what a name or dotted name means, such as "ExactMatch" for an
-        imported alias, or None if it is unknown, a class in the source, or another kind of expression.
+        """Return what a name or dotted name refers to, by its usual name in templates, such as "ExactMatch" for an
+        imported alias. Returns None if it is unknown, a class in the source, or another kind of expression.
         """
         if isinstance(node, ast.Name):
             if node.id in self.classes:

@@ -114,7 +114,7 @@ def _is_new(mark: int) -> bool:
 
 
 def _store(cache: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    """Store a value in the cache, and drop the oldest value if the cache is full."""
+    """Store `value` in `cache`, and drop the value that was used least recently if `cache` is full."""
     cache[key] = value
     cache.move_to_end(key)
     if len(cache) > _SIZE:

@@ -70,7 +70,7 @@ def read_declaration(tree: ast.Module, digest: str) -> Declaration:
     """
     scope = Scope(digest)
     for statement in tree.body:
-        _check_statement(statement, scope)
+        _read_statement(statement, scope)
     classes = [statement for statement in tree.body if isinstance(statement, ast.ClassDef)]
     for index, node in enumerate(classes):
         if any(node.name == earlier.name for earlier in classes[:index]):
@@ -91,7 +91,7 @@ def read_declaration(tree: ast.Module, digest: str) -> Declaration:
         declared[node.name] = _read_model(node, bases, scope, declared)
         scope.classes = hidden | {node.name}
     answer = _find_answer(declared)
-    _check_reachable(answer, declared, scope)
+    _check_answer(answer, declared, scope)
     return Declaration(answer, declared, scope)
 
 
@@ -104,7 +104,7 @@ def _find_answer(declared: dict[str, ModelDeclaration | EnumDeclaration]) -> Mod
     raise missing_answer_class([item.name for item in answers], line=answers[0].line if answers else None)
 
 
-def _check_statement(statement: ast.stmt, scope: Scope) -> None:
+def _read_statement(statement: ast.stmt, scope: Scope) -> None:
     """Add the names that an import statement defines to `scope`, or check the class that the statement defines. Raises
     `UntrustedTemplate` for imports of unknown names, and for all other statements except docstrings.
     """
@@ -199,7 +199,7 @@ def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclara
                         "with an underscore",
                         line=statement.lineno,
                     )
-                members[name] = _enum_value(read_value(value, scope), bases, statement)
+                members[name] = _check_enum_value(read_value(value, scope), bases, statement)
             case ast.Expr() | ast.Pass():
                 continue
             case _:
@@ -212,8 +212,8 @@ def _read_enum(node: ast.ClassDef, bases: set[str], scope: Scope) -> EnumDeclara
     return EnumDeclaration(node.name, node.lineno, base, tuple(members.items()))
 
 
-def _enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
-    """Return an enum member's value. Raises `TemplateError` if it does not fit the enum's base."""
+def _check_enum_value(value: object, bases: set[str], node: ast.stmt) -> object:
+    """Return `value`, that of an enum member. Raises `TemplateError` if it does not fit the enum's base."""
     allowed: Any = (
         str if bases & {"str", "StrEnum"} else int if bases & {"int", "IntEnum"} else str | int | float | bool
     )
@@ -312,8 +312,8 @@ def _read_field(name: str, node: ast.AnnAssign, scope: Scope) -> FieldDeclaratio
         return FieldDeclaration(name, node.lineno, annotation, default=read_value(value, scope))
     kind = scope.meaning(value.func)
     if kind == "VerifiedField":
-        own, others, options = _split(value, scope)
-        constraints, _ = _options(name, value, others, scope, verified=True)
+        own, others, options = _split_arguments(value, scope)
+        constraints, _ = _constraints_and_default(name, value, others, scope, verified=True)
         values = {key: read_value(argument, scope) for key, argument in own.items()}
         values["options"] = {key: read_value(argument, scope) for key, argument in options.items()}
         rule = _read_rule(name, value, values)
@@ -341,7 +341,9 @@ def _read_rule(name: str, node: ast.Call, values: dict[str, Any]) -> Any:
         raise TemplateError(f"field {name!r}: {error.reason}", line=node.lineno) from error
 
 
-def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
+def _split_arguments(
+    node: ast.Call, scope: Scope
+) -> tuple[dict[str, ast.expr], dict[str, ast.expr], dict[str, ast.expr]]:
     """Return the arguments of a `VerifiedField`: its own, those of `Field`, and plugin options. Raises `TemplateError`
     for repeated or too many arguments, and `UntrustedTemplate` for unpacking.
     """
@@ -357,11 +359,11 @@ def _split(node: ast.Call, scope: Scope) -> tuple[dict[str, ast.expr], dict[str,
     return own, others, options
 
 
-def _options(
+def _constraints_and_default(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints, sorted by name, and the default from the parameters of pydantic's `Field`. Raises
-    `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain code.
+    """Return the constraints, sorted by name, and the default, or `NO_DEFAULT`, from parameters of pydantic's `Field`.
+    Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain code.
 
     Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for a
     `VerifiedField`.
@@ -404,7 +406,7 @@ def _plain_field(name: str, line: int, annotation: Any, node: ast.Call, scope: S
         named = {"default": positional[0], **named}
     described = named.pop("description", None)
     description = None if described is None else _check_text(read_value(described, scope), "description", node)
-    constraints, default = _options(name, node, named, scope)
+    constraints, default = _constraints_and_default(name, node, named, scope)
     return FieldDeclaration(name, line, annotation, description, constraints, default)
 
 
@@ -415,7 +417,7 @@ def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
     return value or None
 
 
-def _check_reachable(
+def _check_answer(
     answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
 ) -> None:
     """Raise `TemplateError` for a field with a reserved name, for a misplaced rule, or if nothing is verified, and
