@@ -18,7 +18,7 @@ from karenina_core.data.sections import (
 )
 from karenina_core.models.attachments import Attachment
 from karenina_engine.results.aggregate import OutcomeTally, Summary, Totals
-from karenina_engine.results.question_units import count_repeated
+from karenina_engine.results.question_units import UnitCounts
 from karenina_engine.results.rates import Rate, rate, wilson
 from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
 from karenina_engine.results.summary_text import percent, rate_text
@@ -312,7 +312,10 @@ def test_a_question_stays_open_while_failed_results_of_files_count_for_its_text(
         result("image", Outcome.MODEL_ERROR, 1),
         result("plain", Outcome.WRONG, 2),
     ]
-    repeated = {unit: 2 * count for unit, count in count_repeated(questions).items()}
+    units = UnitCounts()
+    for question in questions:
+        units.add(question)
+    repeated = {unit: 2 * count for unit, count in units.repeated().items()}
     totals = Totals(per_question=2, repeated=repeated)
     for one in results:
         totals.add(one)

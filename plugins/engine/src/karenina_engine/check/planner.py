@@ -19,6 +19,7 @@ from karenina_core.text import to_html
 from karenina_engine.check.plugin_checks import blocked_stages, requested_but_blocked
 from karenina_engine.check.turns import turn_problems
 from karenina_engine.progress.observers import NO_OBSERVERS, Observers
+from karenina_engine.results.question_units import UnitCounts
 from karenina_engine.settings import EngineSettings
 from karenina_toolkit.printable import quantity
 
@@ -43,12 +44,14 @@ class Survey(NamedTuple):
     """Facts about a run's questions, collected before the run starts.
 
     `stages` maps the names of the stages that check questions to the stage and the indexes of its questions.
-    `with_traits` is the number of questions with rubric traits.
+    `with_traits` is the number of questions with rubric traits, and `repeated` that of the questions in each
+    statistical unit with several questions.
     """
 
     stages: Mapping[str, tuple[Stage, array[int]]]
     with_traits: int
     pipelines: QuestionPipelines
+    repeated: Mapping[Hashable, int]
 
 
 class QuestionPipelines(Sequence["Pipeline"]):
@@ -164,13 +167,14 @@ class Planner:
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}
         with_traits = 0
-        pipelines = QuestionPipelines()
+        pipelines, units = QuestionPipelines(), UnitCounts()
         checking: dict[Pipeline, list[tuple[Stage | None, array[int]]]] = {}  # None if every question is checked
         for place, question in enumerate(questions):
             if question_check is not None:
                 question_check.check(question)
             pipeline = self.pipeline(question)
             pipelines.append(pipeline)
+            units.add(question)
             judging.add(question, pipeline)
             attachments.add(question)
             if rules is not None:
@@ -195,7 +199,7 @@ class Planner:
             with_traits += bool(question.rubric) or bool(question.dynamic_rubric)
         if problems:
             raise ConfigError([*problems])
-        return Survey(by_stage, with_traits, pipelines)
+        return Survey(by_stage, with_traits, pipelines, units.repeated())
 
     def _selection_key(self, question: Question) -> Hashable:
         """Return a cache key for the stages that apply to a question. Returns None if a stage raises an error."""

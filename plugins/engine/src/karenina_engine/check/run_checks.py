@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from karenina_core.stages.stage import ModelNeed
     from karenina_engine.check.attachments import AttachmentCheck
     from karenina_engine.check.judge_needs import JudgeNeeds
-    from karenina_engine.check.planner import Planner, QuestionPipelines
+    from karenina_engine.check.planner import Planner, Survey
     from karenina_engine.question_source import QuestionCheck, QuestionSource
     from karenina_template.rules import RuleLines
 
@@ -95,8 +95,8 @@ def check_questions(
     offline: bool,
     question_check: QuestionCheck | None = None,
     rules: RuleLines | None = None,
-) -> tuple[QuestionPipelines, list[ModelConfig]]:
-    """Check each question, add it to `judging`, `attachments` and `rules`, and return the pipelines of the questions
+) -> tuple[Survey, list[ModelConfig]]:
+    """Check each question, add it to `judging`, `attachments` and `rules`, and return the facts collected about them
     and the models that stages need. Raises `PlanError` if a question has no valid plan, and `ConfigError` if a stage or
     `question_check` rejects a question or model.
 
@@ -109,7 +109,7 @@ def check_questions(
     warn_about_unused_fields(plugins, config, needs)
     if not offline:
         warn_about_unused_settings(plugins, config, survey.pipelines.plans)
-    return survey.pipelines, [need.model for need in needs]
+    return survey, [need.model for need in needs]
 
 
 def check_budget(settings: EngineSettings, prices: PriceTable, models: Sequence[ModelConfig]) -> int | None:

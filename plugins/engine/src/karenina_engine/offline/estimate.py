@@ -221,9 +221,9 @@ def estimate(
     warn_about_plugins(plugins)
     planner, judging = Planner(config, plugins), JudgeNeeds(plugins, config, trust)
     attachments = AttachmentCheck(plugins, config, QuestionFiles(None), offline=True)
-    pipelines, _ = check_questions(plugins, config, questions, trust, planner, judging, attachments, offline=True)
+    survey, _ = check_questions(plugins, config, questions, trust, planner, judging, attachments, offline=True)
     judging.check()
-    work = _RemainingWork(Matrix(questions, config, pipelines, configured_panel(plugins, config)))
+    work = _RemainingWork(Matrix(questions, config, survey.pipelines, configured_panel(plugins, config)))
     if journal is None or not journal.exists():
         work.count(set(), lambda _question: False)
         return run_blocking(lambda: _make_estimate(work, config, plugins, prices, trust, None, sample))

@@ -5,8 +5,7 @@ Answers to the same question are alike, whatever ids the question has, so they a
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -34,12 +33,22 @@ def unit_of_question(question: Question) -> Hashable:
     return question.id if question.attachments else _unit_of_text(question.question, question.id)
 
 
-def count_repeated(questions: Iterable[Question]) -> Mapping[Hashable, int]:
-    """Return how many of the questions have results in each statistical unit with several questions. Results that do
-    not state the attached files, because they failed before the answer, are in the unit of the text.
+class UnitCounts:
+    """The number of questions that have results in each statistical unit. Results that do not state the attached files,
+    because they failed before the answer, are in the unit of the text.
     """
-    counts = Counter(_unit_of_text(question.question, question.id) for question in questions)
-    return {unit: count for unit, count in counts.items() if count > 1}
+
+    def __init__(self) -> None:
+        self._counts: dict[Hashable, int] = {}
+
+    def add(self, question: Question) -> None:
+        """Count a question."""
+        unit = _unit_of_text(question.question, question.id)
+        self._counts[unit] = self._counts.get(unit, 0) + 1
+
+    def repeated(self) -> Mapping[Hashable, int]:
+        """Return the number of questions in each unit with several questions."""
+        return {unit: count for unit, count in self._counts.items() if count > 1}
 
 
 def _unit_of_text(text: str, id: str) -> Hashable:

@@ -11,8 +11,8 @@ first results come early.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -78,6 +78,7 @@ class Matrix:
     """All items of a run, computed during iteration. If there is a `panel`, it takes the place of the judges.
 
     `attachments` is the check of the files that the questions attach, and `rules` describes their templates.
+    `repeated` contains the number of questions in each statistical unit with several questions.
     """
 
     questions: Sequence[Question]
@@ -86,6 +87,7 @@ class Matrix:
     panel: Panel | None = None
     attachments: AttachmentCheck | None = None
     rules: RuleLines | None = None
+    repeated: Mapping[Hashable, int] = field(default_factory=dict)
 
     @property
     def judges(self) -> tuple[ModelConfig | None, ...]:

@@ -193,7 +193,7 @@ def make_session(
     planner = Planner(config, plugins, all_observers)
     judging = JudgeNeeds(plugins, config, trust)
     attachments = AttachmentCheck(plugins, config, attached or QuestionFiles(None), offline=offline)
-    pipelines, named = check_questions(
+    survey, named = check_questions(
         plugins,
         config,
         questions,
@@ -228,7 +228,15 @@ def make_session(
             files=files if files is not None else FileStore(None, 0, 0),
             offline=offline,
         ),
-        Matrix(questions, config, pipelines, configured_panel(plugins, config), attachments, rules),
+        Matrix(
+            questions,
+            config,
+            survey.pipelines,
+            configured_panel(plugins, config),
+            attachments,
+            rules,
+            survey.repeated,
+        ),
         ledger=ledger,
         budget=budget,
         executor=executor,

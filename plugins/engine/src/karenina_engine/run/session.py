@@ -20,7 +20,6 @@ from karenina_engine.journal.rows import UnstorableRow
 from karenina_engine.model_settings import configured_models
 from karenina_engine.progress.observers import NO_OBSERVERS, RunFinished, RunStarted
 from karenina_engine.results.aggregate import RunTally, Totals
-from karenina_engine.results.question_units import count_repeated
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
@@ -242,7 +241,7 @@ class RunSession:
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
         models = [model for _, model in configured_models(self.config)]
-        repeated = {unit: count * core.replicate_count for unit, count in count_repeated(self.matrix.questions).items()}
+        repeated = {unit: count * core.replicate_count for unit, count in self.matrix.repeated.items()}
         totals = self._totals = Totals(per_question=core.replicate_count, repeated=repeated)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
