@@ -334,12 +334,9 @@ class Client:
         """Raise `PortError` if the reply `data` states an error, with or without text, has no choices, or says that the
         prompt was filtered. `messages` are masked in the error.
         """
-        counted = usage_of(data)
-        if not data.get("choices") and not counted.total_tokens:
-            counted = NO_USAGE
         error = error_of_completion(data)
         if error is not None:
-            raise self._error_in_200(error, counted, messages)
+            raise self._error_in_200(error, data, messages)
         refused = find_prompt_filter(data)
         if refused is not None:
             problem = redact_text(
@@ -348,15 +345,15 @@ class Client:
             raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
         if self._has_choices and not data.get("choices"):
             if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
-                raise self._error_in_200(data, counted, messages)
+                raise self._error_in_200(data, data, messages)
             sent = {name: value for name, value in data.items() if value}
             shown = f": {redact_text(json.dumps(sent, ensure_ascii=False), self._secrets, messages)}" if sent else ""
             problem = f"{self.where} sent no usable reply: the completion has no choices{shown}"
-            raise BrokenReply(problem, counted, is_blank=True)
+            raise BrokenReply(problem, _usage_of_failure(data), is_blank=True)
 
-    def _error_in_200(self, error: object, usage: Usage, messages: Sequence[Message]) -> PortError:
-        """Return the error contained in a reply with a success status."""
-        return error_in_reply(self.where, error, usage, self._secrets, messages)
+    def _error_in_200(self, error: object, data: Mapping[str, Any], messages: Sequence[Message]) -> PortError:
+        """Return the PortError for an `error` in the reply `data`, which has a success status."""
+        return error_in_reply(self.where, error, _usage_of_failure(data), self._secrets, messages)
 
     def _status_error(
         self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]
@@ -369,6 +366,14 @@ class Client:
     def _shown(self, error: BaseException) -> str:
         """Return the message of `error` without secrets, or its type if it has no message."""
         return redact_text(str(error), self._secrets) or type(error).__name__
+
+
+def _usage_of_failure(data: Mapping[str, Any]) -> Usage:
+    """Return the usage of a reply that states an error or has no choices. Without choices and tokens, nothing was
+    generated, so the usage is empty.
+    """
+    usage = usage_of(data)
+    return usage if data.get("choices") or usage.total_tokens else NO_USAGE
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:

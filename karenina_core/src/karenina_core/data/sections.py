@@ -12,7 +12,7 @@ from karenina_core.models.ports import Usage
 
 SECONDS_DIGITS: Final = 6
 """The number of decimal places of the seconds in a result."""
-_COUNTED: Final = tuple(field.name for field in fields(Usage))
+_COUNTED: Final = frozenset(field.name for field in fields(Usage))
 
 
 class Section(BaseModel):
@@ -144,7 +144,7 @@ class VerificationResultTemplate(Section):
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
         for part in (parts or {}).values():
-            if wrong := [name for name in _COUNTED if not isinstance(part.get(name, 0), int)]:
+            if wrong := [name for name, count in part.items() if not isinstance(count, int) and name in _COUNTED]:
                 raise ValueError(f"{wrong[0]} must be an integer")
         return parts
 

@@ -131,7 +131,8 @@ def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
     if call.composite and notes.uncounted:
         text = dump_json({**json.loads(text), _UNCOUNTED: notes.uncounted})
     if call.is_model_call and reply is not None:
-        text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{dump_json(notes.cost)}}}'
+        cost = "null" if notes.cost is None else notes.cost
+        text = f'{text[:-1]},"{_ANSWERED}":{notes.answered:.6f},"{_COST}":{cost}}}'
     if outcome.files:
         files = [file.model_dump(mode="json", exclude_none=True) for file in outcome.files]
         text = dump_json({**json.loads(text), _FILES: files})

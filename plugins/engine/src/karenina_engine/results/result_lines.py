@@ -71,13 +71,16 @@ class LineWriter:
         self._ids: dict[Hashable, str] = {}
         """The ids of rows, by a reason's text or by the values of a row."""
 
-    def lines(self, text: str) -> list[str]:
-        """Return the lines for a result written by `dump_result`: new table rows, followed by the result. If the text
-        is not a result or the table is full, the text itself is the only line.
+    def lines(self, result: VerificationResult | str) -> list[str]:
+        """Return the lines for a result or the text that `dump_result` wrote for it: new table rows, followed by the
+        result. If the table is full or a text is not a result, the text itself is the only line.
         """
         rows: list[str] = []
         try:
-            values = from_json(text)
+            if isinstance(result, str):
+                values = from_json(result)
+            else:  # faster than writing the text and parsing it
+                values = result.model_dump(mode="json", exclude_defaults=True)
             records = values.get("stages", [])
             sections: dict[str, dict[str, Any]] = {}
             for section, shared in _SHARED.items():
@@ -90,13 +93,13 @@ class LineWriter:
             key = to_json(sections), *stages
             id = self._ids.get(key)
         except (ValueError, LookupError, TypeError, AttributeError):  # nested too deeply, or not a result
-            return [text]
+            return [_text_of(result)]
         if id is None:
             named = [dict(zip(_SHARED_BY_STAGES, stage, strict=True)) for stage in stages]
             given = [{name: value for name, value in stage.items() if value is not None} for stage in named]
             id = self._add(key, {**sections, "stages": given}, rows)
         if id is None:
-            return [text]
+            return [_text_of(result)]
         if records:
             values["stages"] = [self._shorten(record, rows) for record in records]
         return [*rows, to_json({"row": id, **values}).decode()]
@@ -125,6 +128,11 @@ class LineWriter:
         id = self._ids[key] = _digest(text)
         rows.append(f'{{"table":{{"{id}":{text.decode()}}}}}')
         return id
+
+
+def _text_of(result: VerificationResult | str) -> str:
+    """Return the text of a result."""
+    return result if isinstance(result, str) else dump_result(result)
 
 
 def _digest(text: bytes) -> str:

@@ -16,7 +16,7 @@ from karenina_core.models.ports import Usage
 from karenina_engine.results.aggregate import Failure, GroupKey, GroupSummary, Summary, Totals
 from karenina_engine.results.reference_results import Rows, convert_rows, find_rows, is_own, is_row
 from karenina_engine.results.result_file import is_header
-from karenina_engine.results.result_lines import LineReader, LineWriter, ResultFileError, dump_result, parse_result
+from karenina_engine.results.result_lines import LineReader, LineWriter, ResultFileError, parse_result
 from karenina_engine.results.result_text import set_html
 from karenina_engine.results.summary_text import GROUP_TEXTS, group_table, summary_rows
 from karenina_engine.results.tables import Table, result_table
@@ -133,7 +133,7 @@ class VerificationResultSet:
         lines = (
             line.encode() + b"\n"
             for result in self.results
-            for line in ([result.model_dump_json()] if full else writer.lines(dump_result(result)))
+            for line in ([result.model_dump_json()] if full else writer.lines(result))
         )
         replace_file(file, lambda new: new.writelines(lines), follow=True)
 

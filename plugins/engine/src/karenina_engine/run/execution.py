@@ -22,7 +22,7 @@ from karenina_core.pipeline import is_interrupt
 from karenina_engine.journal.command import is_same_run
 from karenina_engine.results.aggregate import Totals
 from karenina_engine.results.result_file import HEADER_INDEX, ResultFile, header_line, prepare_output
-from karenina_engine.results.result_lines import LineWriter, dump_result
+from karenina_engine.results.result_lines import LineWriter
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.run.precompute import precompute_results
 from karenina_engine.settings import EngineSettings
@@ -79,7 +79,7 @@ async def execute_session(
                 if file is not None and full:
                     file.write(index, result.model_dump_json())
                 elif file is not None:
-                    file.write_result(index, writer.lines(text if text is not None else dump_result(result)))
+                    file.write_result(index, writer.lines(result if text is None else text))
                 if on_result is not None:
                     on_result(index, result)
         if file is not None:

@@ -33,6 +33,8 @@ _KINDS: Final = {
     "ephemeral_1h_input_tokens": "1h",
     **dict.fromkeys(("reasoning_tokens", "thinking_tokens", "reasoning"), "reasoning"),
 }
+_UNKNOWN: Final = -1
+_NO_COUNTS: Final = {**dict.fromkeys(_KINDS.values(), 0), "input": _UNKNOWN}
 
 
 def read_usage(data: Any) -> Usage:
@@ -43,20 +45,20 @@ def read_usage(data: Any) -> Usage:
     """
     if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)
-    counts: dict[str, int] = {}  # the largest count of each kind
+    counts = _NO_COUNTS.copy()  # the largest count of each kind
     parts: list[Mapping[str, Any]] = [data]
     for part in parts:
         for name, value in part.items():
-            if (kind := _KINDS.get(name)) is not None:
+            if name in _KINDS:
                 number = value if type(value) is int and 0 <= value <= MOST_TOKENS else read_token_count(value)
-                if value is not None and number >= counts.get(kind, 0):
-                    counts[kind] = number
+                if value is not None and number > counts[_KINDS[name]]:
+                    counts[_KINDS[name]] = number
             elif name in _DETAILS and isinstance(value, (dict, Mapping)):
                 parts.append(value)  # the loop over the parts reaches it later
-    prompt, output, total = counts.get("input"), counts.get("output", 0), counts.get("total", 0)
-    cached, reasoning = counts.get("cached", 0), counts.get("reasoning", 0)
-    written = max(counts.get("written", 0), counts.get("5m", 0) + counts.get("1h", 0))
-    if prompt is None:
+    prompt, output, total = counts["input"], counts["output"], counts["total"]
+    cached, reasoning = counts["cached"], counts["reasoning"]
+    written = max(counts["written"], counts["5m"] + counts["1h"])
+    if prompt == _UNKNOWN:
         prompt = max(total - output, 0)
     if cached + written > prompt:
         prompt += cached + written
