@@ -54,11 +54,10 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Convert an SDK error except a timeout to a `PortError` by its class and HTTP status, with `secrets` and `prompt`
-    masked.
+    """Convert an SDK error to a `PortError` by its class and HTTP status, with `secrets` and `prompt` masked.
 
-    Errors of other classes are invalid requests, which are permanent. Timeouts are handled by the caller, who knows the
-    limit.
+    Errors of other classes are invalid requests, which are permanent. Timeouts must be handled by the caller, who knows
+    the limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response

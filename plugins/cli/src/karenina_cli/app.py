@@ -154,7 +154,7 @@ def _remove(app: typer.Typer, added: CommandInfo | TyperInfo) -> None:
 
 
 def _drop_broken(app: typer.Typer) -> None:
-    """Remove the commands and groups of plugins that cannot be built, with a warning for each."""
+    """Remove the plugins' commands and command groups that Typer cannot build, with a warning for each."""
     for one in _added(app):
         single = typer.Typer()
         if isinstance(one, CommandInfo):

@@ -90,7 +90,7 @@ def text_settings() -> dict[str, ModelSetting]:
 
 
 def configured_models(config: VerificationConfig) -> list[tuple[str, ModelConfig]]:
-    """Return a pair of role and model for each model in the configuration, in the order of the settings."""
+    """Return a (role, model) pair for each model in the configuration, in the order of the settings."""
     return [
         (setting.role, model)
         for name, setting in model_settings().items()

@@ -164,7 +164,7 @@ class JuryPanel:
 
         The stronger judge, if there is one, is asked if there is no quorum or if a judge found no excerpt for a value.
         If no judge could have judged the answer (see `Outcome.unjudgeable`), the first judge's result is returned. If
-        the vote has no winner, a copy of it is returned that is marked as not judged.
+        the vote has no winner, this returns a copy of the first judge's result, marked as not judged.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):

@@ -24,8 +24,8 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
 
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the paths of folders, and of files whose names end with one of `endings` in any case, that start with
-    `incomplete`. Hidden files are only included if `incomplete` contains the beginning of their names.
+    """Return the paths that start with `incomplete`: those of folders, and of files whose names have one of the
+    `endings`, ignoring case. Hidden files are only included if `incomplete` contains the beginning of their names.
 
     If a folder is the only match, its contents are returned, so that the shell does not consider the completion
     finished. If there is no match, the shell completes file names itself. Paths that `matching` would omit are omitted

@@ -304,7 +304,7 @@ class QuestionLines(MutableMapping[str, Question]):
         return read_question(self._section(id, position), id)
 
     def _section(self, id: str, position: int) -> Section:
-        """Read the line of the question at `position` again, and return its object as a section. Raises
+        """Read the question at `position` from the file a second time, and return the object on its line. Raises
         `BenchmarkFileError`, which names the question `id`, if the line has changed or cannot be read.
         """
         number = self._index.numbers[position]

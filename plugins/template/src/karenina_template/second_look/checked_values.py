@@ -177,8 +177,8 @@ def field_to_check(schema: Mapping[str, Any]) -> str | None:
 
 
 def has_second_look(schema: Mapping[str, Any]) -> bool:
-    """Return whether a second look has anything to check in `schema`. It checks a single text field, and any number or
-    date fields.
+    """Return whether a schema has fields that a second look checks. These are all fields for numbers and dates, and a
+    text field if it is the only one.
     """
     parts = schema["properties"].values()
     return field_to_check(schema) is not None or any(is_number_field(part) or is_date_field(part) for part in parts)

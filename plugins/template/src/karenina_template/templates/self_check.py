@@ -102,7 +102,7 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws of the ground truths. The wrong values that are tried are added to `changed`, by field.
+    """Yield the flaws in the ground truths. Add the wrong value that was tried for each field to `changed`.
 
     If `changed` is None, no wrong values are tried, no types are checked, and warnings may be missing.
     """

@@ -65,7 +65,9 @@ def _find_command() -> str:
     path = shutil.which("karenina", path=sysconfig.get_path("scripts"))
     if path is None:
         command = install_command("karenina-cli")
-        raise LookupError(f"the command `karenina` is not installed next to this Python; install it with: {command}")
+        raise LookupError(
+            f"the command `karenina` is not installed in this Python environment; install it with: {command}"
+        )
     return path
 
 

@@ -100,8 +100,8 @@ def store_contents(name: str, data: bytes) -> Attachment:
 
 @cache
 def temporary_folder() -> str:
-    """Create the folder for contents without a file on the first call, and return its path. It is removed when the
-    process ends.
+    """Return the folder for attachments that exist only in memory. It is created on the first call, and removed when
+    the process ends.
 
     Call this before forking processes that store contents: they then share the folder. Nothing would remove a folder
     that such a process has created.

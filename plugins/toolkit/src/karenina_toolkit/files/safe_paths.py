@@ -111,16 +111,16 @@ def _open_root(root: Path) -> int:
 
 
 def open_file(root: Path, file: Path) -> IO[bytes]:
-    """Open a regular file below `root`, and return it for reading bytes. Raises `OSError` if the file cannot be opened
-    or its path contains a link, and `NotAFileError` for folders, FIFOs and devices.
+    """Open a regular file below `root` for reading in binary mode. Raises `OSError` if the file cannot be opened or its
+    path contains a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     with open_folder(root, file.parent) as folder:
         return open_file_at(file.name, folder)
 
 
 def open_file_at(name: str, folder: int) -> IO[bytes]:
-    """Open a regular file, and return it for reading bytes. `folder` is the descriptor of the folder that contains it.
-    Raises `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
+    """Open a regular file for reading in binary mode. `folder` is the descriptor of the folder that contains it. Raises
+    `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
     """
     handle = os.open(name, FILE, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

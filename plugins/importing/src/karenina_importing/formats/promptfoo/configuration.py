@@ -240,8 +240,9 @@ class _Config:
         return Prompt(f"{{{{ {named or next(iter(variables))} }}}}")
 
     def _read_media(self, value: Any, files: dict[str, bytes]) -> Any:
-        """Return a value, or the path of a file added to `files` if it is a data URL or names an image, PDF or
-        recording. Adds a note about other URLs of media. Raises `NotRead` if a file cannot be attached.
+        """Add the media that a value contains as a data URL or names as a file to `files`, and return its new path.
+        Other values are returned unchanged, with a note if they are URLs of media. Raises `NotRead` if a file cannot
+        be attached.
         """
         if not isinstance(value, str):
             return value

@@ -81,8 +81,8 @@ class Folder:
         return self._documents[path]
 
     def value(self, name: str) -> Any:
-        """Return the content of the file that matches `name`, parsed if it is YAML or JSON; of several files, a list.
-        Raises `NotRead` if there is none, or if one cannot be read or is not a text file.
+        """Return the content of the file that matches `name`, parsed if it is YAML or JSON, or a list of contents if
+        several files match. Raises `NotRead` if there is none, or if one cannot be read or is not a text file.
         """
         contents = []
         for path in self.find(name):

@@ -170,8 +170,8 @@ def _plain_of_field(item: FieldDeclaration) -> _Plain | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _plain(annotation: Annotation) -> _Plain | None:
-    """Return the adapter, the schema and the constraints that are not shown, for an annotation or null, or None if JSON
-    Schema does not support it.
+    """Return the type adapter of an optional `annotation`, its schema, and the constraints that the judge is not shown.
+    The result is None if JSON Schema does not support the annotation.
     """
     nullable: Any = Optional[_simple_type(annotation)]  # noqa: UP045 - as below
     adapter: TypeAdapter[Any] = TypeAdapter(nullable)
