@@ -27,7 +27,7 @@ from tox.session.state import State
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
-ADAPTERS = ("claude_agent_sdk", "claude_tool", "langchain", "manual", "mcp", "openai", "sandbox", "testing")
+ADAPTERS = ("claude_agent_sdk", "claude_tool", "langchain", "manual", "openai", "sandbox")
 FILES = ("benchmark", "calibration", "drafting", "importing", "jury", "report", "scaffold")
 PARTS = {
     "members-adapters": (*ADAPTERS, "template"),
