@@ -75,6 +75,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     config.stash[_FOLDER].cleanup()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _own_state(pytestconfig: pytest.Config) -> None:
+    """Give each module a state folder of its own, because each run reads the commands of all runs before it there."""
+    os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(dir=pytestconfig.stash[_FOLDER].name)
+
+
 @pytest.fixture
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Work in an empty folder, without Karenina's variables of the user's environment."""

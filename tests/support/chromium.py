@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext
 
 VARIABLE: Final = "KARENINA_TEST_BROWSER"
+LOCK: Final = "BROWSER_LOCK"
+"""The variable with a file that is locked while CI installs a browser beside the tests."""
 _SHELL: Final = "chromium-headless-shell"
 """A browser without windows: a page takes it a quarter of the processor time of Chromium."""
 _NAMES: Final = (_SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -36,6 +38,11 @@ def find_browser() -> str:
 
     Without one, the test is skipped with the line that installs one; in CI it fails.
     """
+    if LOCK in os.environ:
+        import fcntl  # CI sets the variable where there is `flock`
+
+        with Path(os.environ[LOCK]).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
     found = os.environ.get(VARIABLE) or next(filter(None, map(shutil.which, _NAMES)), None) or _from_npm()
     if found is None:
         if os.environ.get("CI"):
