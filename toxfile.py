@@ -35,15 +35,12 @@ PARTS = {
     "members-stages": (),
 }
 """The members that CI tests together, in one process each that takes as long as the others; the last has all others."""
-CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embedding")
+CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embedding", "py312")
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-VERSIONS = ("3.12", "3.13")
-"""The other versions of Python with which a release tests all members but `OWN`."""
-LATEST = "3.13"
-QUICK = ("core", "engine", "generation", "rubric", "template")
-"""The members that CI tests with the latest version too, which has what each version before it changed."""
+QUICK = {"3.12": ("core", "generation"), "3.13": ("core", "engine", "rubric", "template")}
+"""The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 DIFFERING = {
     "engine": (
         *("attachment_memory", "concurrency_limits", "event_loops", "executors", "garbage_collection"),
@@ -56,7 +53,7 @@ DIFFERING = {
         *("normalize", "template_trust", "template_verification", "templates_comparison", "values_that_look_alike"),
     ),
 }
-"""The test files of these members that CI runs with the latest version: event loops, forks, SQLite, classes, Unicode.
+"""The test files of these members that CI runs with other versions: event loops, forks, SQLite, classes, Unicode.
 
 The others compute with plain values, which no version of Python reads differently, or in processes like those of
 `process_pool`.
@@ -108,11 +105,6 @@ def environment(member: str) -> str:
     return NAMES.get(member, member.rpartition("/")[2])
 
 
-def _of_python(version: str) -> str:
-    """Return the name of the environment of a version of Python."""
-    return f"py{version.replace('.', '')}"
-
-
 def together(
     description: str, members: Iterable[str], given: Sequence[str], version: str = "", *, release: bool = False
 ) -> MemoryLoader:
@@ -152,8 +144,9 @@ def _paths(member: str, chosen: Sequence[str]) -> list[str]:
 @impl
 def tox_extend_envs() -> Iterable[str]:
     """Return the names of the members' environments: those of single members, and those of several."""
-    others = [_of_python(LATEST), *(f"members-{_of_python(version)}" for version in VERSIONS)]
-    return [*(environment(member) for member in projects()), *PARTS, *others]
+    versions = [version.replace(".", "") for version in QUICK]
+    several = [*PARTS, *(f"{name}py{version}" for version in versions for name in ("", "members-"))]
+    return [*(environment(member) for member in projects()), *several]
 
 
 @impl
@@ -176,12 +169,12 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     for part, names in PARTS.items():
         chosen = [member for member in shared if environment(member) in (names or others)]
         seeds[part].append(together("the tests of a third of the members, in one environment", chosen, given))
-    quick = [members[name][0] for name in QUICK]
-    seeds[_of_python(LATEST)].append(together(f"the tests of some members with Python {LATEST}", quick, given, LATEST))
-    for version in VERSIONS:
+    for version, names in QUICK.items():
+        name, quick = f"py{version.replace('.', '')}", [members[member][0] for member in names]
+        seeds[name].append(together(f"the tests of some members with Python {version}", quick, given, version))
         every = together(f"all tests of most members with Python {version}", shared, given, version, release=True)
-        seeds[f"members-{_of_python(version)}"].append(every)
-    release = ["release", "ocr", *(f"members-{_of_python(version)}" for version in VERSIONS)]
+        seeds[f"members-{name}"].append(every)
+    release = ["release", "ocr", *(f"members-py{version.replace('.', '')}" for version in QUICK)]
     separate = [name for name in members if name not in OWN]
     labels = {"release": EnvList([*release, *separate]), "separate": EnvList(separate)}
     core_conf.loaders.insert(0, MemoryLoader(env_list=EnvList(CI), labels=labels))
