@@ -185,8 +185,7 @@ def _read(file: Path) -> dict[str, Any] | None:
     malformed or unreadable, or if another user could have written it.
     """
     try:
-        with _open(file) as opened:
-            data = json.loads(opened.read(MOST_BYTES + 1))
+        data = _load(file)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:
@@ -198,6 +197,14 @@ def _read(file: Path) -> dict[str, Any] | None:
             f"the state file {file} does not contain a valid command (invalid fields: {error.error_count()}); {_CURE}"
         ) from None
     return dict(data)
+
+
+def _load(file: Path) -> Any:
+    """Return the JSON value in a state file, without checking that it is a command. Raises the errors of `_open`,
+    `OSError`, `ValueError` and `RecursionError`.
+    """
+    with _open(file) as opened:
+        return json.loads(opened.read(MOST_BYTES + 1))
 
 
 @contextmanager
@@ -228,11 +235,11 @@ def _remove_stale_commands(folder: Path, id: str, journal: str) -> None:
         if file.stem == id:
             continue
         try:
-            stored = _read(file)
-            if stored is not None and (stored["journal"] == journal or _is_stale(Path(stored["journal"]), file)):
+            stored = _load(file)["journal"]  # not checked as by `_read`: there may be hundreds of files
+            if stored == journal or _is_stale(Path(stored), file):
                 file.unlink(missing_ok=True)
                 _rules_file(file.stem).unlink(missing_ok=True)
-        except (OSError, ValueError, UserStateError):
+        except (OSError, LookupError, TypeError, ValueError, RecursionError, UserStateError):
             logger.debug("the state file %s was left unchanged", file, exc_info=True)
 
 
