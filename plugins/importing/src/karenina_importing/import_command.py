@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 
@@ -256,8 +256,10 @@ def _cure_of_rows(done: Imported) -> str:
     return "Questions were found; correct the mapping of the values named above"
 
 
-def _refuse_recordings(source: str, done: Imported) -> None:
-    """Raise `ConfigError`, because the source has no answers to record."""
+def _refuse_recordings(source: str, done: Imported) -> NoReturn:
+    """Raise the `ConfigError` for a source whose import `done` has no answers to record, listing its rows that only
+    have other content.
+    """
     from karenina_core.errors import ConfigError
 
     if done.unanswered:
@@ -268,8 +270,8 @@ def _refuse_recordings(source: str, done: Imported) -> None:
     raise ConfigError([f"{source} has no answers; remove --recordings, or map response to a path with --map"])
 
 
-def _refuse_labels(source: str, done: Imported) -> None:
-    """Raise `ConfigError`, because the source contains no verdicts by people."""
+def _refuse_labels(source: str, done: Imported) -> NoReturn:
+    """Raise the `ConfigError` for a source whose import `done` has no verdicts by people. It names the rows' keys."""
     from karenina_core.errors import ConfigError
 
     keys = ", ".join(list(done.keys)[:30])

@@ -53,8 +53,8 @@ class RubricTrait(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        """Return the values with the fields owned by plugins moved to `extra`, except those that are None. Other
-        unknown fields stay, for pydantic to reject.
+        """Return the values with the fields owned by plugins moved to `extra`, except those that are None. Fields in
+        tables of plugin packages count too (see `flatten`). Other unknown fields stay, for pydantic to reject.
         """
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
             return values

@@ -131,9 +131,8 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return the fields of a setting's values, by their location in the configuration file.
-
-    For model settings, this includes each adapter's `extra` fields. The result is empty if the values have no fields.
+    """Return a list of the fields of a setting's values, under the setting's name. For model settings, there is another
+    list for each adapter's `extra` fields. The result is empty if the values have no fields.
     """
     model = nested_model(setting.info.annotation)
     if model is None:

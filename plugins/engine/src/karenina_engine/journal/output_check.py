@@ -24,10 +24,8 @@ _OF_LAST_RUN: Final = (
 
 
 def holds_all_lines(database: sqlite3.Connection, texts: TextReader, file: Path) -> bool:
-    """Return whether a journal's last run contains every result in `file`, in the form in which it stores them. The
-    last line may be incomplete. Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
-
-    An incomplete last line only has to match the start of a result.
+    """Return whether a journal's last run contains every result in `file`. Of a last line that is incomplete, only the
+    start of a result must match. Raises `sqlite3.Error` or `OSError` if the journal or the file cannot be read.
     """
     reader, cut_off = LineReader(), b""
     values = database.execute(_OF_LAST_RUN, (None,))

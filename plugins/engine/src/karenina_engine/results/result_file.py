@@ -113,7 +113,7 @@ def _has_header(file: BinaryIO) -> bool:
 
 def why_not_recorded(result: Mapping[str, Any]) -> str | None:
     """Return why a result's JSON object has no answer that could be judged again, as a noun such as *failed calls*, or
-    None if it has one.
+    None if it has one. Refused and truncated replies are answers, even empty ones.
     """
     template = result.get("template", {})
     broke_off = (result["metadata"].get("error") or "").startswith(f"{CONVERSE}:")

@@ -42,7 +42,7 @@ class Dataset:
 
     def rows(self) -> Iterator[SourceRow]:
         """Request the split page by page, and yield its rows, at most `limit` if it is set. Raises `ConfigError` if the
-        server cannot be reached, or if the split does not exist or is too large.
+        server cannot be reached or sends fewer rows than it says, or if the split does not exist or is too large.
 
         A split is too large if its rows exceed the file size limit, or if there are more than `MOST_ROWS` rows and no
         limit is set.

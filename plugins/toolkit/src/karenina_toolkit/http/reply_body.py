@@ -248,11 +248,12 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 
 
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
-    """Record how a stream ended, and raise `IncompleteStream` if it has no finish reason, unless the server never gives
-    one: after `_MOST_UNENDED` streams of a run without one, nothing is raised.
+    """Record how a stream ended, and raise `IncompleteStream` if it has no finish reason but an earlier stream from the
+    server had one. Until one has, only the first `_MOST_UNENDED` streams raise, an `UnendedStream`: then the server is
+    taken to give no reasons.
 
-    Until then, the error is an `UnendedStream`. `server` is any key that identifies the server, and `usage` is the
-    stream's usage.
+    Streams are counted for each event loop. `server` is any key that identifies the server, and `usage` is the stream's
+    usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

@@ -139,8 +139,8 @@ def _spell(reason: str) -> str:
 
 def read_choice_end(choice: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
     """Return the meaning of a chat completion choice's finish reason, such as "length", and the reason itself if the
-    meaning is "failed" or "other", otherwise None. The provider's own reason, which gateways add, is used if it is not
-    a normal end, or if the gateway's reason is unknown.
+    meaning is "failed" or "other", otherwise None. If the reason is "stop" or unknown, the provider's own reason, which
+    gateways add, is used if it says more.
 
     If OpenAI has no equivalent for a provider's reason, gateways write `stop` and add the provider's own reason
     (`native_finish_reason` for OpenRouter, and the same key in `provider_specific_fields` for LiteLLM).
