@@ -121,7 +121,8 @@ def test_json_of_another_form_is_the_servers_fault(body: Any) -> None:
 
 
 def test_the_error_of_read_is_quoted_without_the_prompt() -> None:
-    assert "expected structure (KeyError: 'txt')" in str(failed(Reply({"text": "Oslo."}), read=lambda data: data["txt"]))
+    missing = failed(Reply({"text": "Oslo."}), read=lambda data: data["txt"])
+    assert "expected structure (KeyError: 'txt')" in str(missing)
     echoed = failed(Reply({"text": "Where is it?"}), read=lambda data: int(data["text"]))
     assert "expected structure (ValueError: invalid literal for int() with base 10: '[prompt]')" in str(echoed)
 

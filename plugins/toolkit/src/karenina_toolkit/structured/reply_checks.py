@@ -175,7 +175,6 @@ def _find_mistake(reply: object) -> str | None:
     return None
 
 
-
 def wrote_nothing(outcome: LLMReply | ParserReply | AgentReply | Turn | PortError) -> bool:
     """Return whether a model wrote nothing, not even reasoning: the error of its call states that the reply was blank,
     or its reply is empty because of the provider's filter. False for replies of agents.
