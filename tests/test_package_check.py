@@ -125,6 +125,12 @@ FLAWS: dict[str, Flaw] = {
         "with the type int, but its type is str; import the existing key",
     ),
     "mistyped-place": flawed_stage("after = {'GenerateAnswers'}", "mean 'GenerateAnswer'?"),
+    "no-context": (
+        STAGES,
+        STAGE.replace("LINE", "").replace("execute(self, context)", "execute(self)"),
+        CORE,
+        "NoContext: execute(self) cannot be called with the context; write def execute(self, context)",
+    ),
     "mistyped-port": flawed_stage("judge_ports = {'parsre'}", "did you mean 'parser'?"),
     "no-place": flawed_stage(
         "requires = {ArtifactKeys.RAW_LLM_RESPONSE}; before = {'GenerateAnswer'}",

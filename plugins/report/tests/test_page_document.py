@@ -254,7 +254,7 @@ class ThirdParty:
 
     @hookimpl
     def karenina_report_sections(self) -> Sequence[Callable[[PageRuns], Sequence[PageSection]]]:
-        return [self._lengths, self._broken, self._exits, self._odd, self._plain]
+        return [self._lengths, self._broken, self._exits, self._undefined, self._odd, self._single, self._plain]
 
     def _lengths(self, page: PageRuns) -> Sequence[PageSection]:
         rows = [[run.name, len(run.results), 0.5, 0.2, 0.9] for run in page.runs]
@@ -268,12 +268,15 @@ class ThirdParty:
     def _exits(self, page: PageRuns) -> Sequence[PageSection]:
         raise SystemExit(0)
 
+    def _undefined(self, page: PageRuns) -> Sequence[PageSection]:
+        return [PageSection("undefined", "Undefined", [TableBlock([Column("Value")], [[math.nan]])])]
+
     def _odd(self, page: PageRuns) -> Sequence[PageSection]:
-        cell: Any = object()
-        return [
-            PageSection("undefined", "Undefined", [TableBlock([Column("Value")], [[math.nan]])]),
-            PageSection("odd", "Odd", [TableBlock([Column("Value")], [[cell]])]),
-        ]
+        cell: Any = {1, 2}
+        return [PageSection("odd", "Odd", [TableBlock([Column("Value")], [[cell]])])]
+
+    def _single(self, page: PageRuns) -> Any:
+        return PageSection("single", "Single", [])
 
     def _plain(self, page: PageRuns) -> Sequence[PageSection]:
         paragraph: Any = "How long answers are."
@@ -287,7 +290,8 @@ def test_a_plugin_adds_a_section_and_a_broken_one_is_reported(tmp_path: Path) ->
     assert "Warning: a section from ruler 2.0 was left out: LookupError: no such thing" in done.err
     assert "Warning: a section from ruler 2.0 was left out: SystemExit: 0" in done.err
     sections = {section["id"]: section for section in blocks(tmp_path / "report.html")["head"]["sections"]}
-    assert "Warning: a section from ruler 2.0 was left out: PydanticSerializationError: " in done.err
+    assert "ruler 2.0 was left out: TypeError: the column 'Value' contains a set; cells are strings, num" in done.err
+    assert "ruler 2.0 was left out: TypeError: the function returned PageSection, not a list of sections" in done.err
     assert "the section 'plain' contains a block of type 'str'; use TextBlock(\"...\") for a paragraph" in done.err
     assert sections["undefined"]["blocks"][0]["rows"] == [[None]]
     assert "odd" not in sections

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from karenina_cli.app import build_app
+from karenina_core.catalog import install_command
 from karenina_scaffold.rendering import Names, version_bounds
 
 
@@ -72,6 +74,13 @@ def test_the_next_steps_are_printed(tmp_path: Path) -> None:
     folder = tmp_path / "new folder" / "word-count"
     assert f"cd '{folder}'\n    pip install -e '.[tests]'\n    pytest\n" in done.stdout
     assert "karenina plan --set word_count.enabled=true" in done.stdout
+
+
+def test_what_the_tests_require_is_installed_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "karenina_testing", None)  # as if it were not installed
+    done = new(tmp_path, "stage", "word-count")
+
+    assert f"Next:\n\n    {install_command('karenina-testing')}\n    cd {tmp_path / 'word-count'}\n" in done.stdout
 
 
 @pytest.mark.parametrize("given", ["word-count", "word_count", "WordCount", "Word-Count"])

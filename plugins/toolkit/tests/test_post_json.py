@@ -29,7 +29,7 @@ def model(url: str | None, **fields: Any) -> ModelConfig:
 
 
 def post(server: ScriptedServer, body: dict[str, Any] | None = None, **fields: Any) -> Any:
-    options = {name: fields.pop(name) for name in ("path", "key_header", "read") if name in fields}
+    options = {name: fields.pop(name) for name in ("path", "key_header", "read", "read_wait") if name in fields}
     sent = {"text": "Where is it?"} if body is None else body
     return asyncio.run(post_json(model(server.url, **fields), sent, options.pop("read", lambda data: data), **options))
 
@@ -118,6 +118,32 @@ def test_json_of_another_form_is_the_servers_fault(body: Any) -> None:
     error = failed(Reply(json.dumps(body)), read=lambda data: data["message"]["content"].strip())
     assert error.category is ErrorCategory.SERVER
     assert "the JSON does not have the expected structure" in str(error)
+
+
+def test_the_error_of_read_is_quoted_without_the_prompt() -> None:
+    missing = failed(Reply({"text": "Oslo."}), read=lambda data: data["txt"])
+    assert "expected structure (KeyError: 'txt')" in str(missing)
+    echoed = failed(Reply({"text": "Where is it?"}), read=lambda data: int(data["text"]))
+    assert "expected structure (ValueError: invalid literal for int() with base 10: '[prompt]')" in str(echoed)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "wait"),
+    [
+        ({"wait": 2}, {}, 2.0),
+        ({"wait": "0.5"}, {}, 0.5),
+        ({"wait": -3}, {}, 0.0),
+        ({"wait": 2}, {"Retry-After": "7"}, 7.0),
+        ({"wait": None}, {}, None),
+        ({"wait": "soon"}, {}, None),
+        ({"wait": 10**400}, {}, None),
+        ({}, {}, None),
+        ("busy", {}, None),
+    ],
+)
+def test_a_wait_in_the_body_of_an_error_is_read(body: Any, headers: dict[str, str], wait: float | None) -> None:
+    error = failed(Reply(body, 429, headers), read_wait=lambda told: told["wait"])
+    assert (error.category, error.retry_after) == (ErrorCategory.RATE_LIMIT, wait)
 
 
 def test_a_web_page_names_the_setting_of_the_address() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,4 +125,19 @@ def test_what_an_adapter_keeps_of_a_turn_is_checked_too() -> None:
 def test_what_is_no_reply_is_the_adapters_error(reply: Any) -> None:
     with pytest.raises(PortError, match=r"the adapter of m at http://m returned .* correct the adapter") as caught:
         check_reply("m at http://m", reply)
+    assert caught.value.category is ErrorCategory.PERMANENT
+
+
+@pytest.mark.parametrize(
+    ("fields", "mistake"),
+    [
+        ({"finish_reason": "cut"}, "the finish reason 'cut', which is none of stop, length, tool_calls, "),
+        ({"finish_reason": None}, "the finish reason None, which is none of stop, "),
+        ({"usage": {"input_tokens": 3}}, "the usage {'input_tokens': 3}, which is not a Usage"),
+    ],
+)
+@pytest.mark.parametrize("reply", [LLMReply("BCL2"), ParserReply("{}", "prompt"), Turn(Message.assistant("BCL2"))])
+def test_a_part_of_another_type_is_the_adapters_error(reply: Any, fields: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(PortError, match=re.escape(f"the adapter of m at http://m returned {mistake}")) as caught:
+        check_reply("m at http://m", replace(reply, **fields))
     assert caught.value.category is ErrorCategory.PERMANENT

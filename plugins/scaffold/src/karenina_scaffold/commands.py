@@ -96,7 +96,9 @@ def new(
         check_not_offered(chosen, names, commands)
         folder = into / names.name
         write_new_folder(folder, render_package(chosen, names))
+        missing = find_spec("karenina_testing") is None  # which the tests require
         steps = (
+            *((install_command("karenina-testing"),) if missing else ()),
             f"cd {shlex.quote(str(folder))}",
             "pip install -e '.[tests]'",
             "pytest",
@@ -104,8 +106,6 @@ def new(
         )
         typer.echo(f"Created {folder}: {chosen.description} Next:\n")
         typer.echo("".join(f"    {step}\n" for step in steps))
-        if find_spec("karenina_testing") is None:
-            typer.echo(f"The tests require karenina-testing: {install_command('karenina-testing')}")
         typer.echo(f"{fill(chosen.usage, names.to_dict())}\nThe code is in {folder / 'src' / names.module}.")
 
 

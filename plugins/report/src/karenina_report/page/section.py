@@ -74,7 +74,7 @@ class TableBlock:
     """A table, optionally with a plot of its values.
 
     Each row has one cell per column. None is an empty cell. Raises `ValueError` if a row has a different length, or if
-    the plot names columns that do not exist.
+    the plot names columns that do not exist, and `TypeError` for a cell of another type.
     """
 
     columns: Sequence[Column]
@@ -83,10 +83,18 @@ class TableBlock:
     plot: IntervalPlot | BarPlot | None = None
 
     def __post_init__(self) -> None:
-        """Raise `ValueError` if a row has the wrong length, or if the plot names columns that do not exist."""
+        """Raise `ValueError` if a row has the wrong length, or if the plot names columns that do not exist. Raise
+        `TypeError` for a cell of another type.
+        """
         wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
         if wrong is not None:
             raise ValueError(f"a row has {len(wrong)} cells, but the table has {len(self.columns)} columns")
+        for row in self.rows:
+            for column, cell in zip(self.columns, row, strict=True):
+                given: object = cell
+                if not isinstance(given, str | int | float | None):
+                    kind = type(given).__name__
+                    raise TypeError(f"the column {column.name!r} contains a {kind}; cells are strings, numbers or None")
         names = {column.name for column in self.columns}
         missing = [name for name in _plotted_columns(self.plot) if name not in names]
         if missing:

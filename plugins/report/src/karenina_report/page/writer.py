@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -226,7 +226,10 @@ def _sections(page: PageRuns, warn: Warn) -> Iterator[dict[str, Any]]:
         warn(f"{owner} cannot be used, so the page contains no sections from it: {failure}")
     for offer in offered:
         try:
-            for section in offer.value(page):
+            sections = offer.value(page)
+            if not isinstance(sections, Iterable):
+                raise TypeError(f"the function returned {type(sections).__name__}, not a list of sections")
+            for section in sections:
                 yield plain_json(section.to_json(offer.distribution))
         except (Exception, SystemExit) as error:
             warn(f"a section from {offer.distribution} {offer.version} was left out: {describe_error(error)}")

@@ -61,7 +61,7 @@ class LLMContract(CallContract):
             self.using(self._ask, server.url)
             assert [(message.role, message.content) for message in self.read(server.requests[0])] == [
                 (message.role, message.content) for message in CONVERSATION
-            ]
+            ], "if the server takes one text, write the role of each message into it, and let `read` take it apart"
 
     def test_the_bookkeeping_of_a_call_is_not_sent(self) -> None:
         with self.server(self.good()) as server:
@@ -72,8 +72,10 @@ class LLMContract(CallContract):
         with self.server(self.good()) as server:
             self.using(self._ask, server.url, **self.parameters)
             sent = _flatten(server.requests[0].body)
-        assert not self.sends_model_name or "contract-model" in sent
-        assert [name for name, value in self.parameters.items() if value not in sent] == []
+        named = not self.sends_model_name or "contract-model" in sent
+        assert named, "the request does not name the model; if the server has only one, set sends_model_name = False"
+        missing = [name for name, value in self.parameters.items() if value not in sent]
+        assert not missing, f"the server does not get {missing}; set `parameters` to those that it has"
 
     @pytest.mark.parametrize("text", ["17p13.1", "Zürich, Ωmega, 🧬\n\n“quoted” {not: json}", " spaces stay "])
     def test_the_text_is_returned_unchanged(self, text: str) -> None:

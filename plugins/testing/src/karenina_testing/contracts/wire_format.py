@@ -45,7 +45,7 @@ class WireFormat:
     - `sends_model_name`: whether a request names its model; False for a server that has only one model.
     - `agent_seconds`: the time limit for an agent whose server hangs; increased if the agent's first turn takes
       longer.
-    - `parameters`: sampling parameters that must reach the server.
+    - `parameters`: sampling parameters that must reach the server; `{}` if it has none.
     - `odd_replies`, `odd_forms`: unusual replies to the LLM port and the parser port, each with its expected
       outcome.
     """

@@ -7,7 +7,9 @@ request. The extra `karenina-toolkit[http]` installs it.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -33,6 +35,8 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT: Final = 300.0
 """The default time limit for a request, in seconds."""
+
+_UNREADABLE: Final = (LookupError, TypeError, ValueError, AttributeError)
 
 
 def check_server(
@@ -67,6 +71,7 @@ async def post_json(
     *,
     path: str = "",
     key_header: str = "Authorization",
+    read_wait: Callable[[Any], float | None] | None = None,
 ) -> T:
     """Send `body` as JSON to the model's server, and return the result of calling `read` with the parsed reply. Raises
     `PortError` if the call fails or the reply is unusable, also if `read` raises an error.
@@ -79,7 +84,10 @@ async def post_json(
     - The connection is closed afterwards.
 
     `read` indicates an unusable reply by raising `LookupError`, `TypeError`, `ValueError` or `AttributeError`. The
-    message shows neither the key nor strings from `body`.
+    message quotes that error, but shows neither the key nor passages from `body`.
+
+    `read_wait` is for a server that states in the JSON of an error, instead of in the header `Retry-After`, how many
+    seconds to wait. It returns them, or None. If it raises one of these errors, no time is known.
     """
     base_url, key = model.endpoint_base_url or "", _key_of(model)
     where = f"{model.display_string} at {redact_url(base_url)}"
@@ -94,7 +102,10 @@ async def post_json(
     prompt = [Message.user(text) for text in _strings_in(sent.values())]
     if response.status >= 300:
         text = raw.decode("utf-8", "replace")
-        raise status_error(where, response.status, response.headers, text, sender.secrets, prompt, CURES)
+        failure = status_error(where, response.status, response.headers, text, sender.secrets, prompt, CURES)
+        if read_wait is not None and failure.retry_after is None:
+            failure.retry_after = _find_wait(raw, read_wait)
+        raise failure
     try:
         data = read_json(raw)
     except json.JSONDecodeError:
@@ -103,8 +114,9 @@ async def post_json(
         raise BrokenReply(f"{where} sent no usable reply: {error}") from None
     try:
         return read(data)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        what = f"the JSON does not have the expected structure ({type(error).__name__})"
+    except _UNREADABLE as error:
+        shown = redact_text(f"{type(error).__name__}: {error}", sender.secrets, prompt)
+        what = f"the JSON does not have the expected structure ({shown})"
         raise BrokenReply(f"{where} sent no usable reply: {what}") from None
 
 
@@ -183,6 +195,15 @@ class Sender:
     def _show(self, error: BaseException) -> str:
         """Return the error message without secrets. If it is empty, return the error's type."""
         return redact_text(str(error), self.secrets) or type(error).__name__
+
+
+def _find_wait(raw: bytes, read_wait: Callable[[Any], float | None]) -> float | None:
+    """Return the seconds to wait that the JSON of an error states, or None. Negative times become 0."""
+    with suppress(*_UNREADABLE, OverflowError):
+        wait = read_wait(read_json(raw))
+        if wait is not None and math.isfinite(seconds := float(wait)):
+            return max(0.0, seconds)
+    return None
 
 
 def _key_of(model: ModelConfig) -> str | None:

@@ -6,6 +6,7 @@ metadata.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from karenina_toolkit.package_check.metadata import (
     group_problems,
     required_by,
 )
-from karenina_toolkit.package_check.offers import check_adapters, check_hooks, check_settings
+from karenina_toolkit.package_check.offers import check_adapters, check_hooks, check_settings, takes
 from karenina_toolkit.plugin_lookup import registered_adapters, unknown_places
 
 if TYPE_CHECKING:
@@ -144,10 +145,14 @@ def _keys_of(registered: RegisteredStage) -> str:
 
 
 def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Iterator[tuple[State, str]]:
-    """Yield problems with the artifacts, stages, settings and ports that a stage declares, such as missing ones, each
-    as its state and a text. `offered` contains the stages that count as installed.
+    """Yield problems with a stage's `execute`, and with the artifacts, stages, settings and ports that it declares,
+    such as missing ones, each as its state and a text. `offered` contains the stages that count as installed.
     """
     stage = registered.stage
+    execute = inspect.getattr_static(stage, "execute")
+    if inspect.isfunction(execute) and not takes(execute, 2):
+        actual = f"execute{inspect.signature(execute)}"
+        yield "problem", f"{actual} cannot be called with the context; write def execute(self, context)"
     keys: dict[str, AnyKey] = {key.name: key for other in offered for key in other.stage.produces}
     keys = {**keys, **standard_keys()}
     names = {*keys, *read_catalog()["artifacts"]}

@@ -267,7 +267,7 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
         written = getattr(port, method, None)
         if not callable(written):
             yield "problem", f"the {name} port has no {method}() method; write async def {signature}, or omit {name}="
-        elif not _takes(written, count, info=None):
+        elif not takes(written, count, info=None):
             actual = f"{method}{inspect.signature(written)}"
             yield (
                 "problem",
@@ -278,7 +278,7 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
             yield "problem", f"the {name} port has no async aclose() method; write async def aclose(self)"
 
 
-def _takes(function: Callable[..., Any], count: int, **named: object) -> bool:
+def takes(function: Callable[..., Any], count: int, **named: object) -> bool:
     """Return whether `function` accepts `count` positional arguments and the keyword arguments `named`."""
     try:
         inspect.signature(function).bind(*[None] * count, **named)

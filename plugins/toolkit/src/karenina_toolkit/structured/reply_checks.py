@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
-from karenina_core.models.ports import AgentReply, ErrorCategory, LLMReply, Message, ParserReply, PortError, Turn
+from karenina_core.models.ports import (
+    AgentReply,
+    ErrorCategory,
+    FinishReason,
+    LLMReply,
+    Message,
+    ParserReply,
+    PortError,
+    Turn,
+    Usage,
+)
 from karenina_toolkit.replies.reply_bounds import (
     BrokenReply,
     sanitize_agent_reply,
@@ -23,10 +33,12 @@ from karenina_toolkit.traces.formats.openai_chat import write_arguments
 from karenina_toolkit.traces.reasoning import has_content
 
 if TYPE_CHECKING:
-    from karenina_core.models.ports import StructuredMode, Usage
+    from karenina_core.models.ports import StructuredMode
 
 R = TypeVar("R", bound=LLMReply | ParserReply | AgentReply | Turn)
 ReplyKind = Literal["llm", "parser", "agent", "turn"]
+
+_FINISH_REASONS: Final = get_args(FinishReason)
 
 _REASONING: Final = (
     "the server put everything into reasoning_content (or thoughts); check its reasoning parser, or raise max_tokens"
@@ -109,10 +121,8 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
     `where` is the model and its server. A judge's reasoning is not stored. However, if the text is empty and the
     reasoning contains a single JSON object, the reasoning becomes the text.
     """
-    given: object = reply  # adapters may not be type-checked
-    is_reply = isinstance(given, LLMReply | ParserReply | AgentReply | Turn)
-    if not is_reply or not isinstance(getattr(given, "text", ""), str):
-        what = f"the adapter of {where} returned {given!r:.100}, which is not a reply with a text; correct the adapter"
+    if (mistake := _find_mistake(reply)) is not None:
+        what = f"the adapter of {where} returned {mistake}; correct the adapter"
         raise PortError(what, category=ErrorCategory.PERMANENT)
     checked: LLMReply | ParserReply | AgentReply | Turn
     notes: tuple[str, ...] = ()
@@ -148,6 +158,21 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
                 raise EmptyReply(why, checked.usage, is_blank=not (called or thoughts or notes))
             checked = replace(checked, text=thoughts)
     return cast("R", checked)
+
+
+def _find_mistake(reply: object) -> str | None:
+    """Return what is wrong with the types of a reply, or None. Adapters may not be type-checked."""
+    if not isinstance(reply, LLMReply | ParserReply | AgentReply | Turn):
+        return f"{reply!r:.100}, which is not a reply with a text"
+    text: object = getattr(reply, "text", "")
+    usage: object = reply.usage
+    if not isinstance(text, str):
+        return f"{reply!r:.100}, which is not a reply with a text"
+    if not isinstance(usage, Usage):
+        return f"the usage {usage!r:.100}, which is not a Usage"
+    if reply.finish_reason not in _FINISH_REASONS:
+        return f"the finish reason {reply.finish_reason!r:.100}, which is none of {', '.join(_FINISH_REASONS)}"
+    return None
 
 
 def wrote_nothing(outcome: LLMReply | ParserReply | AgentReply | Turn | PortError) -> bool:
