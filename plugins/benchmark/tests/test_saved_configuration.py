@@ -44,6 +44,21 @@ def test_secrets_are_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptur
     assert SECRET not in warning
 
 
+def test_values_that_are_only_named_like_secrets_are_saved(tmp_path: Path) -> None:
+    arguments = {"properties": {"token": {"type": "string"}}, "required": ["token"]}
+    tools = [{"type": "function", "name": "token", "parameters": arguments}, {"type": "fetch", "max_tokens": 99}]
+    model = {**MODEL, "extra": {"media_tokens": 500, "body": {"tools": tools, "stop": ["key: 1"]}}}
+    save_config(VerificationConfig(answering_models=[model]), tmp_path / "c.json")
+    assert json.loads((tmp_path / "c.json").read_text("utf-8"))["answering_models"] == [model]
+
+
+def test_the_default_of_an_argument_may_be_a_secret(tmp_path: Path) -> None:
+    arguments = {"properties": {"token": {"type": "string", "default": SECRET}}}
+    model = {**MODEL, "extra": {"body": {"tools": [{"name": "search", "parameters": arguments}]}}}
+    save_config(VerificationConfig(answering_models=[model]), tmp_path / "c.json")
+    assert SECRET not in (tmp_path / "c.json").read_text("utf-8")
+
+
 def test_a_dump_with_masked_secrets_is_refused() -> None:
     dumped = json.loads(VerificationConfig(answering_models=[{**MODEL, "endpoint_api_key": SECRET}]).model_dump_json())
     with pytest.raises(ConfigError, match=r"endpoint_api_key: it is a masked secret .* remove it"):

@@ -70,6 +70,7 @@ SAME = [
     ("5 mM", "5 millimoles per litre"),
     ("300 degrees Kelvin", "300 K"),
     ("5 kW h", "5 kWh"),
+    ("5 ma", "5 mA"),
     ("9.8 m/s\u00b2", "9.8 m/s^2"),
     ("7 milligrams per deciliter", "7 mg/dL"),
     ("5 to 10 kg", "5\u201310 kg"),

@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from karenina_core.config import VerificationConfig, flatten_settings, read_environment, translate_settings
 from karenina_core.errors import ConfigError
 from karenina_core.models.model import SECRECY, ModelConfig
+from karenina_engine.journal.command import is_no_secret
 from karenina_engine.model_settings import map_models, model_settings
 from karenina_toolkit.files import bounded_files, replace_file
 from karenina_toolkit.files.json_values import MAX_DIGITS, find_problem
@@ -98,7 +99,8 @@ def _without_secrets(values: dict[str, Any], place: str) -> tuple[dict[str, Any]
 
 def _without_named(value: Any, place: str, left_out: list[str]) -> Any:
     """Return the value at `place` without entries that are named like secrets, such as `api_key`, in its dicts and
-    lists at any depth. Their names are added to `left_out`. Empty values are kept.
+    lists at any depth. Their names are added to `left_out`. Empty values are kept, and so are values that are no secret
+    despite their name (`is_no_secret`).
     """
     if isinstance(value, list):
         return [_without_named(item, f"{place}.{position}", left_out) for position, item in enumerate(value)]
@@ -106,7 +108,7 @@ def _without_named(value: Any, place: str, left_out: list[str]) -> Any:
         return value
     public = {}
     for name, inner in value.items():
-        if inner and _SECRET_NAME.search(name):
+        if inner and _SECRET_NAME.search(name) and not is_no_secret(name, inner, place):
             left_out.append(f"{place}.{name}")
         else:
             public[name] = _without_named(inner, f"{place}.{name}", left_out)

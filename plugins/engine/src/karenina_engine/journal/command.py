@@ -39,6 +39,8 @@ OWN_ONLY: Final = ("files", "paths", "benchmark_names")
 
 _URL: Final = "endpoint_base_url"
 _SECRET_NAME: Final = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
+_WORDS_OF_TYPES: Final = frozenset(("type", "title", "description", "format", "minLength", "maxLength"))
+"""Keys of a JSON schema that contain no values of an argument, such as a default."""
 
 
 def is_same_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -157,18 +159,35 @@ def _url_label(url: str) -> str:
     return f"{shown}#{hashlib.sha256(url.encode()).hexdigest()[:8]}" if MASK in shown else shown
 
 
-def _without_secrets(value: Any) -> Any:
+def _without_secrets(value: Any, place: str = "") -> Any:
     """Return an adapter's settings with `LEFT_OUT` in place of HTTP headers and values that are named like secrets.
-    Nested tables and lists are searched.
+    Nested tables and lists are searched. `place` is the path to `value`, in which *[]* stands for a list.
     """
     if isinstance(value, list):
-        return list(map(_without_secrets, value))
+        return [_without_secrets(item, f"{place}[]") for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: LEFT_OUT if _SECRET_NAME.search(str(key)) or "headers" in str(key).lower() else _without_secrets(item)
+        key: LEFT_OUT if _is_secret(str(key), item, place) else _without_secrets(item, f"{place}.{key}")
         for key, item in value.items()
     }
+
+
+def _is_secret(name: str, value: object, place: str) -> bool:
+    """Return whether a value in the table at `place` is named like a secret or contains HTTP headers. Outside of lists,
+    all such values count, because no journal has ever contained them.
+    """
+    named = _SECRET_NAME.search(name) is not None or "headers" in name.lower()
+    return named and not ("[]" in place and is_no_secret(name, value, place))
+
+
+def is_no_secret(name: str, value: object, place: str) -> bool:
+    """Return whether a value in the table at `place` is no secret even if it is named like one: a number of tokens, or
+    the type of a tool's argument, which is a JSON schema without values, in a table `properties`.
+    """
+    if isinstance(value, Mapping):
+        return place.endswith(".properties") and "type" in value and value.keys() <= _WORDS_OF_TYPES
+    return isinstance(value, int | float) and "tokens" in name.lower()
 
 
 def _holds_secret(value: Any) -> bool:
@@ -225,7 +244,20 @@ def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
     entry = _dump_model(model)
     plain = ModelConfig(id="-", interface="-", model_name="-").model_dump(mode="json")
     names = [name for name in plain if SECRECY.get(name) != "key"]
-    return [name for name in names if stored.get(name, plain[name]) != entry.get(name, plain[name])]
+    return [name for name in names if not _is_same(stored.get(name, plain[name]), entry.get(name, plain[name]))]
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Return whether two values are equal apart from secrets, which are left out of at least one of them: journals of
+    earlier versions contain values of lists that are left out now.
+    """
+    if LEFT_OUT in (one, other):
+        return True
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_is_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    return bool(one == other)
 
 
 def _has_left_out(value: Any) -> bool:

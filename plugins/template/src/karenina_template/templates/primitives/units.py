@@ -64,7 +64,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "atm": "atmosphere", "mmHg": "mm Hg", "psi": "",
     },
     "electricity": {
-        "V": "volt", "mV": "millivolt", "kV": "kilovolt", "A": "amp|ampere", "mA": "milliampere", "Ω": "ohm",
+        "V": "volt", "mV": "millivolt", "kV": "kilovolt", "A": "amp|ampere", "mA": "ma|milliampere", "Ω": "ohm",
         "coulomb": "", "farad": "", "T": "tesla",
     },
     "force": {"N": "newton", "kN": "kilonewton"},
