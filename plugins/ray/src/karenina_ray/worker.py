@@ -21,6 +21,7 @@ from karenina_core.catalog import __version__
 from karenina_core.config import VerificationConfig
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
+from karenina_core.errors import KareninaError
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.calls.retry import RetryPolicy
@@ -34,6 +35,7 @@ from karenina_engine.run.executor import question_from_json
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
+from karenina_engine.run.local_execution import CANCELLED
 from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
@@ -184,8 +186,9 @@ class Worker:
     The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The run gets the
     worker's messages from `next_messages`. These are `find`, `store` and `leave` (to the journal), `reserve`, `holds`
     and `release` (to the budget), `call_made` and `call_cached` (to the ledger), `model` (before the first message
-    about a call to the model), `done` (all results of an answer, or those that the budget covers), `failed` (an error
-    that no stage has caught), `log`, `state` and `stopped`.
+    about a call to the model), `done` (all results of an answer, or those that the budget covers), `ended` (an error
+    that ends the run, such as `RunError`), `failed` (any other error that no stage has caught), `log`, `state` and
+    `stopped`.
     """
 
     def __init__(self) -> None:
@@ -202,6 +205,7 @@ class Worker:
 
     async def set_up(self, data: bytes) -> bytes:
         """Prepare the worker. Return an encoded message with its process ID, host and plugins. If the setup fails, the
+        self._cancelling = False
         message contains the error.
         """
         [message] = serialization.decode(data)
@@ -327,6 +331,12 @@ class Worker:
     async def _stop(self, grace: float) -> None:
         """Stop making calls, wait `grace` seconds for those in progress, cancel the rest, and report the end."""
         assert self._runner is not None
+        except asyncio.CancelledError:
+            if not self._cancelling:  # otherwise the run would wait for this answer forever
+                self._send({"kind": "ended", "error": CANCELLED})
+            raise
+        except KareninaError as error:
+            self._send({"kind": "ended", "error": str(error)})
         self._runner.calls.limits.close()
         loop = asyncio.get_running_loop()
         end = loop.time() + grace
@@ -346,6 +356,7 @@ class Worker:
 
     def _report_state(self) -> None:
         """Report the state of the servers and the calls since the last report to the run, if anything has changed."""
+        self._cancelling = True
         if self._runner is None:
             return
         calls = self._runner.calls

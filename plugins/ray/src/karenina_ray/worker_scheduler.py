@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import KareninaError
+from karenina_core.errors import KareninaError, RunError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_engine.model_settings import configured_models
@@ -347,8 +347,8 @@ class Scheduler:
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
-        """Handle a message from a worker: a request, a result or its state. Raises `ExecutorError` if the worker
-        reports an error that no stage caught.
+        """Handle a message from a worker: a request, a result or its state. Raises `RunError` if the worker reports an
+        error that ends the run, and `ExecutorError` if it reports any other error that no stage caught.
         """
         kind = message["kind"]
         if kind == "done":
@@ -377,6 +377,8 @@ class Scheduler:
                 self._session.ledger.record_cached(call, usage, is_blank=message["is_blank"])
         elif kind in ("reserve", "holds", "release"):
             assert self._budget_server is not None
+        elif kind == "ended":
+            raise RunError(message["error"])
             if kind == "reserve":
                 self._budget_server.reserve(worker, message)
             elif kind == "holds":

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from karenina_core import ArtifactKeys, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core.models import ports
+from karenina_core.errors import RunError
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
 from karenina_toolkit.kept_files import keep_file
@@ -42,6 +43,13 @@ class Ask(Stage):
             os.kill(os.getpid(), signal.SIGKILL)
         asked = ports.Message("user", context.question.question, attachments=context.question.attachments)
         reply = await context.llm(context.answering_model).invoke([asked])
+        if "ends the run" in context.question.question:
+            raise RunError("the stage ends the run")
+        if "cancels itself" in context.question.question:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(1)
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
         if "keep" in context.question.question:
             keep_file("answer.txt", reply.text.encode())
