@@ -92,6 +92,8 @@ class Scheduler:
     At least one of them must be ready within `patience` seconds.
     """
 
+_CLOCK_TOLERANCE: Final = 2.0  # seconds
+_MOST_LOGGED: Final = 1000  # messages that are compared with those of other workers
     def __init__(self, ray: Any, session: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
         self._ray = ray
         self._session = session
@@ -127,6 +129,7 @@ class Scheduler:
         self._session.remove_stop_listener(self._stop)
         self._over = True
         ready = [worker.actor for worker in self._handles if worker.ready]
+        self._logged: dict[str, int] = {}
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_CLOSING if kind is None and not self._stopping else _CLOSING_SOON):
                 await asyncio.gather(*(actor.close.remote() for actor in ready), return_exceptions=True)
@@ -360,7 +363,7 @@ class Scheduler:
             worker.stopped = True
             self._wakeup.set()
         elif kind == "log":
-            logger.log(message["level"], message["message"])  # not "%s": handlers filter messages by their text
+            self._log(worker, message["level"], message["message"])
         elif kind == "state":
             worker.room, worker.servers = message["room"], message["servers"]
             self._session.tally.add(serialization.decode_counts(message["counts"]))
@@ -412,6 +415,13 @@ class Scheduler:
             self._add_result(await self._session.store_result(job.task, judge, result))
         self._finishing -= 1
         self._wakeup.set()
+
+    def _log(self, worker: WorkerHandle, level: int, text: str) -> None:
+        """Log a worker's message, unless another worker has logged the same: one process would have logged it once."""
+        if len(self._logged) < _MOST_LOGGED:
+            self._logged.setdefault(text, worker.index)
+        if self._logged.get(text, worker.index) == worker.index:
+            logger.log(level, text)  # not "%s": handlers filter messages by their text
 
     def _add_result(self, result: IndexedResult) -> None:
         self._results.append(result)

@@ -88,7 +88,8 @@ class Port:
     ) -> ports.LLMReply:
         if "keep" in messages[-1].content:
             keep_file("same.txt", b"the same of every call")
-        return ports.LLMReply(await self._request(messages), usage=ports.Usage(10, 5, calls=1))
+        reply = ports.LLMReply(await self._request(messages), usage=ports.Usage(10, 5, calls=1))
+        return replace(reply, finish_reason="other", server_reason="weary") if "weary" in reply.text else reply
 
     async def parse(
         self, messages: Sequence[ports.Message], schema: Mapping[str, Any], *, info: ports.CallInfo = ports.NO_INFO
