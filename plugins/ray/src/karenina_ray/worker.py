@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import traceback
+import time
 from collections.abc import Callable
 from contextlib import aclosing
 from contextvars import copy_context
@@ -252,7 +253,7 @@ class Worker:
         self._judges = judges_of(config, panel)
         self._runner = ItemRunner(parts, panel)
         parts.limits.prepare([model for _, model in configured_models(config)])
-        return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
+        return {"pid": os.getpid(), "plugins": list_plugins(plugins), "time": time.time()}
 
     async def handle_messages(self, data: bytes) -> None:
         """Handle messages from the run: start answers, stop, or pass a response to the waiting request. An exception is

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import asdict
@@ -31,6 +32,19 @@ if TYPE_CHECKING:
 
 class BackgroundTasks:
     """Background tasks in one event loop. `failure` is the first exception raised by a task, or None.
+def _check_clock(facts: Payload, sent: float) -> None:
+    """Log a warning if a worker's clock differs from this machine's. `facts` is its response to a message that was sent
+    at the time `sent`.
+    """
+    behind, ahead = sent - facts["time"], facts["time"] - time.time()
+    if max(behind, ahead) > _CLOCK_TOLERANCE:
+        logger.warning(
+            "the clock of %s is about %.0f s %s, and so are the times in results and traces of its items; synchronize "
+            "the clocks of the machines",
+            *(facts["host"], max(behind, ahead), "behind" if behind > ahead else "ahead"),
+        )
+
+
 
     `on_failure` is called after each exception.
     """
@@ -78,6 +92,8 @@ _MOST_DEATHS_IN_A_ROW: Final = 12
 _GROUPS: Final = 4  # how many groups a dead worker's jobs are divided into
 _MOST_READY: Final = 256  # stored results are read ahead until so many wait for the run
 _CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close ports and tools; the second if stopped or failed
+_CLOCK_TOLERANCE: Final = 2.0  # seconds
+_MOST_LOGGED: Final = 1000  # messages that are compared with those of other workers
 
 logger = logging.getLogger("karenina")
 
@@ -92,8 +108,6 @@ class Scheduler:
     At least one of them must be ready within `patience` seconds.
     """
 
-_CLOCK_TOLERANCE: Final = 2.0  # seconds
-_MOST_LOGGED: Final = 1000  # messages that are compared with those of other workers
     def __init__(self, ray: Any, session: RunSession, queue: WorkQueue, workers: int, patience: float) -> None:
         self._ray = ray
         self._session = session
@@ -179,6 +193,7 @@ _MOST_LOGGED: Final = 1000  # messages that are compared with those of other wor
             worker.ready = True
             logger.debug("Ray worker %d is process %s on %s", index, facts["pid"], facts["host"])
             self._assign_jobs()
+            _check_clock(facts, sent)
             while not self._over:
                 for message in serialization.decode(await actor.next_messages.remote()):
                     await self._handle_message(worker, message)
