@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -22,9 +23,9 @@ from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
-from karenina_core.plugins import Plugins
 from karenina_core.data.rubrics import MetricRubricTrait, Rubric
 from karenina_core.errors import RunError
+from karenina_core.plugins import Plugins
 from karenina_engine.journal.journal import Journal
 from karenina_engine.results.kept_files import FileStore, KeptFiles
 from karenina_engine.run.execution import collect_results
@@ -32,6 +33,7 @@ from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest
 from karenina_ray import serialization
 from karenina_ray.worker_scheduler import ExecutorError
+from karenina_toolkit.files.bounded_files import limit_file_size
 
 FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")
 
@@ -42,6 +44,10 @@ class Answer(BaseAnswer):
 EXPRESSION = """
 class Answer(BaseAnswer):
     words: str = VerifiedField(description="The number", ground_truth="6/2", verify_with=MathEqual())
+"""
+GENE = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene", ground_truth="TP53", verify_with=SameTerm(table="genes.csv"))
 """
 
 ONE_PIXEL = base64.b64decode(

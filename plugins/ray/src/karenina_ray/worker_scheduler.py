@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import asdict
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -23,6 +24,7 @@ from karenina_ray import serialization
 from karenina_ray.journal_server import BudgetServer, JournalServer
 from karenina_ray.work_queue import Job, WorkerHandle, WorkQueue
 from karenina_ray.worker import Worker, list_plugins
+from karenina_toolkit.files.bounded_files import max_file_bytes
 
 if TYPE_CHECKING:
     from karenina_engine.run.matrix import IndexedResult
@@ -30,8 +32,6 @@ if TYPE_CHECKING:
     from karenina_ray.serialization import Payload
 
 
-class BackgroundTasks:
-    """Background tasks in one event loop. `failure` is the first exception raised by a task, or None.
 def _check_clock(facts: Payload, sent: float) -> None:
     """Log a warning if a worker's clock differs from this machine's. `facts` is its response to a message that was sent
     at the time `sent`.
@@ -45,6 +45,8 @@ def _check_clock(facts: Payload, sent: float) -> None:
         )
 
 
+class BackgroundTasks:
+    """Background tasks in one event loop. `failure` is the first exception raised by a task, or None.
 
     `on_failure` is called after each exception.
     """
@@ -90,10 +92,10 @@ MOST_DEATHS: Final = 3
 _MOST_DEATHS_IN_A_ROW: Final = 12
 """The number of consecutive worker deaths, without a result in between, after which the run fails."""
 _GROUPS: Final = 4  # how many groups a dead worker's jobs are divided into
-_MOST_READY: Final = 256  # stored results are read ahead until so many wait for the run
-_CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close ports and tools; the second if stopped or failed
 _CLOCK_TOLERANCE: Final = 2.0  # seconds
 _MOST_LOGGED: Final = 1000  # messages that are compared with those of other workers
+_MOST_READY: Final = 256  # stored results are read ahead until so many wait for the run
+_CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close ports and tools; the second if stopped or failed
 
 logger = logging.getLogger("karenina")
 
@@ -127,6 +129,7 @@ class Scheduler:
         self._finishing = 0  # jobs whose results are being stored
         self._deaths_in_a_row = 0
         self._models: list[tuple[Payload, ModelConfig]] = []
+        self._logged: dict[str, int] = {}
         self._stopping: float | None = None
         self._over = False
 
@@ -143,7 +146,6 @@ class Scheduler:
         self._session.remove_stop_listener(self._stop)
         self._over = True
         ready = [worker.actor for worker in self._handles if worker.ready]
-        self._logged: dict[str, int] = {}
         with contextlib.suppress(Exception):
             async with asyncio.timeout(_CLOSING if kind is None and not self._stopping else _CLOSING_SOON):
                 await asyncio.gather(*(actor.close.remote() for actor in ready), return_exceptions=True)
@@ -188,12 +190,13 @@ class Scheduler:
         self._handles.add(worker)
         try:
             setup = serialization.encode([self._setup_message(index)])
+            sent = time.time()
             [facts] = serialization.decode(await actor.set_up.remote(setup))
             self._check_plugins(facts)
+            _check_clock(facts, sent)
             worker.ready = True
             logger.debug("Ray worker %d is process %s on %s", index, facts["pid"], facts["host"])
             self._assign_jobs()
-            _check_clock(facts, sent)
             while not self._over:
                 for message in serialization.decode(await actor.next_messages.remote()):
                     await self._handle_message(worker, message)
@@ -218,12 +221,14 @@ class Scheduler:
             "workers": self._workers,
             "level": logger.getEffectiveLevel(),
             "path": [folder for folder in sys.path if folder],
+            "folder": str(Path.cwd()),
+            "max_file_bytes": max_file_bytes(),
         }
 
     def _check_plugins(self, facts: Payload) -> None:
         """Raise `ExecutorError` if a worker could not start or has different plugins."""
         if "error" in facts:
-            raise ExecutorError(f"ray executor: a worker could not start: {facts['error']}")
+            raise ExecutorError(f"ray executor: a worker on {facts['host']} could not start: {facts['error']}")
         loaded = list_plugins(self._session.parts.plugins)
         here, there = ({tuple(plugin) for plugin in listed} for listed in (loaded, facts["plugins"]))
         if here == there:
@@ -372,6 +377,8 @@ class Scheduler:
         if kind == "done":
             self._finishing += 1
             self._tasks.start(self._finish(worker.jobs.pop(message["order"]), message["results"]))
+        elif kind == "ended":
+            raise RunError(message["error"])
         elif kind == "failed":
             raise ExecutorError(f"ray executor: a worker failed on an answer:\n{message['error']}")
         elif kind == "stopped":
@@ -395,8 +402,6 @@ class Scheduler:
                 self._session.ledger.record_cached(call, usage, is_blank=message["is_blank"])
         elif kind in ("reserve", "holds", "release"):
             assert self._budget_server is not None
-        elif kind == "ended":
-            raise RunError(message["error"])
             if kind == "reserve":
                 self._budget_server.reserve(worker, message)
             elif kind == "holds":
@@ -410,6 +415,13 @@ class Scheduler:
                 self._journal_server.find(worker, message)
             else:
                 self._journal_server.store(worker, message)
+
+    def _log(self, worker: WorkerHandle, level: int, text: str) -> None:
+        """Log a worker's message, unless another worker has logged the same: one process would have logged it once."""
+        if len(self._logged) < _MOST_LOGGED:
+            self._logged.setdefault(text, worker.index)
+        if self._logged.get(text, worker.index) == worker.index:
+            logger.log(level, text)  # not "%s": handlers filter messages by their text
 
     def _model(self, payload: Payload) -> ModelConfig:
         """Return the model in a worker's message. Equal models are one object, if possible the configuration's."""
@@ -430,13 +442,6 @@ class Scheduler:
             self._add_result(await self._session.store_result(job.task, judge, result))
         self._finishing -= 1
         self._wakeup.set()
-
-    def _log(self, worker: WorkerHandle, level: int, text: str) -> None:
-        """Log a worker's message, unless another worker has logged the same: one process would have logged it once."""
-        if len(self._logged) < _MOST_LOGGED:
-            self._logged.setdefault(text, worker.index)
-        if self._logged.get(text, worker.index) == worker.index:
-            logger.log(level, text)  # not "%s": handlers filter messages by their text
 
     def _add_result(self, result: IndexedResult) -> None:
         self._results.append(result)
