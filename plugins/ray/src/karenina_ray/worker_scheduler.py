@@ -124,6 +124,7 @@ class Scheduler:
         self._budget_server = BudgetServer(budget, send, start) if budget is not None else None
         self._handles: set[WorkerHandle] = set()
         self._queue = queue
+        queue.on_read = self._wakeup.set
         self._suspect_groups: deque[list[Job]] = deque()
         self._results: deque[IndexedResult] = deque()
         self._finishing = 0  # jobs whose results are being stored
@@ -344,7 +345,7 @@ class Scheduler:
         """Advance to the next job in the queue. Stored results that precede it are added to the results. Stops early if
         `_MOST_READY` results are waiting to be yielded.
         """
-        while not self._queue.has_job and not self._queue.over and len(self._results) < _MOST_READY:
+        while self._queue.can_advance and len(self._results) < _MOST_READY:
             for result in self._queue.advance():
                 self._add_result(result)
 

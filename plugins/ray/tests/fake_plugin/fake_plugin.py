@@ -14,10 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from karenina_core import ArtifactKeys, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core.data.question import Question
 from karenina_core.errors import RunError
 from karenina_core.models import ports
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
@@ -41,6 +43,10 @@ class Ask(Stage):
     fallback = True
 
     async def execute(self, context: VerificationContext) -> None:
+    def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[ports.SourceFolder]:
+        _, _, folder = question.question.partition("What is in ")
+        return [ports.SourceFolder(Path(folder))] if folder else []
+
         if "poison" in context.question.question:
             os.kill(os.getpid(), signal.SIGKILL)
         if "ends the run" in context.question.question:
