@@ -84,7 +84,7 @@ class BackgroundTasks:
 
 
 AHEAD: Final = 4
-"""The number of answers that a worker gets beyond its room, so that it never waits for work."""
+"""The maximum number of answers that a worker gets beyond its room, so that it never waits for work."""
 MOST_RECORDED: Final = 32
 """The room of a worker if all answers are recorded, so that one worker does not get all answers of a small run."""
 MOST_DEATHS: Final = 3
@@ -316,8 +316,9 @@ class Scheduler:
     def _assign_jobs(self) -> None:
         """Assign jobs to the workers that have room, starting with those that have the fewest jobs.
 
-        Each may get up to `AHEAD` jobs more than it has room for. Groups of suspect jobs go to workers that have no
-        jobs. Nothing is assigned after a stop or a failure.
+        Each may get up to `AHEAD` jobs more than it has room for, but at most half as many more again, or two, as in
+        one process: it starts all of them, and the time that they wait counts for `item_timeout`. Groups of suspect
+        jobs go to workers that have no jobs. Nothing is assigned after a stop or a failure.
         """
         if self._stopping is not None or self._tasks.failure is not None:
             return
@@ -327,7 +328,8 @@ class Scheduler:
             elif not (worker.suspect and worker.jobs):
                 fresh: list[Job] = []
                 room = worker.room if self._calls_models else min(worker.room, MOST_RECORDED)
-                while len(worker.jobs) + len(fresh) < room + AHEAD and (job := self._next()) is not None:
+                most = room + min(AHEAD, max(2, room // 2))
+                while len(worker.jobs) + len(fresh) < most and (job := self._next()) is not None:
                     fresh.append(job)
                 if fresh:
                     self._send_jobs(worker, fresh)
