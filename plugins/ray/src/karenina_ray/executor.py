@@ -115,11 +115,13 @@ class RayExecutor(Executor):
                 return
             for result in stored:
                 yield result
-            await asyncio.sleep(0)
+            await (asyncio.wait([queue.reading]) if queue.reading is not None else asyncio.sleep(0))
             if session.stopped is not None:
                 return
         settings = session.config.section(RaySettings)
         async with open_cluster(settings.ray_address, settings.ray_workers) as ray:
+            if session.stopped is not None:  # while Ray started
+                return
             requested = settings.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
             workers = _limit_workers(session, requested)
             async with (
