@@ -112,3 +112,28 @@ def test_hostile_expressions_need_little_memory() -> None:
     own, child = json.loads(done.stdout)
 
     assert max(own, child) < 300 * 1024
+
+
+MATRICES = [
+    (r"\frac12\begin{pmatrix}2&4\\6&8\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", True),
+    (r"\frac12\begin{pmatrix}2&4\\6&9\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", False),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\frac{1}{10}\begin{pmatrix}10&20\\30&40\end{pmatrix}", True),
+    (r"-\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}-1\\-2\end{pmatrix}", True),
+    (r"\begin{pmatrix}0\\1\end{pmatrix}+t\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}t\\1+2t\end{pmatrix}", True),
+    (r"\begin{pmatrix}0\\1\end{pmatrix} + (1, 2)", r"\begin{pmatrix}1\\3\end{pmatrix}", "undecided"),
+    (r"(1, 2)^T", r"\begin{pmatrix}1\\2\end{pmatrix}", True),
+    (r"[1, 2]^T", r"\begin{pmatrix}2\\1\end{pmatrix}", False),
+    (r"\frac15(1, 2)", r"(\frac15, \frac25)", True),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}^{-1}", r"\begin{pmatrix}-2&1\\3/2&-1/2\end{pmatrix}", "undecided"),
+    (r"I_2", r"\begin{pmatrix}1&0\\0&1\end{pmatrix}", "undecided"),
+    (r"I", r"\begin{pmatrix}1&0\\0&2\end{pmatrix}", False),
+    (r"\mathbf{0}", r"\begin{pmatrix}0\\0\end{pmatrix}", "undecided"),
+    (r"\mathbf{0}", r"\begin{pmatrix}0\\1\end{pmatrix}", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "truth", "expected"), MATRICES)
+def test_operations_with_written_matrices_are_computed(value: str, truth: str, expected: bool | str) -> None:
+    verdict = MathEqual().check(value, truth)
+
+    assert isinstance(verdict, Undecided) if expected == "undecided" else verdict is expected
