@@ -1,4 +1,4 @@
-"""Matrices that are written out, and products of symbols that may be matrices, whose order counts. The latter are compared
+"""Matrices that are written out, and products of symbols that may be matrices, whose order counts. These are compared
 with matrices of random numbers.
 """
 
@@ -44,8 +44,8 @@ def matrices(tree: Tree, others: Tree) -> set[str]:
 
 
 def written_out(tree: Any) -> Any:
-    """Return a tree with the entries of multiples, sums and transposes of matrices and tuples, such as *(2, 4)/2*. Raises
-    `OutOfReach` for other operations with them.
+    """Return a tree in which multiples, sums and transposes of matrices and tuples, such as *(2, 4)/2*, are computed.
+    Raises `OutOfReach` for other operations with them.
     """
     if not isinstance(tree, list) or tree[:1] not in (["sum"], ["minus"], ["times"], ["over"], ["power"]):
         return [written_out(part) for part in tree] if isinstance(tree, list) else tree

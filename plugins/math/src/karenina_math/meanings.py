@@ -56,13 +56,40 @@ def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree
                 return f"{name} may be a difference such as {name[6:]}_2 - {name[6:]}_1"
         if one == ["set"] and other in _EMPTY_SETS:
             return "the letter may be the sign of the empty set"
+        is_equation = other[0] == "relation" and set(other[2::2]) == {"="}
+        if is_equation and one[0] != "relation" and all(is_same(one, side) for side in other[1::2]):
+            return "one value is an equation, each side of which is equal to the other value"
     if _have_same_integers(unnamed(truth), unnamed(value)):
         return "the values may be the same for other integers"
     if are_same_family(truth, value):
         return "the constants of an integration may have other names and values"
+    ours, theirs = _argument(truth), _argument(value)
+    if (
+        ours is not None
+        and theirs not in (None, ours)
+        and "relation" in (truth[0], value[0])
+        and is_same(unnamed(truth), renamed(unnamed(value), {str(theirs): ours}))
+    ):
+        return "the values may be the same with another argument"
     named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
     if (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
         return "the terms of a sequence may be the same with other indices"
+    return None
+
+
+def _argument(tree: Tree) -> str | None:
+    """Return the argument of the function or sequence that an equation defines, such as *t* of *f(t) = 2t*, or the only
+    symbol of an expression, or None.
+    """
+    named = assigned(tree)
+    if named is None:
+        names = symbols_of(tree) if tree[0] != "relation" else set()
+        return names.pop() if len(names) == 1 else None
+    match named[0]:
+        case ["apply", _, ["symbol", name]]:
+            return str(name)
+        case ["symbol", name] if (index := name.partition("_")[2]).isalpha() and index in symbols_of(named[1]):
+            return str(index)
     return None
 
 
