@@ -188,7 +188,8 @@ class _Rules:
         if "sign" in (one[0], other[0]):
             return False
         self._whole |= counts(one) | counts(other)
-        if "matrix" in (one[0], other[0]):
+        are_rows = all(tree[0] == "interval" and as_matrix(tree)[0] == "matrix" for tree in (one, other))
+        if are_rows or "matrix" in (one[0], other[0]):
             one, other = as_matrix(one), as_matrix(other)
         lists = ("list", "solutions", "set")
         one, other = (unnamed_set(self._unchained(tree)) for tree in (one, other))
