@@ -112,7 +112,10 @@ _NAME: Final = lazy_pattern(
 _TEXT: Final = lazy_pattern(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
 _PERCENT: Final = lazy_pattern(r"(?<=[\d})])\s*\bper ?cent\b")
 _ROWS: Final = lazy_pattern(r"\[((?:[^][(){};,]+,)+[^][(){};,]+(?:;(?:[^][(){};,]+,)+[^][(){};,]+)+)\]")
-_TURNED: Final = lazy_pattern(r"([\[\]])([^][(){};,]+[;,][^][(){};,]+)([\[\]])")
+_TURNED: Final = lazy_pattern(
+    r"(\[|(?:(?<=\\c[au]p)|(?<=\\in)|(?<![\w)}\]'!%]))\])([^][(){};,]+[;,][^][(){};,]+)"
+    r"(\]|\[(?=\s|\Z|[,;.)}]|\\c[au]p|\\setminus|\\backslash))"
+)
 """An interval whose brackets may be turned outwards, as in *]0, 1[*."""
 _PLAIN_BASE: Final = lazy_pattern(r"(?<![A-Za-z\\])log(2|10)(?=\(|\s+[A-Za-z\d(\\])(?!\s\d{3}\b)")
 _NO_SOLUTION: Final = lazy_pattern(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
