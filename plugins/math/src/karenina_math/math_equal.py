@@ -63,7 +63,10 @@ have a decimal comma, *0.5 (1/2)* repeats the number, *1/2 = 0.5* is a computati
 """
 _LEFT_OUT: Final = (
     (lazy_pattern(r"(?<=[\d})])\s*(?:\\?%|\bper ?cent\b)(?=[\s$.]*$)"), "only one text has a percent sign"),
-    (lazy_pattern(r"(?<=[\dA-F])_(?:\{\d+\}|\d+)(?=[\s$.]*$)"), "only one text states the base of its number"),
+    (
+        lazy_pattern(r"(?:(?<=\d)_(?:\{\d+\}|\d+)|(?<=[\dA-F]{2})_(?:\{16\}|16))(?=[\s$.]*$)"),
+        "only one text states the base of its number",
+    ),
 )
 """Signs that a text may leave out if the question asks for a percentage, or for a number in a base."""
 _COMMA: Final = lazy_pattern(r"[-\u2212]?[0-9]+,[0-9]+")

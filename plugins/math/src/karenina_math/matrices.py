@@ -50,6 +50,10 @@ def written_out(tree: Any) -> Any:
     if not isinstance(tree, list) or tree[:1] not in (["sum"], ["minus"], ["times"], ["over"], ["power"]):
         return [written_out(part) for part in tree] if isinstance(tree, list) else tree
     parts = [as_matrix(part) for part in map(written_out, tree[1:]) if isinstance(part, list)]
+    if tree[0] == "sum" and any(part[0] in _ROWS for part in parts):  # t(3, 4) beside (1, 2) is a multiple
+        for place, part in enumerate(parts):
+            if part[0] == "apply" and part[2][0] == "tuple":
+                parts[place] = written_out(["times", ["symbol", part[1]], part[2]])
     kinds = [part[0] for part in parts]
     if not any(kind in _ROWS for kind in kinds):
         return [tree[0], *parts, *tree[len(parts) + 1 :]]
