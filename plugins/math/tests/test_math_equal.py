@@ -112,3 +112,75 @@ def test_hostile_expressions_need_little_memory() -> None:
     own, child = json.loads(done.stdout)
 
     assert max(own, child) < 300 * 1024
+
+
+MATRICES = [
+    (r"\frac12\begin{pmatrix}2&4\\6&8\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", True),
+    (r"\frac12\begin{pmatrix}2&4\\6&9\end{pmatrix}", r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", False),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\frac{1}{10}\begin{pmatrix}10&20\\30&40\end{pmatrix}", True),
+    (r"-\begin{pmatrix}1\\2\end{pmatrix}", r"\begin{pmatrix}-1\\-2\end{pmatrix}", True),
+    (r"t\begin{pmatrix}1\\2\end{pmatrix}+(0, 1)^T", r"\begin{pmatrix}t\\2t+1\end{pmatrix}", True),
+    (r"\begin{pmatrix}0\\1\end{pmatrix} + (1, 2)", r"\begin{pmatrix}1\\3\end{pmatrix}", "undecided"),
+    (r"(1, 2)^T", r"\begin{pmatrix}1\\2\end{pmatrix}", True),
+    (r"[1, 2]^T", r"\begin{pmatrix}2\\1\end{pmatrix}", False),
+    (r"\frac15(1, 2)", r"(\frac15, \frac25)", True),
+    (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}^{-1}", r"\begin{pmatrix}-2&1\\3/2&-1/2\end{pmatrix}", "undecided"),
+    ("[[1,2],[3,4]]", "[[1,3],[2,4]]", False),
+    ("[[1,2],[3,4]]", "[[1, 2], [6/2, 4]]", True),
+    ("[[1,2,3],[3,4,5]]", "[[1,2,3],[3,4,6]]", False),
+    (r"(1, 2)^T + s(6, 8)^T", r"(1, 2)^T + t(3, 4)^T", "undecided"),
+    ("(4, 6) + s(6, 8)", "(1 + 3t, 2 + 4t)", "undecided"),
+    (r"(4, 7)^T + \begin{pmatrix}6s\\8s\end{pmatrix}", "(1 + 3t, 2 + 4t)^T", False),
+    ("(1, 2) + t(3, 4)", "(1 + 3t, 2 + 4t)", True),
+    ("(1 + t, 2)", "(1, 2 + t)", False),
+    (r"I_2", r"\begin{pmatrix}1&0\\0&1\end{pmatrix}", "undecided"),
+    (r"I", r"\begin{pmatrix}1&0\\0&2\end{pmatrix}", False),
+    (r"\mathbf{0}", r"\begin{pmatrix}0\\0\end{pmatrix}", "undecided"),
+    (r"\mathbf{0}", r"\begin{pmatrix}0\\1\end{pmatrix}", False),
+]  # fmt: skip
+ANSWERS = [
+    ("75", r"75\%", "undecided"),
+    ("75%", "75", "undecided"),
+    ("7.5", r"75\%", False),
+    (r"0.75\%", r"75\%", False),
+    ("101", "101_2", "undecided"),
+    ("102", "101_2", False),
+    ("101_3", "101_2", False),
+    ("FF", "FF_{16}", "undecided"),
+    ("A_2", "A", False),
+    ("12th", "12", "undecided"),
+    ("12th", "13", False),
+    ("1,00,000", "100000", "undecided"),
+    ("1.234,5", "1234.5", "undecided"),
+    ("10.000", "10000", "undecided"),
+    ("10.000", "10", True),
+    ("nCk", r"\binom{n}{k}", "undecided"),
+    ("x^1/2", r"\sqrt{x}", "undecided"),
+    ("]0, 1]", "(0, 1]", True),
+    ("[0; 1[", "[0, 1)", True),
+    (r"\left]-\infty, 2\right[ \cup ]3, \infty[", r"(-\infty, 2) \cup (3, \infty)", True),
+    ("]0, 1]", "[0, 1]", False),
+    (r"]0,1[\cup]2,3[", r"(0, 1) \cup (2, 3)", True),
+    (r"x\in]0,1[", "(0, 1)", True),
+    ("E[X] = 3, E[Y] = 4", "E[X] = 3, E[Y] = 4", True),
+    ("E[X] + 1, E[Y]", "1 + E[X], E[Y]", True),
+    ("[0, 1], [2, 3]", "[0, 1], [2, 3]", True),
+    ("6 cis 120°", r"-3 + 3\sqrt{3}i", True),
+    (r"6\operatorname{cis}\frac{2\pi}{3}", "6e^{2\\pi i/3}", True),
+    (r"6\text{cis}(60^\circ)", r"6 \operatorname{cis} 120^\circ", False),
+    ("(x+1)^2 = x^2+2x+1", "x^2+2x+1", "undecided"),
+    ("x^2 + 1 = 5", "x^2 + 1", False),
+    ("a_n = 2n + 1", "a_k = 2k + 1", "undecided"),
+    ("a_n = 2n + 1", "a_k = 2k + 3", False),
+    ("f(t) = t^2", "x^2", "undecided"),
+    ("t^2", "x^2", False),
+    ("{∅}", r"\emptyset", "undecided"),
+    (r"\{\emptyset\}", r"\emptyset", False),
+]
+
+
+@pytest.mark.parametrize(("value", "truth", "expected"), [*MATRICES, *ANSWERS])
+def test_an_answer_as_people_write_it_has_its_verdict(value: str, truth: str, expected: bool | str) -> None:
+    verdict = MathEqual().check(value, truth)
+
+    assert isinstance(verdict, Undecided) if expected == "undecided" else verdict is expected

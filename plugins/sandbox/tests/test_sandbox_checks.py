@@ -34,7 +34,7 @@ from karenina_sandbox.settings import find_provider
         ({"run": ["pytest"], "report": "junit"}, "{report}"),
         ({"run": ["pytest", "{report}"]}, "{report}"),
         ({"run": ["make"], "passing_before": ["a::b"]}, "needs `report: junit`"),
-        ({"run": ["make"], "add": "../tests"}, "relative to the workspace"),
+        ({"run": ["make"], "add": "../tests"}, "relative to the workspace root"),
         ({"run": ["make"], "restore": ["/etc"]}, "relative to the workspace"),
         ({"run": ["make"], "timeout": 0}, "greater than 0"),
         ({"run": ["make"], "time_out": 5}, "timeout"),

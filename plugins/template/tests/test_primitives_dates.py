@@ -48,6 +48,9 @@ def test_date_match_reads_whole_dates_as_people_write_them(written):
         *((text, "2024-01-15") for text in ("on January 15, 2024", "January 15, 2024 (Monday)", "20240115T103000Z")),
         *[("Tuesday, January 15, 2024", "2024-01-15"), ("15-V-2024", "2024-05-15"), ("01/02/03", "2003-01-02")],
         ("25 December 800", "0800-12-25"),
+        *((text, "2024-01-15") for text in ("January 14 or 15, 2024", "15/16 January 2024", "15 or 16 January 2024")),
+        *((f"January 15, 2024, no wait, January {day}, 2024", f"2024-01-{day}") for day in (16, 17)),
+        ("2024-01-15, or perhaps 2024-01-16", "2024-01-15"),
     ],
 )
 def test_a_date_that_may_be_the_truth_is_undecided(value, truth):
@@ -71,6 +74,11 @@ def test_a_named_month_that_may_pass_is_undecided(value):
     for primitive in (DateMatch(), DateTolerance(tolerance=1)):
         with pytest.raises(ValueError, match="requires a complete date"):
             primitive.check_expected(value)
+
+
+def test_several_dates_without_the_truth_fail():
+    assert DateMatch().check("January 14 or 15, 2024", "2024-01-16") is False
+    assert DateMatch().check("January 15, 2024, no wait, January 16, 2024", "2024-01-17") is False
 
 
 def test_other_days_in_forms_that_are_not_read_fail():

@@ -290,3 +290,20 @@ def test_the_case_of_a_prefix_matters(value: str, truth: str) -> None:
 
 def test_a_value_that_is_a_long_text_is_undecided() -> None:
     assert isinstance(NumberWithUnit().check("5 mg/" * 3000, "5 mg"), Undecided)
+
+
+@pytest.mark.parametrize(
+    ("value", "truth"),
+    [
+        *(
+            (text, "5 million")
+            for text in ("5 Millionen", "5 millones", "5 milioni", "5 milhões", "5 миллионов", "500万")
+        ),
+        *((text, "5 billion") for text in ("5 Milliarden", "5 milliards", "5 mil millones", "5 млрд", "50亿")),
+        *((text, "5000") for text in ("5 Tausend", "5 mil", "5 тыс.", "5千")),
+        ("1,2 Millionen Euro", "€1.2 million"),
+    ],
+)
+def test_a_power_of_ten_in_another_language_is_undecided(value, truth):
+    assert isinstance(NumberWithUnit().check(value, truth), Undecided)
+    assert NumberWithUnit().check(value, "7 million") is False

@@ -74,6 +74,7 @@ def test_the_first_bytes_decide_the_media_type(tmp_path: Path, name: str) -> Non
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
+        ("a.pdf", b"<!DOCTYPE html>\n<html>404</html>", "a web page"),
         ("a.jpg", PNG, r"its name does not end in \.png"),
         ("scan", PNG, "rename or convert"),
         ("a.png", b"", "is empty"),

@@ -200,10 +200,31 @@ def test_a_symbol_in_another_case_is_read_if_unambiguous(written: str, unit: str
          ["45.5°", "45°30\u2032 N", "45.5° north"]),
         ("5 m/s", ["5 m/s E", "5 m/s downward"], ["6 m/s N", "5 N"], ["5 m/s N", "5 m/s NW", "5 m/s up the ramp"]),
         ("50 km", ["50 km north"], ["60 km W", "50 kW"], ["50 km W", "50 km N of Rome"]),
+        ("-5 m/s", ["-5 m/s"], ["5 m/s", "6 m/s downward"], ["5 m/s downward", "5 m/s to the left"]),
         ("10 N m", ["10 J", "10 N m"], ["10 N", "10 W"], []),
     ],
 )  # fmt: skip
 def test_a_degree_or_direction_is_no_other_unit(
+    truth: str, right: list[str], wrong: list[str], undecided: list[str]
+) -> None:
+    check_all(Quantity(), truth, right, wrong, undecided)
+
+
+@pytest.mark.parametrize(
+    ("truth", "right", "wrong", "undecided"),
+    [
+        (
+            "6e23 1/mol",
+            ["6e23 mol^-1"],
+            ["7e23 molecules/mol", "6e23 molecules"],
+            ["6e23 molecules/mol", "6e23 atoms per mole"],
+        ),
+        ("3 1/s", ["3 counts/s"], ["4 photons/s"], ["3 photons/s"]),
+        ("5 %", ["5%"], ["6% w/v"], ["5% w/v", "5 % (m/v)"]),
+        ("5% w/v", ["5 g/dL", "50 g/L"], ["6 %"], ["5 %"]),
+    ],
+)
+def test_what_is_counted_or_dissolved_may_be_left_out(
     truth: str, right: list[str], wrong: list[str], undecided: list[str]
 ) -> None:
     check_all(Quantity(), truth, right, wrong, undecided)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import mpmath  # type: ignore[import-untyped]
 
 from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, equal, number, value_of
-from karenina_math.matrices import matrices, order_counts, same_as_matrices
+from karenina_math.matrices import is_sign_of, matrices, order_counts, same_as_matrices, written_out
 from karenina_math.meanings import compared_bounds, other_meaning, with_letter_i
 from karenina_math.notations import both_readings, two_readings, unknown_values
 from karenina_math.relations import critical_points, differ, have_same_solutions
@@ -117,6 +117,7 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
             return False
 
     try:
+        truth, value = written_out(truth), written_out(value)
         rules = _Rules(domain, ordered, Fraction(tolerance), common=False)
         verdict = rules.same(_expanded(truth), _expanded(value))
         if contains((truth, value), "log"):
@@ -193,7 +194,8 @@ class _Rules:
         if "sign" in (one[0], other[0]):
             return False
         self._whole |= counts(one) | counts(other)
-        if "matrix" in (one[0], other[0]):
+        are_rows = all(tree[0] == "interval" and as_matrix(tree)[0] == "matrix" for tree in (one, other))
+        if are_rows or "matrix" in (one[0], other[0]):
             one, other = as_matrix(one), as_matrix(other)
         lists = ("list", "solutions", "set")
         one, other = (unnamed_set(self._unchained(tree)) for tree in (one, other))
@@ -266,6 +268,9 @@ class _Rules:
             items = vector[1] if len(vector) == 2 else [row[0] for row in vector[1:] if len(row) == 1]
             if len(items) == len(pair) - 1 and all(map(self.same, items, pair[1:])):
                 raise OutOfReach("one value is a vector and the other a tuple with the same items")
+        for matrix, sign in ((one, other), (other, one)):
+            if matrix[0] == "matrix" and is_sign_of(sign, matrix):
+                raise OutOfReach("one value is a zero or unit matrix and the other a sign for it")
         if one[0] != other[0] or len(one) != len(other):
             return False
         if one[0] == "matrix":

@@ -30,6 +30,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Value], Value]]] = {
     "arcsin": mpmath.asin, "arccos": mpmath.acos, "arctan": mpmath.atan, "asin": mpmath.asin, "acos": mpmath.acos,
     "atan": mpmath.atan, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh, "ln": mpmath.log,
     "lg": mpmath.log10, "exp": mpmath.exp, "arcsinh": mpmath.asinh, "arccosh": mpmath.acosh, "arctanh": mpmath.atanh,
+    "cis": mpmath.expj,
 }  # fmt: skip
 
 

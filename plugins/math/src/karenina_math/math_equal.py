@@ -27,13 +27,20 @@ def _tangent(found: re.Match[str]) -> str:
     return r"\cot " if found[1] or found[2] else r"\tan "
 
 
+def _without_thousands(found: re.Match[str]) -> str:
+    """Return a number such as *1,00,000* or *1.234,5* without marks of thousands, and with a decimal point."""
+    number = found[0]
+    return number.replace(",", "") if "." not in number else number.replace(".", "").replace(",", ".")
+
+
 _OTHER_READINGS: Final = (
+    (lazy_pattern(r"(?<![\d.,])\d{1,3}(?:\.\d{3})+(?:,\d+)?(?![\d.,])"), _without_thousands),
     (lazy_pattern(r"(?<![\w.])(\d{1,3})\s?C\s?(\d{1,3})(?![\w.])"), r"\\binom{\1}{\2}"),
     (lazy_pattern(r"(?<![\w.])(\d{1,3})\s?P\s?(\d{1,3})(?![\w.])"), r"(\\binom{\1}{\2} \\cdot \2!)"),
     (lazy_pattern(r"(?<![\w\\])C\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"\\binom{\1}{\2}"),
     (lazy_pattern(r"(?<![\w\\])P\s?\(\s?(\d{1,3})\s?,\s?(\d{1,3})\s?\)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
     (lazy_pattern(r"(?<![\w\\])C_(?:\{(\w{1,3})\}|(\w))\^(?:\{(\w{1,3})\}|(\w))"), r"\\binom{\1\2}{\3\4}"),
-    (lazy_pattern(r"\^(-?\d+[a-z])(?![\w^])"), r"^{\1}"),
+    (lazy_pattern(r"\^(-?\d+(?:[a-z]|/\d+))(?![\w^])"), r"^{\1}"),
     (lazy_pattern(r"(?<![\w\\])P[iI]\b"), r"\\pi "),
     (lazy_pattern(r"^[\s$]*[A-Za-z]\s?\([a-z]\)\s?=\s?(?=\$?\\?(?:mathcal\s?\{?\s?)?(?:O|Theta|Omega|Θ|Ω)\b)"), ""),
     (lazy_pattern(r"(?<![\d,])(\d+),(\d+)(?![\d,]|\s*\\?[)\]}])"), r"\1.\2"),
@@ -44,11 +51,24 @@ _OTHER_READINGS: Final = (
     (lazy_pattern(r"(?<=[\])}])\s*(?:U|,|\\text\{\s*or\s*\}|\bor\b)\s*(?=\\?[\[({])"), r" \\cup "),
     (lazy_pattern(r"^[\s$]*(?:[a-z]\s*(?:∈|\\in\b|in\b)\s*)?R\b(?!\s*\()"), r"\\mathbb{R}"),
     (lazy_pattern(r"\\operatorname\{(c?)tg\}|(?<![A-Za-z\\])(c?)tg\b"), _tangent),
+    (lazy_pattern(r"(?<![\w.])(\d+)(?:st|nd|rd|th)\b"), r"\1"),
+    (lazy_pattern(r"(?<![\d.,])\d{1,2}(?:,\d\d)+,\d{3}(?![\d,])"), _without_thousands),
+    (lazy_pattern(r"(?<![\w\\])([a-z])C([a-z])(?!\w)"), r"\\binom{\1}{\2}"),
+    (lazy_pattern(r"(?<![\w\\])([a-z])P([a-z])(?!\w)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
 )
 """Notations with another reading: *5C2* and *P(5, 2)* count, *e^-2x* has no braces, *T(n) = O(n)* is a bound, *1,5* may
 have a decimal comma, *0.5 (1/2)* repeats the number, *1/2 = 0.5* is a computation, *x^2, x > 0* has a condition,
-*(1, 2) U (3, 4)* is a union, *R* are the real numbers, and *tg* is the tangent.
+*(1, 2) U (3, 4)* is a union, *R* are the real numbers, *tg* is the tangent, *12th* is the number 12, and *1,00,000* and
+*1.234,5* have marks of thousands.
 """
+_LEFT_OUT: Final = (
+    (lazy_pattern(r"(?<=[\d})])\s*(?:\\?%|\bper ?cent\b)(?=[\s$.]*$)"), "only one text has a percent sign"),
+    (
+        lazy_pattern(r"(?:(?<=\d)_(?:\{\d+\}|\d+)|(?<=[\dA-F]{2})_(?:\{16\}|16))(?=[\s$.]*$)"),
+        "only one text states the base of its number",
+    ),
+)
+"""Signs that a text may leave out if the question asks for a percentage, or for a number in a base."""
 _COMMA: Final = lazy_pattern(r"[-\u2212]?[0-9]+,[0-9]+")
 
 
@@ -76,8 +96,9 @@ class MathEqual(ReadingPrimitive, defer_build=True):
     functions that are not defined (*\\Gamma(5)* for *24*), letters before brackets that may be functions or factors
     (*2\\Phi(1)* for *\\Phi(2)*), another order of factors that may be matrices or vectors (*A^{-1}B* for *BA^{-1}*,
     *u \\times v* for *v \\times u*), two forms of a Greek letter, *j* for *i*, *5C2* and *P(5, 2)*, infinite sums,
-    *1,22* for *1.22*, a value with its other form, computation or condition (*0.5 (1/2)*, *1/2 = 0.5*, *x^2, x > 0*),
-    intervals joined by *U* or a comma, a text of more than 2,000 characters, and a comparison that takes too long.
+    *1,22* for *1.22*, *15* for *15%*, *101* for *101_2*, *12th* for *12*, a value with its other form, computation or
+    condition (*0.5 (1/2)*, *1/2 = 0.5*, *x^2, x > 0*), intervals joined by *U* or a comma, a text of more than 2,000
+    characters, and a comparison that takes too long.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -127,6 +148,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
                 return Undecided(f"the comma in {number} may be a decimal mark")
         if verdict is False and any(self._is_same(*pair) for pair in _other_texts(str(text_of(expected)), text)):
             return Undecided("the value or the ground truth can also be read in a way that makes them equal")
+        if verdict is False and (reason := self._left_out(str(text_of(expected)), text)):
+            return Undecided(reason)
         return verdict
 
     def _is_same(self, truth: str, value: str) -> bool:
@@ -136,6 +159,14 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         except (ValueError, RecursionError):
             return False
         return trees[0] == trees[1] or self._compare(*trees) is True
+
+    def _left_out(self, truth: str, value: str) -> str | None:
+        """Return which sign only one of two texts has, if they are equal without it, otherwise None."""
+        for pattern, reason in _LEFT_OUT:
+            is_in = pattern.search(truth) is not None, pattern.search(value) is not None
+            if is_in[0] is not is_in[1] and self._is_same(pattern.sub("", truth), pattern.sub("", value)):
+                return reason
+        return None
 
     def _compare(self, truth: Tree, value: Tree) -> bool | Undecided:
         """Compare two parsed expressions in a child process, and return `Undecided` or `Unreadable` if that fails. A

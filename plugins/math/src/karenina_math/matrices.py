@@ -1,22 +1,27 @@
-"""Products of symbols that may be matrices, whose order counts: compared with matrices of random numbers."""
+"""Matrices that are written out, and products of symbols that may be matrices, whose order counts. These are compared
+with matrices of random numbers.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
-from karenina_math.evaluation import NoValue, Point, TrialNumbers, number, value_of
-from karenina_math.trees import Tree, symbols_of, unnamed
+from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, number, value_of
+from karenina_math.trees import Tree, as_matrix, symbols_of, unnamed
 
 _SIZE: Final = 3
 _TRANSPOSES: Final[list[Tree]] = [["symbol", "T"], ["symbol", "t"]]
 _POINT: Final = Point(TrialNumbers(0, "real", set()))
 _INVERSE: Final[Tree] = ["minus", ["number", "1"]]
 _GREEK: Final = frozenset({"Sigma", "Lambda", "Omega", "Phi", "Psi", "Gamma", "Theta", "Xi", "Pi"})
+
+
+_ROWS: Final = ("matrix", "tuple")
 
 
 class _NoMatrix(Exception):
@@ -37,6 +42,59 @@ def matrices(tree: Tree, others: Tree) -> set[str]:
             letters -= {"T", "t"}
         found |= {name for name in letters if len(name.partition("_")[0].rstrip("'")) == 1 or name in _GREEK}
     return found
+
+
+def written_out(tree: Any) -> Any:
+    """Return a tree in which multiples, sums and transposes of matrices and tuples, such as *(2, 4)/2*, are computed.
+    Raises `OutOfReach` for other operations with them.
+    """
+    if not isinstance(tree, list) or tree[:1] not in (["sum"], ["minus"], ["times"], ["over"], ["power"]):
+        return [written_out(part) for part in tree] if isinstance(tree, list) else tree
+    parts = [as_matrix(part) for part in map(written_out, tree[1:]) if isinstance(part, list)]
+    if tree[0] == "sum" and any(part[0] in _ROWS for part in parts):  # t(3, 4) beside (1, 2) is a multiple
+        for place, part in enumerate(parts):
+            if part[0] == "apply" and part[2][0] == "tuple":
+                parts[place] = written_out(["times", ["symbol", part[1]], part[2]])
+    kinds = [part[0] for part in parts]
+    if not any(kind in _ROWS for kind in kinds):
+        return [tree[0], *parts, *tree[len(parts) + 1 :]]
+    match tree[0]:
+        case "minus":
+            return _entries(lambda entry: ["minus", entry], parts[0])
+        case "times" if kinds[0] not in _ROWS:
+            return _entries(lambda entry: ["times", parts[0], entry], parts[1])
+        case "times" | "over" if kinds[1] not in _ROWS:
+            return _entries(lambda entry: [tree[0], entry, parts[1]], parts[0])
+        case "sum" if len(set(kinds)) == 1 and len({len(_leaves(part)) for part in parts}) == 1:
+            if len({len(part) for part in parts}) == 1:
+                leaves = [_leaves(part) for part in parts]
+                sums = iter([["sum", *entries] for entries in zip(*leaves, strict=True)])
+                return _entries(lambda _: next(sums), parts[0])
+        case "power" if parts[1] in _TRANSPOSES:
+            rows = parts[0][1:] if kinds[0] == "matrix" else [parts[0][1:]]
+            return ["matrix", *map(list, zip(*rows, strict=True))]
+    raise OutOfReach("this operation with a matrix or vector is not supported")
+
+
+def is_sign_of(tree: Tree, matrix: Tree) -> bool:
+    """Return whether a tree may be the sign of a written matrix: *0*, or *I* and the like for a unit matrix."""
+    rows = matrix[1:]
+    is_unit = all(entry == ["number", str(int(i == j))] for i, row in enumerate(rows) for j, entry in enumerate(row))
+    is_zero = all(entry == ["number", "0"] for row in rows for entry in row)
+    if tree[0] == "symbol":
+        return is_unit and tree[1].partition("_")[0] in ("I", "E")
+    return is_zero and tree == ["number", "0"]
+
+
+def _entries(changed: Callable[[Tree], Tree], tree: Tree) -> Tree:
+    """Return a matrix or tuple with each entry changed."""
+    rows = [[changed(entry) for entry in row] if tree[0] == "matrix" else changed(row) for row in tree[1:]]
+    return [tree[0], *rows]
+
+
+def _leaves(tree: Tree) -> list[Tree]:
+    """Return the entries of a matrix or tuple."""
+    return [entry for row in tree[1:] for entry in row] if tree[0] == "matrix" else tree[1:]
 
 
 def order_counts(trees: Sequence[Tree], names: set[str]) -> bool:

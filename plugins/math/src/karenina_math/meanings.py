@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
@@ -31,6 +31,8 @@ from karenina_math.trees import (
 
 _INTEGERS: Final = frozenset("klmnKLMNz")
 """Names of integers in the solutions of periodic equations."""
+_PARAMETERS: Final = frozenset({"t", "s", "r", "u", "lambda", "mu"})
+"""Names of the parameter of a line."""
 _I: Final[Tree] = ["constant", "i"]
 _HBAR: Final[dict[str, Tree]] = {
     '["symbol", "hbar"]': ["over", ["symbol", "h"], ["times", ["number", "2"], ["constant", "pi"]]]
@@ -56,13 +58,42 @@ def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree
                 return f"{name} may be a difference such as {name[6:]}_2 - {name[6:]}_1"
         if one == ["set"] and other in _EMPTY_SETS:
             return "the letter may be the sign of the empty set"
+        is_equation = other[0] == "relation" and set(other[2::2]) == {"="}
+        if is_equation and one[0] != "relation" and all(is_same(one, side) for side in other[1::2]):
+            return "one value is an equation, each side of which is equal to the other value"
     if _have_same_integers(unnamed(truth), unnamed(value)):
         return "the values may be the same for other integers"
     if are_same_family(truth, value):
         return "the constants of an integration may have other names and values"
+    if truth[0] == value[0] in ("tuple", "matrix") and _are_same_line(truth, value):
+        return "the vectors may describe the same line with another parameter"
+    ours, theirs = _argument(truth), _argument(value)
+    if (
+        ours is not None
+        and theirs not in (None, ours)
+        and "relation" in (truth[0], value[0])
+        and is_same(unnamed(truth), renamed(unnamed(value), {str(theirs): ours}))
+    ):
+        return "the values may be the same with another argument"
     named = [(assigned(tree) or [None])[0] for tree in (truth, value)]
     if (has_indices(truth) or has_indices(value)) and (named[0] is None or named[0] != named[1]):
         return "the terms of a sequence may be the same with other indices"
+    return None
+
+
+def _argument(tree: Tree) -> str | None:
+    """Return the argument of the function or sequence that an equation defines, such as *t* of *f(t) = 2t*, or the only
+    symbol of an expression, or None.
+    """
+    named = assigned(tree)
+    if named is None:
+        names = symbols_of(tree) if tree[0] != "relation" else set()
+        return names.pop() if len(names) == 1 else None
+    match named[0]:
+        case ["apply", _, ["symbol", name]]:
+            return str(name)
+        case ["symbol", name] if (index := name.partition("_")[2]).isalpha() and index in symbols_of(named[1]):
+            return str(index)
     return None
 
 
@@ -138,6 +169,35 @@ def _have_same_integers(one: Tree, other: Tree) -> bool:
     steps = [[b - a for a, b in pairwise(row)] for row in values]
     are_linear = all(equal(first, second) for first, second in steps) and equal(abs(steps[0][0]), abs(steps[1][0]))
     return are_linear and equal(shift, mpmath.nint(mpmath.re(shift)))
+
+
+def _are_same_line(one: Tree, other: Tree) -> bool:
+    """Return whether two vectors that depend on a parameter, such as *(1, 2 + t)*, describe the same line."""
+    points = []
+    for tree in (one, other):
+        names = symbols_of(tree)
+        parts = [part for row in tree[1:] for part in row] if tree[0] == "matrix" else tree[1:]
+        if len(names) != 1 or not names <= _PARAMETERS:
+            return False
+        try:
+            for place in range(3):
+                point = Point(dict.fromkeys(names, Fraction(place)).__getitem__)
+                points.append([number(value_of(part, point)) for part in parts])
+        except (NoValue, OutOfReach):
+            return False
+    if len(points[0]) != len(points[3]):
+        return False
+    steps = [
+        [b - a for a, b in zip(points[i], points[j], strict=True)] for i, j in ((0, 1), (1, 2), (3, 4), (4, 5), (0, 3))
+    ]
+    are_straight = all(any(step) for step in steps[:4])
+    return are_straight and all(_is_parallel(steps[0], step) for step in steps[1:])
+
+
+def _is_parallel(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Return whether two vectors are multiples of each other."""
+    pairs = list(zip(one, other, strict=True))
+    return all(equal(a * d, b * c) for (a, b), (c, d) in combinations(pairs, 2))
 
 
 def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:

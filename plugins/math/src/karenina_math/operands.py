@@ -133,6 +133,8 @@ class Operands(Cursor, ABC):
             found = self.items()
             self._bars = bars
             self._expect("}")
+            if found[1:] == [["set"]]:
+                raise TooLarge("the braces may be those of a set with the empty set")
             return found[1] if len(found) == 2 else ["set", *found[1:]]
         if sign not in ("(", "["):
             raise NotReadable(f"unexpected {sign!r}")

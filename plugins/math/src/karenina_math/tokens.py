@@ -31,6 +31,7 @@ FUNCTIONS: Final = frozenset(
         "log",
         "lg",
         "exp",
+        "cis",
         "sqrt",
         "abs",
         "floor",
@@ -111,6 +112,11 @@ _NAME: Final = lazy_pattern(
 _TEXT: Final = lazy_pattern(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
 _PERCENT: Final = lazy_pattern(r"(?<=[\d})])\s*\bper ?cent\b")
 _ROWS: Final = lazy_pattern(r"\[((?:[^][(){};,]+,)+[^][(){};,]+(?:;(?:[^][(){};,]+,)+[^][(){};,]+)+)\]")
+_TURNED: Final = lazy_pattern(
+    r"(\[|(?:(?<=\\c[au]p)|(?<=\\in)|(?<![\w)}\]'!%]))\])([^][(){};,]+[;,][^][(){};,]+)"
+    r"(\]|\[(?=\s|\Z|[,;.)}]|\\c[au]p|\\setminus|\\backslash))"
+)
+"""An interval whose brackets may be turned outwards, as in *]0, 1[*."""
 _PLAIN_BASE: Final = lazy_pattern(r"(?<![A-Za-z\\])log(2|10)(?=\(|\s+[A-Za-z\d(\\])(?!\s\d{3}\b)")
 _NO_SOLUTION: Final = lazy_pattern(r"(?:there (?:is|are) )?no (?:real )?solutions?", re.IGNORECASE)
 _TOKEN: Final = lazy_pattern(
@@ -218,6 +224,7 @@ def _plain(text: str) -> str:
     text = re.sub(r"(?<=[\w})\]%!])\s*\.$", "", text)
     text = _PERCENT.sub("%", text)
     text = _PLAIN_BASE.sub(r"log_{\1}", text)
+    text = _TURNED.sub(_interval, text)
     text = _ROWS.sub(lambda match: f"[[{match[1].replace(';', '],[')}]]", text)
     if text.casefold() in _PROSE:
         raise NotReadable(f"{text!r} is not a mathematical expression")
@@ -226,6 +233,11 @@ def _plain(text: str) -> str:
     if _THOUSANDS.search(text) and not re.search(r"[(\[]|\\\{", text):
         text = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), text)
     return text
+
+
+def _interval(match: re.Match[str]) -> str:
+    """Return an interval with round brackets for brackets that are turned outwards."""
+    return f"{'(' if match[1] == ']' else '['}{match[2]}{')' if match[3] == '[' else ']'}"
 
 
 def _bold(match: re.Match[str]) -> str:

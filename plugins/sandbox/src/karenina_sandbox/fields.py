@@ -29,14 +29,14 @@ VALUES_OF_REPORTS: Final[Mapping[str, object]] = {**dict.fromkeys(REPORT_LISTS, 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-def _inside(path: str) -> str:
-    """Return a relative path. Raises `ValueError` if it leads out of its folder."""
+def _inside(path: str, folder: str = "workspace") -> str:
+    """Return a path relative to a folder. Raises `ValueError` if it leads out of it."""
     if not path or path.startswith("/") or ".." in path.split("/") or "\0" in path:
-        raise ValueError(f"write a path relative to the workspace, without '..', not {path!r}")
+        raise ValueError(f"write a path relative to the {folder}, without '..', not {path!r}")
     return path
 
 
-Inside = Annotated[str, AfterValidator(_inside)]
+Inside = Annotated[str, AfterValidator(lambda value: _inside(value))]
 
 
 def is_diff(text: str) -> bool:
@@ -44,7 +44,9 @@ def is_diff(text: str) -> bool:
     return "\n" in text
 
 
-InsideOrDiff = Annotated[str, AfterValidator(lambda value: value if is_diff(value) else _inside(value))]
+InsideOrDiff = Annotated[
+    str, AfterValidator(lambda value: value if is_diff(value) else _inside(value, "workspace root"))
+]
 
 
 def _read_words(value: object) -> object:

@@ -137,12 +137,12 @@ class Quantity(ReadingPrimitive, defer_build=True):
         """Return whether the quantities are the same, within the tolerance, `Unreadable` if the value is not one
         quantity, or `Undecided` if this is unclear. An empty value is wrong.
         """
-        truth, text = self._truth(expected), text_of(extracted)
-        if text is None:
+        truth, written = self._truth(expected), text_of(extracted)
+        if written is None:
             return False
-        if len(text) > _LONGEST:
+        if len(written) > _LONGEST:
             return Undecided(f"the value has more than {_LONGEST:,} characters")
-        text = split_uncertainty(clean(text))[0]
+        text = split_uncertainty(clean(written))[0]
         if PART_WORDS.search(text) and not PART_WORDS.search(str(expected)):
             return Undecided(f"{_quoted(text)} contains a fraction or multiple in words, which is not supported")
         if (sign := find_expression(text)) and not find_expression(str(expected)):
@@ -159,8 +159,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         if verdict is not True:
             verdict = self._compare_ratio(text, truth, verdict)
         if verdict is False:
-            one, other = text, str(expected)
-            texts = ([one, *other_spellings(one, other)], [other, *other_spellings(other, one)])
+            one, other, others = text, str(expected), other_spellings(written, str(expected))
+            texts = ([one, *other_spellings(one, other), *others], [other, *other_spellings(other, one)])
             if any(self._is_same(*pair) for pair in product(*texts) if pair != (text, str(expected))):
                 return Undecided(f"a letter or mark in {_quoted(text)} or the ground truth can be read in two ways")
         if verdict is True and may_differ(text, str(expected)):

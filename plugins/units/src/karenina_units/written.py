@@ -92,6 +92,8 @@ _COUNTED: Final = (
 """Words for events of different kinds, all of which are turns to the conversion."""
 _OTHER_SYMBOLS: Final = (
     (lazy_pattern(r"(?<=[0-9])\s?A\b"), " \u00c5"),
+    (lazy_pattern(r"(?<=[0-9])\s(?:molecule|atom|ion|photon|electron|proton|neutron)s?(?=\s?/|\sper\b)"), " "),
+    (_BY_VOLUME, " %"),
     (lazy_pattern(r"\bcalories?\b"), "kcal"),
     (lazy_pattern(r"(?<=[0-9])\s?kt\b"), " knots"),
     (lazy_pattern(r"\b(?:BTU|british thermal unit)s?\b", re.IGNORECASE), "international british thermal units"),

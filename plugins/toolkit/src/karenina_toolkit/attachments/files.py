@@ -187,6 +187,8 @@ def _read_through(file: IO[bytes]) -> _Examined:
         problem = f"{error}; convert it to one of them"
     if not size:
         problem = "the file is empty"
+    elif is_markup(head) and b"<html" in head.lower():
+        problem = "the file is a web page, perhaps an error page with the name of the file; download it again"
     elif is_markup(head):
         problem = "SVG and other markup cannot be sent; convert the picture to PNG"
     elif problem is None and not media_type:

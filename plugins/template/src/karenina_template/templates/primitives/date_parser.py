@@ -164,7 +164,7 @@ def names_other_weekday(value: object, day: date) -> bool:
 
 def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     """Return the dates that a string may mean although `read_dates` does not read it as one: the day, month and year
-    among other words or in short (*on January 15, 2024*, *15-Jan-24*).
+    among other words or in short (*on January 15, 2024*, *15-Jan-24*, *January 14 or 15, 2024*).
 
     The month may be a name, a number or a Roman numeral, the day an ordinal in English words, and the year may have two
     digits, of any century. Week and ordinal dates of ISO 8601, and compact dates with a time, count as well.
@@ -180,7 +180,7 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     numbers = [int(word) for word in words if word.isdecimal() and len(word) <= 4]
     months = [_MONTHS.get(word) or _ROMAN.get(word) for word in words if not word.isdecimal()]
     orders = list(permutations(numbers)) if len(numbers) in ((2,) if with_name else (2, 3)) else []
-    parts = [(year, month, day) for year, *rest, day in orders for month in (rest or filter(None, months))]
+    parts = [(year, month, day) for year, *rest, day in orders for month in (*rest, *filter(None, months))]
     found: set[date] = set()
     for year, month, day in parts:
         for one in range(year, 2200, 100) if year < 100 else (year,):

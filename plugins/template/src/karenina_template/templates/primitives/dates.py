@@ -17,6 +17,7 @@ from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.date_parser import (
     Moment,
+    find_dates,
     names_other_weekday,
     possible_dates,
     read_date,
@@ -86,8 +87,8 @@ class DateMatch(_DatePrimitive):
     is undecided, unless the ground truth is written with the same numbers in the same order. The ground truth
     "01/02/2024" means 2 January (the month comes first), and the field is undecided for 1 February. "01.02.2024" always
     means 1 February. The field is undecided as well if a string is not read as a date, but contains the day, month and
-    year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024", "January fifteenth, 2024"), and if
-    it names another weekday.
+    year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024", "January fifteenth, 2024", "January
+    14 or 15, 2024"), also among other dates, and if it names another weekday.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -117,6 +118,8 @@ class DateMatch(_DatePrimitive):
             return Undecided(f"the day of the week in {plain(extracted)} does not match its date")
         if not readings and self.format is None and right in possible_dates(extracted):
             return Undecided(f"{plain(extracted)!r:.80} cannot be read as a date, but may be the ground truth")
+        if not readings and self.format is None and isinstance(extracted, str) and right in find_dates(extracted):
+            return Undecided(f"{plain(extracted)!r:.80} contains the ground truth and other dates or words")
         if verdict is False and any(reading.at.date() in others for reading in readings):
             return Undecided(f"the ground truth {plain(expected)} can be read as two different dates")
         return verdict

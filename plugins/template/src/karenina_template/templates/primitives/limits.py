@@ -64,7 +64,10 @@ _LESS: Final = (
     r"|(?:loss|losses|lost|loses?|deficits?|below|beneath|negative|outflows?|less|fewer|lighter|shorter|smaller|cheaper"
     r"|short|debt|owed|released?|exothermic|emitted|given off|deep|depth|in the red|ago|behind|-ve)\b"
 )
-_DECREASE: Final = lazy_pattern(rf"(?<!\w)(?:{_LESS})", re.IGNORECASE)
+_DECREASE: Final = lazy_pattern(
+    rf"(?<!\w)(?:{_LESS}|(?:(?:down|back|left)wards?|to the left|(?<!-)clockwise)\b)",
+    re.IGNORECASE,
+)
 _CHANGE: Final = lazy_pattern(
     rf"(?<!\w)(?:{_LESS}|(?:more|heavier|higher|taller|longer|larger|bigger|early|late|over the|off|discount|each"
     r"|apiece)\b|square\W*\Z)",

@@ -95,7 +95,8 @@ class NumberWithUnit(Primitive, defer_build=True):
     - words that change a number (*a loss of 5*, *5 less*, *half*, *2 dozen*, *two 5 mg tablets*, *none*);
     - words that make it a rate (*5 mg daily*), an ordinal (*12th*) or part of an expression (*12!*, *log 12*);
     - other words after an amount of money that may change it (*$5 off*, *$5 each*);
-    - a letter that may be a power of ten (*8B people*), or two numbers with a slash (*120/80 mmHg*);
+    - a letter or foreign word that may be a power of ten (*8B people*, *5 Millionen*), or two numbers with a slash
+      (*120/80 mmHg*);
     - more than 2,000 characters.
 
     A value without a number, with a different number, or with a unit of another kind fails.
@@ -187,7 +188,7 @@ class NumberWithUnit(Primitive, defer_build=True):
             if self._compare(total, truth) is True:
                 return "it may be a sum"
         if any(self.check(other, expected) is not False for other in other_readings(text)):
-            return "a letter or mark beside a number can be read in two ways"
+            return "a word, letter or mark beside a number can be read in two ways"
         return ""
 
     def _contradiction(self, text: str, truth: Quantity) -> str:

@@ -80,6 +80,20 @@ _UNIT_AND_RANGE: Final = lazy_pattern(
     r"\s?(?P<unit>[^\s,;:?!=<>0-9][^,;:?!=<>]{0,30}?)(?:\s?[-\u2014]\s?|\s(?:to|and)\s)", re.I
 )
 """The unit of a range's first number, and the sign or word after it: *mg to* in *5 mg to 10 mg*."""
+_FOREIGN_SCALES: Final = {
+    "tausend|duizend|tusen|mille|mila?|tysi[ąa]c[ey]?|тысяч[аи]?|тыс|千": 3,
+    "万|萬": 4,
+    "million[ei]n?|mill[oó]n(?:es)?|milion[ei]|milh(?:[aã]o|[oõ]es)|miljoen|miljon(?:er)?|milion(?:y|ów)?"
+    "|миллион(?:а|ов)?|млн|百万": 6,  # noqa: RUF001 - Russian
+    "亿|億": 8,
+    "milliarden?|milliards?|mil mill?ones|miliard[io]|mil milh(?:ão|ões)|miljard(?:en|er)?|miliard(?:y|ów)?"
+    "|миллиард(?:а|ов)?|млрд": 9,  # noqa: RUF001 - Russian
+}
+_FOREIGN_SCALE: Final = tuple(
+    (lazy_pattern(rf"(?<=[0-9])\s?(?:{words})(?![^\W\d_\u4e00-\u9fff])\.?", re.I), f" x 10^{power}")
+    for words, power in _FOREIGN_SCALES.items()
+)
+"""Words for powers of ten in other languages, in which *billion* is another one."""
 _PLURAL: Final = lazy_pattern(r"\b(?:ten|hundred|thousand|million|billion|trillion|lakh|crore)s\b", re.I)
 _IN_ORDER: Final = lazy_pattern(r"[0-9]+(?:st|nd|rd|th)s?\b")
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
@@ -215,6 +229,7 @@ def other_readings(text: str) -> list[str]:
     others = (
         *(with_scales(text), _CODE.sub(_after_code, text), _SPACED.sub(",", text)),
         *(_COINS.sub(r"\1.\3 \2", text), _POINT.sub(".", text)),
+        *(pattern.sub(power, text) for pattern, power in _FOREIGN_SCALE),
     )
     return [other for other in dict.fromkeys(others) if other != text]
 
