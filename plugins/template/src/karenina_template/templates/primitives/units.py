@@ -91,7 +91,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "$": "USD|US$|U.S. dollar|US dollar|dollar", "€": "EUR|euro", "£": "GBP|pound sterling|pounds sterling",
         "¥": "JPY|yen", "CHF": "swiss franc", "₹": "INR|rupee", "CNY": "RMB|yuan|renminbi", "C$": "CAD|CA$",
         "A$": "AUD|AU$", "R$": "BRL", "SEK": "", "NOK": "", "DKK": "", "PLN": "", "₩": "KRW|won",
-        "₽": "RUB|ruble|rouble", "¢": "cents",
+        "₽": "RUB|ruble|rouble", "MYR": "", "¢": "cents",
     },
 }  # fmt: skip
 CURRENCIES: Final = (*_KINDS["money"], "US$", "CA$", "AU$", *re.findall(r"\b[A-Z]{3}\b", str(_KINDS["money"])))
