@@ -215,8 +215,8 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the names of the fields in which two entries for a model differ, ignoring keys. If `now` is not a valid
-    entry, returns a list with a message that says so.
+    """Return the names of the fields in which two entries for a model differ, ignoring keys and secrets that an earlier
+    version stored. If `now` is not a valid entry, returns a list with a message that says so.
     """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)
@@ -225,7 +225,10 @@ def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
     entry = _dump_model(model)
     plain = ModelConfig(id="-", interface="-", model_name="-").model_dump(mode="json")
     names = [name for name in plain if SECRECY.get(name) != "key"]
-    return [name for name in names if stored.get(name, plain[name]) != entry.get(name, plain[name])]
+    kept = {
+        name: _without_secrets(value) if SECRECY.get(name) == "by_name" else value for name, value in stored.items()
+    }
+    return [name for name in names if kept.get(name, plain[name]) != entry.get(name, plain[name])]
 
 
 def _has_left_out(value: Any) -> bool:
