@@ -11,7 +11,9 @@ import pytest
 from command_runs import CommandResult, run_karenina, write_benchmark
 from journal_runs import ScriptedRuns, interrupted_at
 
+from karenina_core.config import VerificationConfig
 from karenina_core.models.ports import ErrorCategory, PortError
+from karenina_engine.journal.command import dump_config, restore_secrets
 from karenina_engine.journal.journal import Journal
 from karenina_engine.results.result_set import VerificationResultSet
 
@@ -147,6 +149,16 @@ def test_resume_works_from_another_folder_with_keys_from_the_configuration(
     assert b"hidden" not in stored
     assert done.code == 0, done.err
     assert len(done.json["results"]) == 2
+
+
+def test_resume_accepts_a_journal_in_which_an_earlier_version_stored_more() -> None:
+    extra = {"body": {"plugins": [{"id": "web", "max_tokens": 7}]}}
+    model = {"id": "m", "interface": "openai", "model_name": "m", "endpoint_api_key": "k", "extra": extra}
+    stored = dump_config(VerificationConfig(answering_models=[model]))
+    assert stored["answering_models"][0]["extra"] != extra
+    stored["answering_models"][0]["extra"] = extra
+
+    assert restore_secrets(stored, {"answering_models": [model]})["answering_models"] == [model]
 
 
 def test_resume_reports_a_changed_benchmark_and_runs_changed_items(tmp_path: Path) -> None:

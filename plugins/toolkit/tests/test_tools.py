@@ -162,6 +162,13 @@ def test_lines_have_the_same_numbers_in_all_tools(workspace: Path) -> None:
     assert said(workspace, "read_file", path="pages.txt", start_line=9) == "(the file has 3 lines)"
 
 
+def test_a_search_finds_what_stands_between_carriage_returns(workspace: Path) -> None:
+    (workspace / "log.txt").write_text("begin\n10%\r20%\rdone\r\nend\n", newline="")
+
+    assert said(workspace, "search_files", pattern="^20%$", glob="*.txt") == "log.txt:2: 20%"
+    assert said(workspace, "search_files", pattern="e$", glob="*.txt") == "log.txt:2: done"
+
+
 @pytest.mark.parametrize("declared", [True, {"$ref": "#/$defs/choices/anyOf/1"}, {"$ref": "#/$defs/none"}])
 def test_a_schema_may_be_true_or_refer_to_a_list(declared: Any) -> None:
     class Echo:

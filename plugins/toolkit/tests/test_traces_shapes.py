@@ -653,6 +653,31 @@ def test_an_action_without_input_is_a_call_too() -> None:
     ]
 
 
+@pytest.mark.parametrize("action", ["None", "N/A", "-", "Restart.", "Call them now"])
+def test_an_action_that_names_no_tool_is_text(action: str) -> None:
+    assert read_transcript(f"User: What now?\nThought: Easy.\nAction: {action}\nFinal Answer: 42") == [
+        Message.user("What now?"),
+        Message.assistant(f"Action: {action}", (), "Easy."),
+        Message.assistant("42"),
+    ]
+
+
+def test_an_input_belongs_to_the_last_action() -> None:
+    first, second = ToolCall("call_1", "search", {"q": "Lima"}), ToolCall("call_2", "search", {"q": "Peru"})
+    text = (
+        'User: Where?\nAction: search\nThought: I need an input.\nAction Input: {"q": "Lima"}\nObservation: Peru\n'
+        'Thought: Again.\nAction Input: {"q": "Peru"}\nObservation: America\nFinal Answer: America.'
+    )
+    assert read_transcript(text) == [
+        Message.user("Where?"),
+        Message.assistant("", [first], "I need an input."),
+        Message.tool("Peru", first),
+        Message.assistant("", [second], "Again."),
+        Message.tool("America", second),
+        Message.assistant("America."),
+    ]
+
+
 def test_a_line_of_an_answer_that_begins_with_action_stays_its_text() -> None:
     assert read_transcript("User: What now?\nAssistant: I advise this.\nAction: Drink more water.") == [
         Message.user("What now?"),

@@ -234,8 +234,8 @@ def _restore_model(stored: Mapping[str, Any], now: Any) -> Any:
 
 
 def _differences(stored: Mapping[str, Any], now: Any) -> list[str]:
-    """Return the names of the fields in which two entries for a model differ, ignoring keys. If `now` is not a valid
-    entry, returns a list with a message that says so.
+    """Return the names of the fields in which two entries for a model differ, ignoring keys and secrets that an earlier
+    version stored. If `now` is not a valid entry, returns a list with a message that says so.
     """
     try:
         model = now if isinstance(now, ModelConfig) else ModelConfig.model_validate(now)

@@ -9,7 +9,7 @@ import io
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -266,9 +266,9 @@ class SearchFiles(_WorkspaceTool):
             looked += len(content)
             text = io.StringIO(content.decode("utf-8", "replace"))
             try:
-                for number, line in enumerate(text, 1):
-                    if pattern.search(line.rstrip("\r\n"), timeout=max(0.001, end - time.monotonic())):
-                        lines.append(f"{self.show(file)}:{number}: {line.strip()[:_LINE_SHOWN]}")
+                for number, part in _numbered(text):
+                    if pattern.search(part, timeout=max(0.001, end - time.monotonic())):
+                        lines.append(f"{self.show(file)}:{number}: {part.strip()[:_LINE_SHOWN]}")
                         if len(lines) == MOST_MATCHES:
                             return "\n".join([*lines, f"[the first {MOST_MATCHES} matches; there may be more]"])
             except TimeoutError:
@@ -366,6 +366,13 @@ def _read_part(lines: io.TextIOWrapper, first: int) -> str:
     if not parts:
         return "(the file is empty)" if number == 0 else f"(the file has {quantity(number, 'line')})"
     return "".join(parts)
+
+
+def _numbered(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the parts of each line between carriage returns, with the number of the line in `read_file`."""
+    for number, line in enumerate(lines, 1):
+        for part in line.rstrip("\r\n").split("\r"):
+            yield number, part
 
 
 def _is_binary(opened: IO[bytes]) -> bool:

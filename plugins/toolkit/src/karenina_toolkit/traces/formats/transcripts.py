@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,6 +40,8 @@ _PRINTED_CALL: Final = lazy_pattern(r"^  (?P<name>\S+) \((?P<id>[^\n)]*)\)\n Cal
 _PRINTED_ARGUMENT: Final = lazy_pattern(r"^    (?P<key>[^\s:]+): ?", re.MULTILINE)
 _CALLED: Final = lazy_pattern(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<inside>.*)\)|(?P<after>[{\[].*))?\s*", re.DOTALL)
 _FAILED: Final = ("error", "failed", "failure")
+_NO_TOOL: Final = ("none", "n/a", "null", "nothing")
+"""What stands for no action, in lower case."""
 _DELIMITER: Final = lazy_pattern(
     r"^--- (?:(?P<role>AI|Human|System) Message|Tool Message \(call_id: (?P<call>.*)\)|Thinking) ---$", re.MULTILINE
 )
@@ -120,16 +122,13 @@ class _Calls:
 
 def _read_labels(text: str) -> Iterator[Message]:
     """Yield the messages in text that has labels such as `User:`."""
-    turn, calls = TurnBuilder(), _Calls()
-    named: str | None = None
-    for label, section in _sections(_LABEL, text):
+    turn, calls, named = TurnBuilder(), _Calls(), ""
+    sections = list(_sections(_LABEL, text))
+    for place, (label, section) in enumerate(sections, 1):
         content = section.strip("\n")
         kind, about = _kind(label), label["about"]
         if kind == "assistant" and about and _KINDS.get(about.lower()) == "thought":
             kind = "thought"
-        if named is not None and kind != "arguments":
-            _add_action(turn, calls, named)
-            named = None
         if kind in ("system", "user", "result"):
             yield from turn.close()
         if kind == "system":
@@ -146,27 +145,33 @@ def _read_labels(text: str) -> Iterator[Message]:
             turn.begin()
             turn.add_text(content)
         elif kind == "call":
-            if label["label"].lower() == "action":
-                named = content.strip()
-            else:
+            if label["label"].lower() != "action":
                 turn.add_call(calls.open("", *_split_call(content, about)))
+                continue
+            named = content.strip()
+            if not _has_input(sections, place):
+                _add_action(turn, calls, named)
         elif kind == "arguments":
-            turn.add_call(calls.open("", named or "", _read_arguments(content)))
-            named = None
+            turn.add_call(calls.open("", named, _read_arguments(content)))
         else:
             yield _read_result(label, content, calls)
-    if named is not None:
-        _add_action(turn, calls, named)
     yield from turn.close()
 
 
+def _has_input(sections: Sequence[tuple[re.Match[str], str]], place: int) -> bool:
+    """Return whether the section at `place` is the input of the action before it. Thoughts may come first."""
+    while place < len(sections) and _kind(sections[place][0]) == "thought":
+        place += 1
+    return place < len(sections) and _kind(sections[place][0]) == "arguments"
+
+
 def _add_action(turn: TurnBuilder, calls: _Calls, action: str) -> None:
-    """Add an action without input to the turn: as a call or, if it does not begin with the name of a tool, as text."""
+    """Add an action without input to the turn: as a call or, if it does not name a tool (such as "None"), as text."""
     name, arguments = _split_call(action, None)
-    if name:
-        turn.add_call(calls.open("", name, arguments))
-    else:
+    if not name[:1].isidentifier() or name.endswith(".") or name.casefold() in _NO_TOOL:
         turn.add_text(f"Action: {action}")
+    else:
+        turn.add_call(calls.open("", name, arguments))
 
 
 def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
