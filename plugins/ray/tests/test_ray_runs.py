@@ -22,6 +22,7 @@ from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
+from karenina_core.data.rubrics import MetricRubricTrait, Rubric
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.journal import Journal
 from karenina_engine.results.kept_files import FileStore, KeptFiles
@@ -317,3 +318,24 @@ def test_context_variables_of_the_run_apply_to_workers(caplog: pytest.LogCapture
 
     assert [one.extensions["fake-plugin"]["run"] for one in found] == ["nightly"] * 8
     assert caplog.text.count("the run is called nightly") == 1
+
+
+def test_rescored_run_on_ray_may_ask_about_changed_truth(tmp_path: Path) -> None:
+    def questions(fact: str) -> Benchmark:
+        made = Benchmark.create("facts")
+        for id, facts in ((1, fact), (2, "it is wide")):
+            trait = MetricRubricTrait(name="facts", metrics=("recall",), tp_instructions=(facts,))
+            made.add_question(f"question {id}", question_id=f"q{id}", rubric=Rubric.of(trait))
+        return made
+
+    journal = tmp_path / "facts.journal"
+    scored = {"reasoning": "", "said": [], "other_things_said": [], "words": 3}
+    with serving() as server:
+        server.reply = lambda body: "It is long" if body["model"] == "answering" else json.dumps(scored)
+        chosen = config(server, "ray", ray_workers=1)
+        questions("it is long").run_verification(chosen, journal=journal)
+        made = len(server.received)
+        report = questions("it is tall").rescore(journal, chosen, ask=True)
+
+    assert report.missing == []
+    assert len(server.received) == made + 2

@@ -21,6 +21,7 @@ from karenina_engine.model_settings import configured_models
 from karenina_engine.progress.observers import NO_OBSERVERS, RunFinished, RunStarted
 from karenina_engine.results.aggregate import RunTally, Totals
 from karenina_engine.results.question_units import count_repeated
+from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
@@ -111,13 +112,15 @@ class RunSession:
         )
 
     def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run that uses the given stores instead of a journal."""
+        """Return a copy of this run that uses the given stores instead of a journal, and runs in this process, because
+        such stores need the messages of calls.
+        """
         return RunSession(
             replace(self.parts, store=store),
             self.matrix,
             ledger=self.ledger,
             budget=self.budget,
-            executor=self.executor,
+            executor=AsyncioExecutor(),
             results=results,
         )
 
