@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import sys
@@ -23,6 +24,7 @@ from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.data.result import VerificationResult
 from karenina_core.data.rubrics import MetricRubricTrait, Rubric
+from karenina_core.errors import RunError
 from karenina_core.plugins import Plugins
 from karenina_engine.journal.journal import Journal
 from karenina_engine.results.kept_files import FileStore, KeptFiles
@@ -31,6 +33,7 @@ from karenina_engine.run.prepare import prepare_session
 from karenina_engine.run.request import RunRequest
 from karenina_ray import serialization
 from karenina_ray.worker_scheduler import ExecutorError
+from karenina_toolkit.files.bounded_files import limit_file_size
 
 FAKE_PLUGIN = str(Path(__file__).parent / "fake_plugin")
 
@@ -41,6 +44,10 @@ class Answer(BaseAnswer):
 EXPRESSION = """
 class Answer(BaseAnswer):
     words: str = VerifiedField(description="The number", ground_truth="6/2", verify_with=MathEqual())
+"""
+GENE = """
+class Answer(BaseAnswer):
+    gene: str = VerifiedField(description="The gene", ground_truth="TP53", verify_with=SameTerm(table="genes.csv"))
 """
 
 ONE_PIXEL = base64.b64decode(
@@ -318,6 +325,60 @@ def test_context_variables_of_the_run_apply_to_workers(caplog: pytest.LogCapture
 
     assert [one.extensions["fake-plugin"]["run"] for one in found] == ["nightly"] * 8
     assert caplog.text.count("the run is called nightly") == 1
+
+
+@pytest.mark.parametrize("question", ["This ends the run", "This cancels itself"])
+def test_error_that_ends_the_run_is_the_same_on_a_worker(question: str) -> None:
+    raised = {}
+    for executor in ("asyncio", "ray"):
+        with serving() as server, pytest.raises(RunError) as caught:
+            run(server, executor, benchmark(2, question), ray_workers=2, run_timeout=60)
+        raised[executor] = str(caught.value)
+
+    assert raised["ray"] == raised["asyncio"]
+
+
+def test_unknown_reason_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with serving(latency=0.4) as server:  # longer than workers wait between their reports
+        server.reply = lambda body: "I am weary" if body["model"] == "answering" else '{"words": 1}'
+        run(server, "ray", benchmark(12), ray_workers=2, max_concurrency=4)
+
+    said = [record.getMessage() for record in caplog.records if "weary" in record.getMessage()]
+    assert len(said) == 2
+    assert "ended 12 replies with the unknown reason 'weary'" in said[-1]
+
+
+def test_workers_read_files_from_the_folder_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "genes.csv").write_text("id,name,synonyms\n1,TP53,p53\n2,KRAS,K-Ras\n", "utf-8")
+    monkeypatch.chdir(tmp_path)  # after Ray was started
+    questions = Benchmark.create("genes")
+    questions.add_question("Which gene?", None, GENE, question_id="q")
+    with serving() as server:
+        server.reply = lambda body: "It is p53." if body["model"] == "answering" else '{"gene": "p53"}'
+        found = questions.run_verification(config(server, "ray", evaluation_mode="template_only", ray_workers=1))
+
+    assert {one.outcome for one in found} == {Outcome.CORRECT}
+
+
+def test_size_limit_of_files_applies_to_workers() -> None:
+    with serving() as server, limit_file_size(1234):
+        found = run(server, "ray", benchmark(1), ray_workers=1)
+
+    assert [one.extensions["fake-plugin"]["max_file_bytes"] for one in found] == [1234] * 2
+
+
+def test_worker_without_the_key_of_a_model_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_PLUGIN_KEY", "only here")
+    with serving() as server, pytest.raises(ExecutorError, match=r"could not start: .*: set FAKE_PLUGIN_KEY"):
+        run(server, "ray", benchmark(2), interface="fake_plugin.keyed", ray_workers=1)
+    assert server.received == []
+
+
+def test_clock_of_a_worker_that_differs_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as server:
+        run(server, "ray", benchmark(1), ray_workers=1, run_name=f"60 s behind {os.getpid()}")
+
+    assert re.search(f"the clock of {re.escape(os.uname().nodename)} is about [56][0-9] s behind", caplog.text)
 
 
 def test_rescored_run_on_ray_may_ask_about_changed_truth(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ It uses messages to access the journal, the budget and the ledger, which are in 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from contextlib import aclosing
@@ -19,25 +21,28 @@ from typing import TYPE_CHECKING, Any
 
 from karenina_core.catalog import __version__
 from karenina_core.config import VerificationConfig
+from karenina_core.errors import KareninaError
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine.calls.call import CallCounts, CallOutcome, CallRecord
 from karenina_engine.calls.reply_json import load_error
 from karenina_engine.calls.retry import RetryPolicy
 from karenina_engine.check.planner import Planner
-from karenina_engine.check.stage_checks import check_configuration
+from karenina_engine.check.run_checks import check_configured_models
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.model_settings import configured_models
 from karenina_engine.results.result_lines import dump_result
 from karenina_engine.run.executor import question_from_json
 from karenina_engine.run.item_runner import ItemRunner
+from karenina_engine.run.local_execution import CANCELLED
 from karenina_engine.run.matrix import AnswerTask, judges_of
 from karenina_engine.run.plugin_offers import configured_panel, find_observers
 from karenina_engine.run.port_factory import RunParts, limit_calls
 from karenina_engine.settings import EngineSettings
 from karenina_ray import serialization
 from karenina_ray.serialization import Payload
+from karenina_toolkit.files.bounded_files import limit_file_size
 from karenina_toolkit.plugin_lookup import plugins_of
 
 if TYPE_CHECKING:
@@ -184,8 +189,9 @@ class Worker:
     The run sends `work` (answers to produce), `response` (from the journal or the budget) and `stop`. The run gets the
     worker's messages from `next_messages`. These are `find`, `store` and `leave` (to the journal), `reserve`, `holds`
     and `release` (to the budget), `call_made` and `call_cached` (to the ledger), `model` (before the first message
-    about a call to the model), `done` (all results of an answer, or those that the budget covers), `failed` (an error
-    that no stage has caught), `log`, `state` and `stopped`.
+    about a call to the model), `done` (all results of an answer, or those that the budget covers), `ended` (an error
+    that ends the run, such as `RunError`), `failed` (any other error that no stage has caught), `log`, `state` and
+    `stopped`.
     """
 
     def __init__(self) -> None:
@@ -199,34 +205,39 @@ class Worker:
         self._client: RemoteClient | None = None
         self._context = copy_context()
         self._reported: list[Any] = []
+        self._cancelling = False
 
     async def set_up(self, data: bytes) -> bytes:
-        """Prepare the worker. Return an encoded message with its process ID, host and plugins. If the setup fails, the
-        message contains the error.
+        """Prepare the worker. Return an encoded message with its host, process ID, plugins and time. If the setup
+        fails, the message contains the host and the error.
         """
         [message] = serialization.decode(data)
         try:
-            return serialization.encode([await self._start(message)])
+            facts = await self._start(message)
         except Exception as error:
-            return serialization.encode([{"error": f"{type(error).__name__}: {error}"}])
+            facts = {"error": f"{type(error).__name__}: {error}"}
+        return serialization.encode([{"host": os.uname().nodename, **facts}])
 
     async def _start(self, message: Payload) -> Payload:
-        """Configure logging, extend `sys.path`, let stages set context variables, and create the runner and planner.
-        Returns the message for `set_up` to encode.
+        """Prepare this process like that of the run, let stages set context variables, and create the runner and
+        planner. Returns the message for `set_up` to encode. Raises `ConfigError` if a model cannot be called from here.
         """
         logger = logging.getLogger("karenina")
         logger.setLevel(message["level"])
         logger.propagate = False
         logger.handlers = [_ForwardingHandler(self._send)]
         sys.path += [folder for folder in message["path"] if folder not in sys.path]
+        with contextlib.suppress(OSError):  # another machine may not have the folder
+            os.chdir(message["folder"])
         config = self._config = VerificationConfig(**message["config"])
         plugins, settings = plugins_of(config), config.section(EngineSettings)
         logger.disabled = True  # the run has logged the warnings of these checks
         try:
-            check_configuration(plugins, config)
+            with limit_file_size(message["max_file_bytes"]):
+                check_configured_models(plugins, config, offline=False)
+                self._context = copy_context()
         finally:
             logger.disabled = False
-        self._context = copy_context()
         client = self._client = RemoteClient(self._send, paid=message["paid"])
         reply_store = RemoteJournal(client) if message["journal"] else None
         concurrency = settings.concurrency().share(message["worker"], message["workers"])
@@ -248,7 +259,7 @@ class Worker:
         self._judges = judges_of(config, panel)
         self._runner = ItemRunner(parts, panel)
         parts.limits.prepare([model for _, model in configured_models(config)])
-        return {"pid": os.getpid(), "host": os.uname().nodename, "plugins": list_plugins(plugins)}
+        return {"pid": os.getpid(), "plugins": list_plugins(plugins), "time": time.time()}
 
     async def handle_messages(self, data: bytes) -> None:
         """Handle messages from the run: start answers, stop, or pass a response to the waiting request. An exception is
@@ -311,7 +322,8 @@ class Worker:
 
     async def _run_answer(self, task: AnswerTask, judges: list[int]) -> None:
         """Produce an answer, and run its items for `judges`, which are given by index. All results are sent in a single
-        message, so that they refer to the same answer. An error that no stage has caught is also sent as a message.
+        message, so that they refer to the same answer. An error that no stage has caught is also sent as a message, and
+        so is a cancellation that did not come from the run.
         """
         assert self._runner is not None
         results: list[tuple[int, str]] = []
@@ -319,8 +331,14 @@ class Worker:
             async with aclosing(self._runner.answer(task, judges)) as answered:
                 async for judge, result in answered:
                     results.append((judge, dump_result(result)))
+        except asyncio.CancelledError:
+            if not self._cancelling:  # otherwise the run would wait for this answer forever
+                self._send({"kind": "ended", "error": CANCELLED})
+            raise
+        except KareninaError as error:
+            self._send({"kind": "ended", "error": str(error)})
         except Exception:
-            self._send({"kind": "failed", "order": task.order, "error": traceback.format_exc()})
+            self._send({"kind": "failed", "error": traceback.format_exc()})
         else:
             self._send({"kind": "done", "order": task.order, "results": results})
 
@@ -338,6 +356,7 @@ class Worker:
 
     async def _cancel(self) -> None:
         """Cancel all other tasks of this worker, and wait for them to end."""
+        self._cancelling = True
         others = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in others:
             task.cancel()

@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import logging
 import sys
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from dataclasses import asdict
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import KareninaError
+from karenina_core.errors import KareninaError, RunError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Usage
 from karenina_engine.model_settings import configured_models
@@ -22,11 +24,25 @@ from karenina_ray import serialization
 from karenina_ray.journal_server import BudgetServer, JournalServer
 from karenina_ray.work_queue import Job, WorkerHandle, WorkQueue
 from karenina_ray.worker import Worker, list_plugins
+from karenina_toolkit.files.bounded_files import max_file_bytes
 
 if TYPE_CHECKING:
     from karenina_engine.run.matrix import IndexedResult
     from karenina_engine.run.session import RunSession
     from karenina_ray.serialization import Payload
+
+
+def _check_clock(facts: Payload, sent: float) -> None:
+    """Log a warning if a worker's clock differs from this machine's. `facts` is its response to a message that was sent
+    at the time `sent`.
+    """
+    behind, ahead = sent - facts["time"], facts["time"] - time.time()
+    if max(behind, ahead) > _CLOCK_TOLERANCE:
+        logger.warning(
+            "the clock of %s is about %.0f s %s, and so are the times in results and traces of its items; synchronize "
+            "the clocks of the machines",
+            *(facts["host"], max(behind, ahead), "behind" if behind > ahead else "ahead"),
+        )
 
 
 class BackgroundTasks:
@@ -76,6 +92,8 @@ MOST_DEATHS: Final = 3
 _MOST_DEATHS_IN_A_ROW: Final = 12
 """The number of consecutive worker deaths, without a result in between, after which the run fails."""
 _GROUPS: Final = 4  # how many groups a dead worker's jobs are divided into
+_CLOCK_TOLERANCE: Final = 2.0  # seconds
+_MOST_LOGGED: Final = 1000  # messages that are compared with those of other workers
 _MOST_READY: Final = 256  # stored results are read ahead until so many wait for the run
 _CLOSING, _CLOSING_SOON = 5.0, 1.0  # seconds for workers to close ports and tools; the second if stopped or failed
 
@@ -111,6 +129,7 @@ class Scheduler:
         self._finishing = 0  # jobs whose results are being stored
         self._deaths_in_a_row = 0
         self._models: list[tuple[Payload, ModelConfig]] = []
+        self._logged: dict[str, int] = {}
         self._stopping: float | None = None
         self._over = False
 
@@ -171,8 +190,10 @@ class Scheduler:
         self._handles.add(worker)
         try:
             setup = serialization.encode([self._setup_message(index)])
+            sent = time.time()
             [facts] = serialization.decode(await actor.set_up.remote(setup))
             self._check_plugins(facts)
+            _check_clock(facts, sent)
             worker.ready = True
             logger.debug("Ray worker %d is process %s on %s", index, facts["pid"], facts["host"])
             self._assign_jobs()
@@ -200,12 +221,14 @@ class Scheduler:
             "workers": self._workers,
             "level": logger.getEffectiveLevel(),
             "path": [folder for folder in sys.path if folder],
+            "folder": str(Path.cwd()),
+            "max_file_bytes": max_file_bytes(),
         }
 
     def _check_plugins(self, facts: Payload) -> None:
         """Raise `ExecutorError` if a worker could not start or has different plugins."""
         if "error" in facts:
-            raise ExecutorError(f"ray executor: a worker could not start: {facts['error']}")
+            raise ExecutorError(f"ray executor: a worker on {facts['host']} could not start: {facts['error']}")
         loaded = list_plugins(self._session.parts.plugins)
         here, there = ({tuple(plugin) for plugin in listed} for listed in (loaded, facts["plugins"]))
         if here == there:
@@ -347,20 +370,22 @@ class Scheduler:
         return [str(id(task.question)), model, task.replicate, task.order, job.judges]
 
     async def _handle_message(self, worker: WorkerHandle, message: Payload) -> None:
-        """Handle a message from a worker: a request, a result or its state. Raises `ExecutorError` if the worker
-        reports an error that no stage caught.
+        """Handle a message from a worker: a request, a result or its state. Raises `RunError` if the worker reports an
+        error that ends the run, and `ExecutorError` if it reports any other error that no stage caught.
         """
         kind = message["kind"]
         if kind == "done":
             self._finishing += 1
             self._tasks.start(self._finish(worker.jobs.pop(message["order"]), message["results"]))
+        elif kind == "ended":
+            raise RunError(message["error"])
         elif kind == "failed":
             raise ExecutorError(f"ray executor: a worker failed on an answer:\n{message['error']}")
         elif kind == "stopped":
             worker.stopped = True
             self._wakeup.set()
         elif kind == "log":
-            logger.log(message["level"], message["message"])  # not "%s": handlers filter messages by their text
+            self._log(worker, message["level"], message["message"])
         elif kind == "state":
             worker.room, worker.servers = message["room"], message["servers"]
             self._session.tally.add(serialization.decode_counts(message["counts"]))
@@ -390,6 +415,13 @@ class Scheduler:
                 self._journal_server.find(worker, message)
             else:
                 self._journal_server.store(worker, message)
+
+    def _log(self, worker: WorkerHandle, level: int, text: str) -> None:
+        """Log a worker's message, unless another worker has logged the same: one process would have logged it once."""
+        if len(self._logged) < _MOST_LOGGED:
+            self._logged.setdefault(text, worker.index)
+        if self._logged.get(text, worker.index) == worker.index:
+            logger.log(level, text)  # not "%s": handlers filter messages by their text
 
     def _model(self, payload: Payload) -> ModelConfig:
         """Return the model in a worker's message. Equal models are one object, if possible the configuration's."""

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import signal
+import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -17,9 +18,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from karenina_core import ArtifactKeys, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core.errors import RunError
 from karenina_core.models import ports
-from karenina_core.models.adapters import AdapterSpec
+from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_core.models.model import ModelConfig
+from karenina_toolkit.files.bounded_files import max_file_bytes
 from karenina_toolkit.kept_files import keep_file
 
 SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": "integer"}}, "required": ["words"]}
@@ -40,6 +43,13 @@ class Ask(Stage):
     async def execute(self, context: VerificationContext) -> None:
         if "poison" in context.question.question:
             os.kill(os.getpid(), signal.SIGKILL)
+        if "ends the run" in context.question.question:
+            raise RunError("the stage ends the run")
+        if "cancels itself" in context.question.question:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(1)
         asked = ports.Message("user", context.question.question, attachments=context.question.attachments)
         reply = await context.llm(context.answering_model).invoke([asked])
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
@@ -48,7 +58,7 @@ class Ask(Stage):
 
 
 class Judge(Stage):
-    """A stage that has the judge count the words of the answer. It records the name of the run."""
+    """A stage that has the judge count the words of the answer. It records what applies to the run."""
 
     name = "Judge"
     requires = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
@@ -57,6 +67,10 @@ class Judge(Stage):
     def before_any_run(self, config: VerificationConfig) -> None:
         logging.getLogger("karenina").warning("the run is called %s", config.core.run_name)
         RUN.set(config.core.run_name or "")
+        behind, _, run = (config.core.run_name or "").partition(" s behind ")
+        if run and int(run) != os.getpid():
+            now = time.time
+            time.time = lambda: now() - int(behind)
 
     async def execute(self, context: VerificationContext) -> None:
         answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
@@ -65,6 +79,7 @@ class Judge(Stage):
         )
         context.set_result_field("words", reply.text)
         context.set_result_field("run", RUN.get())
+        context.set_result_field("max_file_bytes", max_file_bytes())
 
 
 class Port:
@@ -80,7 +95,8 @@ class Port:
     ) -> ports.LLMReply:
         if "keep" in messages[-1].content:
             keep_file("same.txt", b"the same of every call")
-        return ports.LLMReply(await self._request(messages), usage=ports.Usage(10, 5, calls=1))
+        reply = ports.LLMReply(await self._request(messages), usage=ports.Usage(10, 5, calls=1))
+        return replace(reply, finish_reason="other", server_reason="weary") if "weary" in reply.text else reply
 
     async def parse(
         self, messages: Sequence[ports.Message], schema: Mapping[str, Any], *, info: ports.CallInfo = ports.NO_INFO
@@ -111,6 +127,12 @@ class Port:
         return reply.decode()
 
 
+def check_key(model: ModelConfig) -> None:
+    """Raise `AdapterConfigError` if the environment contains no key."""
+    if "FAKE_PLUGIN_KEY" not in os.environ:
+        raise AdapterConfigError(f"model {model.id!r}: set FAKE_PLUGIN_KEY")
+
+
 class plugin:
     @staticmethod
     @hookimpl
@@ -127,4 +149,5 @@ class plugin:
     def karenina_adapters() -> Sequence[AdapterSpec]:
         fake = AdapterSpec(interface="fake_plugin.fake", description="The test server.", llm=Port, parser=Port)
         recorded = replace(fake, interface="fake_plugin.recorded", recorded=True, concurrency=lambda _model: 1000)
-        return [fake, recorded]
+        keyed = replace(fake, interface="fake_plugin.keyed", check=check_key)
+        return [fake, recorded, keyed]

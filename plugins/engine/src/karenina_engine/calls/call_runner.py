@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -78,8 +79,9 @@ class CallRunner:
         return self.limits.answering + self.storing
 
     def take_counts(self) -> CallCounts:
-        """Return the counts so far, and reset them."""
-        taken, self.tally = self.tally, CallCounts()
+        """Return the counts so far, and reset them. Unknown reasons that were warned of stay known."""
+        taken = self.tally
+        self.tally = CallCounts(unknown_ends=Counter(dict.fromkeys(taken.unknown_ends, 0)))
         return taken
 
     async def make(self, call: Call, send: Callable[[], Awaitable[R]]) -> R:

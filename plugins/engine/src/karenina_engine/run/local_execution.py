@@ -28,6 +28,8 @@ _MAX_WAITING: Final = 128
 """The maximum number of results waiting to be consumed. If there are more, workers have to wait."""
 MAX_ANSWERS: Final = 512
 """The maximum number of answers in progress at a time."""
+CANCELLED: Final = "a task of the run was cancelled from outside the run"
+"""The message of the error that ends a run in this case."""
 _LAST_STEPS: Final = 0.05
 """The number of seconds between an item's last reply and its result."""
 
@@ -127,7 +129,7 @@ class WorkerPool(ABC, Generic[W, R]):
         self._workers.discard(worker)
         failure = None if worker.cancelled() else worker.exception()
         if worker.cancelled() and not self._stopping:  # otherwise its item would be lost without an error
-            failure = RunError("a task of the run was cancelled from outside the run")
+            failure = RunError(CANCELLED)
         if failure is not None and self._failure is None:
             self._failure = failure
             self.cancel()
