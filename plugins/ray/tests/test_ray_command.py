@@ -94,3 +94,20 @@ def test_ctrl_c_ends_workers_and_run_continues_without_ray(tmp_path: Path) -> No
 
     assert len(json.loads(out)["results"]) == 80, errors
     assert set(server.calls.values()) == {1}
+
+
+def has_child(process: int) -> bool:
+    """Return whether a process has started another one."""
+    return any(children.read_text() for children in Path(f"/proc/{process}/task").glob("*/children"))
+
+
+def test_ctrl_c_while_ray_starts_prevents_all_calls(tmp_path: Path) -> None:
+    with serving() as server:
+        started = start_command(tmp_path, server, "--executor", "ray", "--set", "ray_workers=1")
+        while not has_child(started.pid) and started.poll() is None:
+            time.sleep(0.01)
+        os.kill(started.pid, signal.SIGINT)
+        _, errors = started.communicate(timeout=120)
+
+    assert started.returncode == 130, errors
+    assert server.received == []

@@ -120,6 +120,8 @@ class RayExecutor(Executor):
                 return
         settings = session.config.section(RaySettings)
         async with open_cluster(settings.ray_address, settings.ray_workers) as ray:
+            if session.stopped is not None:  # while Ray started
+                return
             requested = settings.ray_workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
             workers = _limit_workers(session, requested)
             async with (
