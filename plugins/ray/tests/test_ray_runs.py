@@ -400,3 +400,30 @@ def test_rescored_run_on_ray_may_ask_about_changed_truth(tmp_path: Path) -> None
 
     assert report.missing == []
     assert len(server.received) == made + 2
+
+
+def test_worker_starts_no_more_answers_than_one_process() -> None:
+    most = {}
+    for executor in ("asyncio", "ray"):
+        questions = benchmark(0, *[f"How many are in progress, {number}?" for number in range(12)])
+        with serving() as server:
+            found = run(server, executor, questions, ray_workers=1, max_concurrency=1)
+        most[executor] = max(one.extensions["fake-plugin"]["in_progress"] for one in found)
+
+    assert most["ray"] == most["asyncio"]
+
+
+@pytest.mark.parametrize("executor", ["asyncio", "ray"])
+def test_result_is_stale_if_its_folder_changed_meanwhile(executor: str, tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    questions, journal = benchmark(0, f"What is in {tmp_path / 'source'}"), tmp_path / "journal"
+    with serving() as server:
+        server.on_call = lambda _pid: (tmp_path / "source/new.txt").touch()
+        run(server, executor, questions, journal, ray_workers=1)
+        with Journal.open(journal) as opened:
+            again = prepare_session(RunRequest(questions, config(server, executor)), journal=opened)
+            asyncio.run(collect_results(again))
+
+    assert again.result_store is not None
+    assert again.result_store.kept == 0
+    assert set(server.calls.values()) == {1}

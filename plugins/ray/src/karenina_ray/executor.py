@@ -115,7 +115,7 @@ class RayExecutor(Executor):
                 return
             for result in stored:
                 yield result
-            await asyncio.sleep(0)
+            await (asyncio.wait([queue.reading]) if queue.reading is not None else asyncio.sleep(0))
             if session.stopped is not None:
                 return
         settings = session.config.section(RaySettings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -70,21 +71,37 @@ class Job:
 class WorkQueue:
     """The run's jobs in order, interleaved with the results that are already in the journal.
 
-    At the end of the run, `over` becomes True.
+    At the end of the run, `over` becomes True. If the next answer's question has folders, they are read in a thread
+    before it is run, as in one process, so that a folder that changes meanwhile makes the result invalid. Until then,
+    `reading` is the task that reads them, and `on_read` is called at its end.
     """
 
     def __init__(self, session: RunSession) -> None:
         self._session = session
         self._matrix = iter(session.matrix)
         self._next: Job | None = None
+        self._read: AnswerTask | None = None
+        self.reading: asyncio.Task[None] | None = None
+        self.on_read: Callable[[], None] = lambda: None
         self.over = False
         """Whether the matrix is exhausted."""
 
     def advance(self) -> list[IndexedResult]:
         """Advance to the next answer of the run. Return its stored results, and queue a job for the missing ones. At
-        the end of the run, `over` becomes True and the list is empty.
+        the end of the run, `over` becomes True and the list is empty, as it is if the answer's folders must be read
+        first. Raises the error of reading them.
         """
-        task = next(self._matrix, None)
+        store = self._session.result_store
+        if self.reading is not None:
+            self.reading.result()
+            task, self._read, self.reading = self._read, None, None
+        else:
+            task = next(self._matrix, None)
+            if task is not None and store is not None and task.pipeline.plan.naming_folders:
+                self._read = task
+                self.reading = asyncio.get_running_loop().create_task(store.read_folders(task))
+                self.reading.add_done_callback(lambda _: self.on_read())
+                return []
         if task is None:
             self.over = True
             return []
@@ -92,6 +109,11 @@ class WorkQueue:
         if judges:
             self._next = Job(task, judges)
         return stored
+
+    @property
+    def can_advance(self) -> bool:
+        """Whether there may be another answer, and no job is queued and no folder is being read."""
+        return not (self.over or self.has_job or (self.reading is not None and not self.reading.done()))
 
     @property
     def has_job(self) -> bool:

@@ -84,7 +84,7 @@ class BackgroundTasks:
 
 
 AHEAD: Final = 4
-"""The number of answers that a worker gets beyond its room, so that it never waits for work."""
+"""The maximum number of answers that a worker gets beyond its room, so that it never waits for work."""
 MOST_RECORDED: Final = 32
 """The room of a worker if all answers are recorded, so that one worker does not get all answers of a small run."""
 MOST_DEATHS: Final = 3
@@ -124,6 +124,7 @@ class Scheduler:
         self._budget_server = BudgetServer(budget, send, start) if budget is not None else None
         self._handles: set[WorkerHandle] = set()
         self._queue = queue
+        queue.on_read = self._wakeup.set
         self._suspect_groups: deque[list[Job]] = deque()
         self._results: deque[IndexedResult] = deque()
         self._finishing = 0  # jobs whose results are being stored
@@ -315,8 +316,9 @@ class Scheduler:
     def _assign_jobs(self) -> None:
         """Assign jobs to the workers that have room, starting with those that have the fewest jobs.
 
-        Each may get up to `AHEAD` jobs more than it has room for. Groups of suspect jobs go to workers that have no
-        jobs. Nothing is assigned after a stop or a failure.
+        Each may get up to `AHEAD` jobs more than it has room for, but at most half as many more again, or two, as in
+        one process: it starts all of them, and the time that they wait counts for `item_timeout`. Groups of suspect
+        jobs go to workers that have no jobs. Nothing is assigned after a stop or a failure.
         """
         if self._stopping is not None or self._tasks.failure is not None:
             return
@@ -326,7 +328,8 @@ class Scheduler:
             elif not (worker.suspect and worker.jobs):
                 fresh: list[Job] = []
                 room = worker.room if self._calls_models else min(worker.room, MOST_RECORDED)
-                while len(worker.jobs) + len(fresh) < room + AHEAD and (job := self._next()) is not None:
+                most = room + min(AHEAD, max(2, room // 2))
+                while len(worker.jobs) + len(fresh) < most and (job := self._next()) is not None:
                     fresh.append(job)
                 if fresh:
                     self._send_jobs(worker, fresh)
@@ -344,7 +347,7 @@ class Scheduler:
         """Advance to the next job in the queue. Stored results that precede it are added to the results. Stops early if
         `_MOST_READY` results are waiting to be yielded.
         """
-        while not self._queue.has_job and not self._queue.over and len(self._results) < _MOST_READY:
+        while self._queue.can_advance and len(self._results) < _MOST_READY:
             for result in self._queue.advance():
                 self._add_result(result)
 

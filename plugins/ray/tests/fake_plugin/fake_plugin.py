@@ -14,10 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from karenina_core import ArtifactKeys, Stage, VerificationConfig, VerificationContext, hookimpl
+from karenina_core.data.question import Question
 from karenina_core.errors import RunError
 from karenina_core.models import ports
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
@@ -29,6 +31,7 @@ SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {"words": {"type": 
 
 
 RUN: ContextVar[str] = ContextVar("fake_plugin_run", default="")
+WORKING: set[str] = set()
 
 
 class Ask(Stage):
@@ -39,6 +42,10 @@ class Ask(Stage):
     produces = frozenset({ArtifactKeys.RAW_LLM_RESPONSE})
     usage_key = "answer_generation"
     fallback = True
+
+    def source_folders(self, config: VerificationConfig, question: Question) -> Sequence[ports.SourceFolder]:
+        _, _, folder = question.question.partition("What is in ")
+        return [ports.SourceFolder(Path(folder))] if folder else []
 
     async def execute(self, context: VerificationContext) -> None:
         if "poison" in context.question.question:
@@ -51,7 +58,13 @@ class Ask(Stage):
             task.cancel()
             await asyncio.sleep(1)
         asked = ports.Message("user", context.question.question, attachments=context.question.attachments)
-        reply = await context.llm(context.answering_model).invoke([asked])
+        WORKING.add(context.question.id)
+        if "in progress" in context.question.question:
+            context.set_result_field("in_progress", len(WORKING))
+        try:
+            reply = await context.llm(context.answering_model).invoke([asked])
+        finally:
+            WORKING.discard(context.question.id)
         context.set_artifact(ArtifactKeys.RAW_LLM_RESPONSE, reply.text)
         if "keep" in context.question.question:
             keep_file("answer.txt", reply.text.encode())
