@@ -420,8 +420,10 @@ class Scheduler:
                 self._journal_server.store(worker, message)
 
     def _log(self, worker: WorkerHandle, level: int, text: str) -> None:
-        """Log a worker's message, unless another worker has logged the same: one process would have logged it once."""
-        if len(self._logged) < _MOST_LOGGED:
+        """Log a worker's message. It is dropped if it is about the whole run and another worker has logged it already,
+        because one process would have logged it once.
+        """
+        if not text.startswith("[") and len(self._logged) < _MOST_LOGGED:  # items' messages start with [question id]
             self._logged.setdefault(text, worker.index)
         if self._logged.get(text, worker.index) == worker.index:
             logger.log(level, text)  # not "%s": handlers filter messages by their text

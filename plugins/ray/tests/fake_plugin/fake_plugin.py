@@ -87,6 +87,8 @@ class Judge(Stage):
 
     async def execute(self, context: VerificationContext) -> None:
         answer = context.get_artifact(ArtifactKeys.RAW_LLM_RESPONSE)
+        if "weary" in answer:
+            logging.getLogger("karenina").warning("[%s] the answer is weary", context.question.id)
         reply = await context.parser().parse(
             [ports.Message.user(f"{context.parsing_model.id} reads: {answer}")], SCHEMA
         )
