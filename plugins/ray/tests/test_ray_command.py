@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from conftest import FAKE_PLUGIN
 from processes import is_running
 from ray_runs import Server, benchmark, config, serving
@@ -74,15 +76,19 @@ def has_result(file: Path) -> bool:
     return file.is_file() and file.read_bytes().count(b"\n") > 1
 
 
-def test_ctrl_c_ends_workers_and_run_continues_without_ray(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "send"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)])
+def test_signal_ends_workers_and_run_continues_without_ray(
+    number: int, send: Callable[[int, int], None], tmp_path: Path
+) -> None:
     with serving(latency=0.1) as server:
         started = start_command(tmp_path, server, "--executor", "ray", "--set", "ray_workers=2", "--json")
         results = tmp_path / "questions.results.jsonl"
         while not has_result(results) and started.poll() is None:
             time.sleep(0.02)
-        os.killpg(started.pid, signal.SIGINT)
+        send(started.pid, number)
         out, errors = started.communicate(timeout=120)
         assert started.returncode == 130, errors
+        assert "SIGTERM received" not in errors
         assert "karenina resume" in errors
         assert 0 < len(json.loads(out)["results"]) < 80
         end = time.monotonic() + 60

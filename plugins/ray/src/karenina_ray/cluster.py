@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import threading
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -132,11 +133,19 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
             "" if address is None or os.environ.get(_AUTH) else f"; if the cluster requires a token, set {_AUTH}=token"
         )
         raise ConfigError([f"ray executor: {where}: {type(error).__name__}: {error}{token}"]) from error
+    _restore_sigterm_handler()
     try:
         with _SilencedRay(ray, verbose):
             yield ray
     finally:
         await asyncio.shield(asyncio.to_thread(ray.shutdown))
+
+
+def _restore_sigterm_handler() -> None:
+    """Install the program's handler of SIGTERM again, because Ray's prints a stack trace before calling it."""
+    handler = signal.getsignal(signal.SIGTERM)
+    if handler is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _import_ray() -> Any:
