@@ -152,7 +152,7 @@ def test_resume_works_from_another_folder_with_keys_from_the_configuration(
 
 
 def test_resume_accepts_a_journal_in_which_an_earlier_version_stored_more() -> None:
-    extra = {"body": {"plugins": [{"id": "web", "max_tokens": 7}]}}
+    extra = {"body": {"plugins": [{"id": "web", "token": "t"}]}}
     model = {"id": "m", "interface": "openai", "model_name": "m", "endpoint_api_key": "k", "extra": extra}
     stored = dump_config(VerificationConfig(answering_models=[model]))
     assert stored["answering_models"][0]["extra"] != extra
