@@ -24,6 +24,7 @@ from karenina_engine.journal.journal import REPLAY_CURE, Journal
 from karenina_engine.journal.rows import raise_damaged
 from karenina_engine.journal.view import JournalView
 from karenina_engine.results.kept_files import FileStore
+from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
 
@@ -87,7 +88,8 @@ async def replay_items(
     run = prepare_run(request, offline=not replay.ask, trust_checked=True, files=replay.files, attached=attached)
     with Journal.open(replay.journal, replaying=not replay.ask, sync=sync, limits=run.limits) as journal:
         replies = ReplayReplies(journal, journal.endpoint_digests() if replay.by_id else {}, on_reply)
-        session = run.with_replies(replies, _NoStoredResults())
+        # In this process, because the workers of other executors do not send the messages by which replies are found.
+        session = run.with_replies(replies, _NoStoredResults(), AsyncioExecutor())
         with nullcontext() if replay.ask else journal.reading():
             async with aclosing(session.indexed_results()) as results:
                 async for place, now, _ in results:

@@ -20,7 +20,6 @@ from karenina_engine.journal.rows import UnstorableRow
 from karenina_engine.model_settings import configured_models
 from karenina_engine.progress.observers import NO_OBSERVERS, RunFinished, RunStarted
 from karenina_engine.results.aggregate import RunTally, Totals
-from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.item_runner import ItemRunner
 from karenina_engine.run.matrix import IndexedResult
 from karenina_engine.run.resume import ResultStore, ResumeState
@@ -110,16 +109,14 @@ class RunSession:
             command=command,
         )
 
-    def with_replies(self, store: ReplyStore, results: ResultStore) -> RunSession:
-        """Return a copy of this run that uses the given stores instead of a journal, and runs in this process, because
-        such stores need the messages of calls.
-        """
+    def with_replies(self, store: ReplyStore, results: ResultStore, executor: SupportsExecute) -> RunSession:
+        """Return a copy of this run that uses the given stores instead of a journal, and runs with `executor`."""
         return RunSession(
             replace(self.parts, store=store),
             self.matrix,
             ledger=self.ledger,
             budget=self.budget,
-            executor=AsyncioExecutor(),
+            executor=executor,
             results=results,
         )
 
