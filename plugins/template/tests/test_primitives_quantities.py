@@ -290,6 +290,25 @@ def test_the_case_of_a_prefix_matters(value: str, truth: str) -> None:
     assert NumberWithUnit().check(value, truth) is not True
 
 
+@pytest.mark.parametrize(
+    ("value", "truth"),
+    [
+        *((text, "5 N") for text in ("5 N m", "5 newton meters", "The torque is 5 N m", "5 N m of torque")),
+        *(("5 A h", "5 A"), ("5 kW hours", "5 kW"), ("It uses 5 kW hours", "5 kW"), ("5 lb ft", "5 lb")),
+    ],
+)
+def test_a_product_of_units_is_not_its_first_unit(value: str, truth: str) -> None:
+    assert isinstance(NumberWithUnit().check(value, truth), Undecided)
+
+
+@pytest.mark.parametrize(
+    ("value", "truth"),
+    [("5 kg of water", "5 kg"), ("5 kg in water", "5 kg"), ("20 C degrees", "20 °C"), ("5 N m", "5 N m")],
+)
+def test_words_after_a_unit_are_no_product(value: str, truth: str) -> None:
+    assert NumberWithUnit().check(value, truth) is True
+
+
 def test_a_value_that_is_a_long_text_is_undecided() -> None:
     assert isinstance(NumberWithUnit().check("5 mg/" * 3000, "5 mg"), Undecided)
 

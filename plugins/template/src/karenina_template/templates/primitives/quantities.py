@@ -25,6 +25,7 @@ from karenina_template.templates.primitives.quantity_parser import (
     DecimalMark,
     Quantity,
     find_quantities,
+    following_unit,
     is_known_unit,
     known_part,
     other_readings,
@@ -288,9 +289,12 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
 
 
 def _known_part(unit: str) -> str:
-    """Return the known unit at the start of a unit, but none before an exponent or words that may change money."""
+    """Return the known unit at the start of a unit, but none before an exponent, another unit (as in *N m*), or words
+    that may change money.
+    """
     known = known_part(unit)
-    return "" if is_money(known) or _EXPONENT.search(unit, len(known)) else known
+    is_other = is_money(known) or _EXPONENT.search(unit, len(known)) or following_unit(unit, known)
+    return "" if is_other else known
 
 
 def _remark(text: str, unit: str) -> str:

@@ -295,6 +295,8 @@ def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity
         if money:
             after = rest if parsed.currency else rest.strip()[len(unit) :]
             unit = unit_of_amount(money, " ".join(after.split()[:2]))
+        elif unit and (other := following_unit(rest, unit)):
+            unit = f"{unit} {other}"
         yield Quantity(parsed.numbers, unit, _sign_before(text, start))
 
 
@@ -302,6 +304,14 @@ def known_part(unit: str, is_unit: IsUnit = is_known_unit) -> str:
     """Return the known unit at the start of `unit`, such as *mg* in *mg of aspirin*, or an empty string."""
     words = unit.split()
     return next((name for size in (5, 4, 3, 2, 1) if is_unit(name := " ".join(words[:size]))), "")
+
+
+def following_unit(text: str, unit: str) -> str:
+    """Return another unit that follows the known `unit` at the start of `text`, such as *m* in *N m of torque*, or an
+    empty string. The word *in*, degrees, and the same unit in another spelling are no other units.
+    """
+    other = known_part(text.strip()[len(unit) :])
+    return "" if other == "in" or find_unit(other) in (None, "\u00b0", find_unit(unit)) else other
 
 
 def _begin(text: str, digit: int, least: int) -> int:
