@@ -69,6 +69,7 @@ SAME = [
     ("5 millimoles per liter", "5 mmol/L"),
     ("5 mM", "5 millimoles per litre"),
     ("300 degrees Kelvin", "300 K"),
+    ("300 deg K", "300 K"),
     ("5 kW h", "5 kWh"),
     ("5 ma", "5 mA"),
     ("5 MYR", "5"),

@@ -138,7 +138,7 @@ degree_Celsius             ; °C, degC, deg C    ; degree celsius, celsius, cent
 degree_Celsius             ; ° C                ; ° celsius, ° centigrade
 degree_Fahrenheit          ; °F, degF, deg F    ; degree fahrenheit, fahrenheit, degree f
 degree_Fahrenheit          ; ° F                ; ° fahrenheit
-kelvin                     ; °K, ° K            ; degree kelvin, ° kelvin
+kelvin                     ; °K, ° K, degK, deg K ; degree kelvin, ° kelvin, degree k
 delta_degree_Celsius       ; Δ°C, delta °C, delta degC ;
 delta_degree_Fahrenheit    ; Δ°F, delta °F, delta degF ;
 coulomb or degree_Celsius  ; C                  ;

@@ -46,7 +46,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     "temperature": {
         "°C": "C|celsius|degree celsius|degrees celsius|deg c|degrees c|centigrade|degrees centigrade",
         "°F": "F|fahrenheit|degree fahrenheit|degrees fahrenheit|deg f|degrees f",
-        "K": "kelvin|degree kelvin|degrees kelvin",
+        "K": "kelvin|degree kelvin|degrees kelvin|deg k|degrees k",
     },
     "angle": {"°": "degree|deg", "rad": "radian"},
     "frequency": {
