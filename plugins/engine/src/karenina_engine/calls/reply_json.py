@@ -59,7 +59,12 @@ def load_reply(port: str, text: str) -> Reply:
     """Load a reply from a string written by `dump_reply`. `port` is the kind of port that the reply came from. Raises
     `KeyError`, `TypeError`, `ValueError` or a similar error if the string is invalid.
     """
-    return _READERS[port](json.loads(text))
+    return read_reply(port, json.loads(text))
+
+
+def read_reply(port: str, values: Mapping[str, Any]) -> Reply:
+    """Return the reply from a parsed string. Raises the same errors as `load_reply` for invalid values."""
+    return _READERS[port](values)
 
 
 def dump_error(error: PortError) -> str:

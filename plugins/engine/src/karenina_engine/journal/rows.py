@@ -19,7 +19,7 @@ from karenina_core.errors import KareninaError
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import AgentReply, CallNotes
 from karenina_engine.calls.call import CallOutcome
-from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, is_reusable, load_error, load_reply
+from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, is_reusable, load_error, read_reply
 from karenina_engine.cost.ledger import COUNTED, LedgerLine, SpendCounts
 from karenina_engine.journal.file import JournalDamaged
 from karenina_engine.journal.schema import is_intact, with_digest
@@ -172,18 +172,18 @@ def read_reply_row(row: Sequence[Any], key: bytes) -> StoredReply | None:
         return None
     port, failed, reusable, seconds, retries, waited, text = _columns_to_read(row)
     try:
+        values = json.loads(text)
         notes = CallNotes(_counts(retries) if retries != _NO_RETRIES else {}, float(waited), float(seconds))
         if port != "service" and not failed:
-            notes.answered, notes.cost = read_spent(text)
+            notes.answered, notes.cost = _spent_in(values)
         if port == "agent":
-            values = json.loads(text)
             notes.keys = [key for key in values.get(_TURNS, ()) if _KEY.fullmatch(key)]
             notes.uncounted = int(values.get(_UNCOUNTED, 0))
-        files = tuple(map(KeptFile.model_validate, json.loads(text).get(_FILES, ()))) if _FILES in text else ()
+        files = tuple(map(KeptFile.model_validate, values.get(_FILES, ())))
         outcome = (
             CallOutcome(None, load_error(text), notes)
             if failed
-            else CallOutcome(load_reply(port, text), None, notes, files)
+            else CallOutcome(read_reply(port, values), None, notes, files)
         )
         if outcome.reply is not None and not notes.keys:
             notes.uncounted = int(outcome.reply.usage.calls > 0 and not outcome.reply.usage.output_tokens)
@@ -263,6 +263,11 @@ def read_spent(text: str) -> tuple[float, int | None]:
         values = json.loads(f"{{{text[start + 1 :]}") if start >= 0 else {}
     except ValueError:  # the key belongs to the reply itself
         values = {}
+    return _spent_in(values)
+
+
+def _spent_in(values: Mapping[str, Any]) -> tuple[float, int | None]:
+    """Return `read_spent` for a reply's parsed JSON."""
     cost = values.get(_COST)
     return float(values.get(_ANSWERED, 0.0)), cost if type(cost) is int else None
 

@@ -285,16 +285,14 @@ class BoundTemplate:
                     reason = {"reason": f"{value!r:.60} is not a complete date; write it as 2024-01-15"}
                     problem = PydanticCustomError("date_parsing", "{reason}", reason)
                     errors.append(InitErrorDetails(type=problem, loc=(name,), input=value))
+        two_dates: Mapping[str, str] = {}
         try:
-            to_json(present)
+            answer = self._read(present, filled)
         except (PydanticSerializationError, UnicodeError) as error:
             problem = PydanticCustomError("not_json", "{reason}", {"reason": str(error)})
             raise ValidationError.from_exception_data(
                 cls.__name__, [*errors, InitErrorDetails(type=problem, input=dict(values))]
             ) from error
-        two_dates: Mapping[str, str] = {}
-        try:
-            answer = self._read(present, filled)
         except ValidationError as error:
             try:
                 present, two_dates = self._reread(present)
