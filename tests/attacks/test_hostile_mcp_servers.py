@@ -194,14 +194,14 @@ def test_a_server_with_an_impossible_list_is_an_error(notes: Path, attack: str, 
     assert caught.value.category in (ErrorCategory.PERMANENT, ErrorCategory.CONNECTION)
 
 
-def test_pages_of_tools_without_end_are_left(notes: Path) -> None:
+def test_pages_of_tools_without_end_are_refused(notes: Path) -> None:
     """Attack: each page of the list names another one."""
 
     async def names(tools: dict[str, Tool]) -> int:
         return len(tools)
 
-    count, _ = use_server(model("endless pages", notes), names)
-    assert count <= 100
+    with pytest.raises(PortError, match="more than 100 pages"):
+        use_server(model("endless pages", notes), names)
 
 
 def test_a_server_gets_to_know_its_calls_and_nothing_else(notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,8 +139,8 @@ def test_answer_that_kills_workers_becomes_an_error(tmp_path: Path) -> None:
     dead = [one for one in found if one.outcome is not Outcome.SCORED and "poison" in one.metadata.question_text]
     assert [one.outcome for one in dead] == [Outcome.STAGE_ERROR] * 2
     assert "Ray workers died while working on this answer" in dead[0].why()
-    assert set(server.calls.values()) == {1}
     assert len(server.calls) == 36
+    assert server.calls.total() <= 36 + 8, "only calls in flight are repeated"
 
 
 def test_stopped_run_continues_in_one_process_without_repeated_calls(tmp_path: Path) -> None:
