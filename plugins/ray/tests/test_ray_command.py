@@ -76,7 +76,10 @@ def has_result(file: Path) -> bool:
     return file.is_file() and file.read_bytes().count(b"\n") > 1
 
 
-@pytest.mark.parametrize(("number", "send"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)])
+@pytest.mark.parametrize(
+    ("number", "send"),
+    [(signal.SIGINT, os.killpg), pytest.param(signal.SIGTERM, os.kill, marks=pytest.mark.release)],
+)
 def test_signal_ends_workers_and_run_continues_without_ray(
     number: int, send: Callable[[int, int], None], tmp_path: Path
 ) -> None:

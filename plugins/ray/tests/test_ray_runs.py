@@ -338,6 +338,7 @@ def test_error_that_ends_the_run_is_the_same_on_a_worker(question: str) -> None:
     assert raised["ray"] == raised["asyncio"]
 
 
+@pytest.mark.release
 def test_warnings_are_logged_as_often_as_by_one_process(caplog: pytest.LogCaptureFixture) -> None:
     with serving(latency=0.4) as server:  # longer than workers wait between their reports
         server.reply = lambda body: "I am weary" if body["model"] == "answering" else '{"words": 1}'
@@ -404,6 +405,7 @@ def test_rescored_run_on_ray_may_ask_about_changed_truth(tmp_path: Path) -> None
     assert len(server.received) == made + 2
 
 
+@pytest.mark.release
 def test_worker_starts_no_more_answers_than_one_process() -> None:
     most = {}
     for executor in ("asyncio", "ray"):
