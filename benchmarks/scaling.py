@@ -48,7 +48,8 @@ class Compute(Stage):
     before = {Slot.PARSE_TEMPLATE}
 
     def execute(self, context):
-        end = time.thread_time() + float(context.question.question.split()[-2]) / 1000
+        *_, milliseconds, unit = context.question.question.split()
+        end = time.thread_time() + (float(milliseconds) / 1000 if unit == "ms" else 0)
         while time.thread_time() < end:
             pass
 
