@@ -88,6 +88,7 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     - another unit of the same kind (g for mg, cents for dollars), *pounds*, which may be money or a mass, and *C*, *F*,
       *A* and *m*, which may be coulombs, farads, ångströms and minutes;
+    - another unit after it (*5 N m* for *5 N*), which makes it another quantity;
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
     - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);
