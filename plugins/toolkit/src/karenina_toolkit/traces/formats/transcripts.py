@@ -41,7 +41,7 @@ _PRINTED_ARGUMENT: Final = lazy_pattern(r"^    (?P<key>[^\s:]+): ?", re.MULTILIN
 _CALLED: Final = lazy_pattern(r"(?P<name>[\w.:/-]+)\s*(?:\((?P<inside>.*)\)|(?P<after>[{\[].*))?\s*", re.DOTALL)
 _FAILED: Final = ("error", "failed", "failure")
 _NO_TOOL: Final = ("none", "n/a", "null", "nothing")
-"""What stands for no action, in lower case."""
+"""The words and signs that stand for no action, in lower case."""
 _DELIMITER: Final = lazy_pattern(
     r"^--- (?:(?P<role>AI|Human|System) Message|Tool Message \(call_id: (?P<call>.*)\)|Thinking) ---$", re.MULTILINE
 )
