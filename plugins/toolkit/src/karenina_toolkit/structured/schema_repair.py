@@ -129,12 +129,14 @@ def allows_null(schema: Schema, root: Schema) -> bool:
 
 def _unwrap(data: dict[str, Any], schema: Schema, root: Schema) -> dict[str, Any]:
     """Return the only value in `data` if its key is unknown and it has the schema's keys. Otherwise, return `data`."""
-    schema = _resolve(schema, root)
-    properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or len(data) != 1:
+    if len(data) != 1:
         return data
     (key, inner), *_ = data.items()
-    if key in properties or not isinstance(inner, dict) or not inner:
+    if not isinstance(inner, dict) or not inner:
+        return data
+    schema = _resolve(schema, root)
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or key in properties:
         return data
     needed = set(schema.get("required", ()))
     return inner if needed <= inner.keys() <= properties.keys() else data

@@ -69,8 +69,10 @@ class ExactMatch(Primitive, defer_build=True):
 
     def check(self, extracted: object, expected: object) -> bool:
         """Return whether both strings are equal after normalization."""
-        truth, text = self._normalized_truth(expected), text_of(extracted)
-        return text is not None and (text == expected or normalize(text, self.normalize) == truth)
+        text = text_of(extracted)
+        return text is not None and (
+            text == expected or normalize(text, self.normalize) == self._normalized_truth(expected)
+        )
 
     def _normalized_truth(self, expected: object) -> str:
         """Return the normalized ground truth. Raises `ValueError` if it cannot be converted to a string, or if
