@@ -53,6 +53,14 @@ def test_letters_of_the_other_case_belong_to_the_options(cell: str) -> None:
     assert list(lettered_options.read_options(cell).values())[2:] == ["neither"]
 
 
+@pytest.mark.parametrize(
+    "options", [["0.5", "1.5", "2.5"], ["1.5 g", "2.5 g"], ["1:3", "2:3"], ["0:30", "1:30"]], ids=repr
+)
+def test_numbers_that_begin_in_order_are_no_marks(options: list[str]) -> None:
+    assert lettered_options.strip_marks(options) == options
+    assert list(lettered_options.read_options(", ".join(options)).values()) == options
+
+
 def test_letters_are_not_doubled() -> None:
     assert lettered_options.strip_marks(["A. iron", "B. mercury"]) == ["iron", "mercury"]
     assert lettered_options.strip_marks(["A. iron", "C. mercury"]) == ["A. iron", "C. mercury"]

@@ -19,7 +19,8 @@ _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _LIST: Final = re.compile(rf"\[\s*{_QUOTED}(?:(?:\s*,\s*|\s+){_QUOTED})*\s*,?\s*\]", re.DOTALL)
 _ITEM: Final = re.compile(_QUOTED, re.DOTALL)
 _ARRAY: Final = re.compile(r"array\((\[.*\])(?:,\s*dtype=[\w<>']+)?\)", re.DOTALL)
-_MARK: Final = re.compile(r"\(?([A-Za-z]|[0-9]{1,2})(?:[.):]| \))\s*")
+_MARK: Final = re.compile(r"\(?([A-Za-z]|[0-9]{1,2}(?![.:][0-9]))(?:[.):]| \))\s*")
+"""Matches the letter or number of an option, but not the beginning of a number or a ratio, such as `1.5` or `1:3`."""
 _INNER_MARK: Final = re.compile(r"(?:^|(?<=[\s;,|]))\(?([A-Z](?:[.):]| \))|[a-z] ?\))\s+", re.MULTILINE)
 _THOUSANDS: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 """A comma in a number. In options separated by commas and spaces, it does not separate options."""
