@@ -145,6 +145,22 @@ def test_hidden_columns_are_named(tmp_path: Path) -> None:
     assert warning == "hidden columns were read like visible ones: 'Gold'; delete any columns that should not be used"
 
 
+def test_cells_merged_over_several_rows_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "t.xlsx"
+    book = openpyxl.Workbook()
+    for row in (["question", "answer", "topic", ""], ["Who?", "Ann", "people", ""], ["What?", "tin", None, ""]):
+        book.active.append(row)
+    book.active.merge_cells("C2:C3")
+    book.active.merge_cells("C1:D1")
+    book.save(file)
+
+    (warning,) = [text for text in loaded(file).load_warnings if "merged" in text]
+    assert warning == (
+        "merged cells have a value only in their first row, and were read as empty in the others: C2:C3; unmerge "
+        "them, and fill in the value if it belongs to all rows"
+    )
+
+
 @pytest.mark.parametrize("suffix", ["xlsx", "csv"])
 def test_the_error_of_a_formula_is_no_truth(tmp_path: Path, suffix: str) -> None:
     rows = [HEAD, ["How many?", "#DIV/0!"], ["Who?", "Ann"], ["And?", "Ben"]]

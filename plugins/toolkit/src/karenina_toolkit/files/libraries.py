@@ -44,18 +44,21 @@ _SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _LONGEST_REASON: Final = 200
 _MOST_HIDDEN: Final = 1000
 _MOST_FORMULAS: Final = 1000
+_MOST_MERGED: Final = 1000
+_ROWS_OF_RANGE: Final = re.compile(r"[A-Z]{1,3}([0-9]{1,7}):[A-Z]{1,3}([0-9]{1,7})")
 
 
 @dataclass(slots=True)
 class SheetFacts:
     """Facts about a workbook in addition to the cells that are read. With `any_size`, they are not collected.
 
-    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas but no stored value, and
-    `others` the titles of other sheets that have cells.
+    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas but no stored value,
+    `merged` the ranges of merged cells that span several rows, and `others` the titles of other sheets that have cells.
     """
 
     hidden: list[int] = field(default_factory=list)
     without_value: list[str] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
 
@@ -100,7 +103,7 @@ def read_excel(
                 for worksheet in book.worksheets:
                     part = parts.get(str(getattr(worksheet, "_worksheet_path", "")).lstrip("/"))
                     if part is not None and worksheet.title == page.title:
-                        facts.hidden, facts.without_value = part.hidden, part.without_value
+                        facts.hidden, facts.without_value, facts.merged = part.hidden, part.without_value, part.merged
                     elif part is not None and part.has_values and sheet is None:
                         facts.others.append(worksheet.title)
                 for number, cells in enumerate(page.iter_rows(), 1):
@@ -232,6 +235,7 @@ class _PartCheck:
         self._level = self._cells = self._inside = self._outside = 0
         self.hidden: list[int] = []
         self.without_value: list[str] = []
+        self.merged: list[str] = []
         self.has_values = False
         self._cell = ""
         self._formula: str | None = None
@@ -283,8 +287,8 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Record what the start of an element in a sheet's XML shows: hidden columns, values, and formulas that have no
-        value so far.
+        """Record what the start of an element in a sheet's XML shows: hidden columns, merged rows, values, and formulas
+        that have no value so far.
         """
         if name == "c":
             self._formula = None
@@ -296,6 +300,9 @@ class _PartCheck:
             self.has_values = True
             if self._formula is not None:
                 self._parser.CharacterDataHandler = self._value
+        elif name == "mergeCell" and len(self.merged) < _MOST_MERGED:
+            rows = _ROWS_OF_RANGE.fullmatch(attributes.get("ref", ""))
+            self.merged += [rows[0]] if rows is not None and rows[1] != rows[2] else []
         elif name == "col" and attributes.get("hidden") in ("1", "true") and len(self.hidden) < _MOST_HIDDEN:
             with suppress(ValueError):
                 last = min(int(attributes["max"]), int(attributes["min"]) + _MOST_HIDDEN)

@@ -28,7 +28,7 @@ class Records(Iterator[Record]):
     - `encoding_note`: the encoding, if it was guessed from the text. It is empty for UTF-8, or if the file or the
       caller states the encoding.
     - `other_sheets`: the workbook's other sheets that have cells, if the caller did not name a sheet.
-    - `warnings`: warnings about hidden columns and formulas without a value in a sheet.
+    - `warnings`: warnings about hidden columns, merged cells and formulas without a value in a sheet.
 
     Iterating raises `FileError` if a row cannot be read.
     """
@@ -157,8 +157,8 @@ def read_records(
 
 
 def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
-    """Yield a warning if formulas have no stored value, and one if there are hidden columns, each with the first few
-    names.
+    """Yield a warning if formulas have no stored value, one if cells of several rows are merged, and one if there are
+    hidden columns, each with the first few names.
     """
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
@@ -171,6 +171,13 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
         yield (
             f"{first}{more}: {what} (the program that wrote the file does not calculate formulas); open the file in "
             "a spreadsheet program and save it"
+        )
+    if sheet.merged:
+        more = f" and {len(sheet.merged) - _MOST_SHOWN} more" if len(sheet.merged) > _MOST_SHOWN else ""
+        yield (
+            "merged cells have a value only in their first row, and were read as empty in the others: "
+            f"{', '.join(sheet.merged[:_MOST_SHOWN])}{more}; unmerge them, and fill in the value if it belongs to all "
+            "rows"
         )
     hidden = [columns[at] for at in sheet.hidden if at < len(columns) and not tables.is_unnamed(columns[at])]
     if hidden:
