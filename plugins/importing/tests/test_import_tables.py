@@ -68,6 +68,13 @@ def test_options_in_columns_are_imported_with_their_letters() -> None:
 
 
 @pytest.mark.parametrize("answer", ["auto", "choice"])
+def test_the_name_of_a_column_of_options_is_the_right_answer(answer: str) -> None:
+    text = "question,option_1,option_2,answer\nWhich is a gas?,iron,neon,option_2\nSalt?,a,option_2,Option_1\n"
+    _, answers, _ = imported("a.csv", text, "--map", f"answer={answer}")
+    assert answers == ["B. neon", "A. a"]
+
+
+@pytest.mark.parametrize("answer", ["auto", "choice"])
 def test_the_label_of_an_option_is_the_right_answer(answer: str) -> None:
     lettered = [
         {"question": f"{n}?", "choices": {"text": ["a", "b"], "label": ["A", "B"]}, "key": "B"} for n in range(20)
