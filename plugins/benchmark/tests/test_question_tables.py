@@ -298,6 +298,13 @@ def test_parquet_and_excel_have_their_own_types(tmp_path: Path) -> None:
         assert truths(Benchmark.load(tmp_path / name)) == [{"answer": "2024-01-15"}]
 
 
+def test_texts_that_parquet_stores_as_bytes_are_read(tmp_path: Path) -> None:
+    rows = [{"question": "Wo fließt der Rhein?".encode(), "answer": "Köln".encode()}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "t.parquet")
+    benchmark = Benchmark.load(tmp_path / "t.parquet")
+    assert [(each.question, each.raw_answer) for each in benchmark] == [("Wo fließt der Rhein?", "Köln")]
+
+
 def test_a_table_of_another_encoding_is_read_with_a_note(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_bytes("Frage,answer\nWie heißt der größte Fluß?,Rhein\n".encode("cp1252"))
