@@ -148,6 +148,12 @@ def test_contexts_are_joined_if_questions_need_them(name: str, tmp_path: Path) -
     assert joined or f"--columns 'question={{{context}}}\\n\\n{{{asked}}}'" in note
 
 
+def test_a_short_input_of_an_instruction_is_joined(tmp_path: Path) -> None:
+    rows = "instruction,input,expected\nTranslate into English.,Hallo,Hello\nAdd 1 and 1.,,2\n"
+    benchmark = Benchmark.load(written(tmp_path, "a.csv", rows))
+    assert texts(benchmark) == ["Hallo\n\nTranslate into English.", "Add 1 and 1."]
+
+
 def test_the_cure_for_a_context_that_is_not_joined_works(tmp_path: Path) -> None:
     file = written(
         tmp_path, "a.csv", "question,context,answer\nWhat is Bo?,\"['Bo is a cat.', 'A small one.']\",a cat\n"
