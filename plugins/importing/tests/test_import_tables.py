@@ -150,6 +150,11 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
     assert questions == ["Lima is it.\n\nSo.\n\nCapital of Peru?"]
 
 
+def test_an_empty_input_of_an_instruction_leaves_no_blank_lines() -> None:
+    rows = [{"instruction": "Translate.", "input": "Hallo"}, {"instruction": "Add 1 and 1.", "input": ""}]
+    assert imported("a.json", rows)[0] == ["Hallo\n\nTranslate.", "Add 1 and 1."]
+
+
 def test_rows_in_a_document_are_found_or_asked_for() -> None:
     questions, _, err = imported("a.json", {"examples": [{"input": "2 + 3?", "target": "5"}], "canary": "x"})
     assert questions == ["2 + 3?"]
