@@ -6,20 +6,18 @@ have trait scores pass, because they have no verdict.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from karenina_report.exports.exporter import Exporter
 from karenina_toolkit.known_values import known_fields
+from karenina_toolkit.printable import xml_text
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_report.exports.exporter import ExportRequest
-
-_NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
@@ -29,7 +27,7 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
     for models, group in _by_models(results):
-        suite = SubElement(root, "testsuite", name=_text(models))
+        suite = SubElement(root, "testsuite", name=xml_text(models))
         counts = _add_cases(suite, models, group)
         _set_counts(suite, *counts)
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
@@ -62,16 +60,16 @@ def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult
         case = SubElement(
             suite,
             "testcase",
-            name=_text(f"{result.question_id}{replicate}"),
-            classname=_text(models),
+            name=xml_text(f"{result.question_id}{replicate}"),
+            classname=xml_text(models),
             time=f"{result.metadata.execution_time:.3f}",
         )
         if not result.outcome.passes:
             kind = "failure" if result.outcome.judged else "error"
             failures += kind == "failure"
             errors += kind == "error"
-            problem = SubElement(case, kind, type=result.outcome.value, message=_text(result.why()))
-            problem.text = _text(describe_item(result))
+            problem = SubElement(case, kind, type=result.outcome.value, message=xml_text(result.why()))
+            problem.text = xml_text(describe_item(result))
     return tests, failures, errors, seconds
 
 
@@ -96,11 +94,6 @@ def describe_item(result: VerificationResult) -> str:
         if not passed
     ]
     return "\n".join(lines)
-
-
-def _text(text: str) -> str:
-    """Replace the characters that XML does not allow by U+FFFD."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:
