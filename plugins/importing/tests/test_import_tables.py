@@ -181,6 +181,14 @@ def test_an_encoding_is_named_or_recognized() -> None:
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "Łódź"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_formats_are_detected_after_a_byte_order_mark(encoding: str) -> None:
+    sample = {"doc_id": 0, "doc": {"question": "Größe?"}, "target": "5", "resps": [["5"]]}
+    Path("a.jsonl").write_text(json.dumps(sample, ensure_ascii=False), encoding)
+    done = import_file("a.jsonl")
+    assert "lm-evaluation-harness samples" in done.out, done.err
+
+
 def test_rows_and_encoding_are_for_tables(tmp_path: Path) -> None:
     sample = {"id": 1, "epoch": 1, "input": "A?", "target": "x"}
     log = write_json(tmp_path / "log.json", {"version": 2, "eval": {"task": "t"}, "plan": {}, "samples": [sample]})
