@@ -80,7 +80,9 @@ def _set_counts(element: Element, tests: float, failures: float, errors: float, 
 
 
 def describe_item(result: VerificationResult) -> str:
-    """Return the question, the answer, and the fields that did not pass or are undecided, on separate lines."""
+    """Return the question, the answer, and the fields that did not pass or are undecided, on separate lines. Fields
+    without a value compare the answer itself.
+    """
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
@@ -88,8 +90,9 @@ def describe_item(result: VerificationResult) -> str:
         name: f"{source} is {value.value!r}" + (f" ({value.why})" if value.why else "")
         for name, (source, value) in known_fields(template).items()
     }
+    shown = {name: f"extracted {value!r}" for name, value in extracted.items()}
     lines += [
-        f"Field {name}: {known.get(name, f'extracted {extracted.get(name)!r}')}, truth {truth.get(name)!r}"
+        f"Field {name}: {known.get(name) or shown.get(name, 'compares the answer itself')}, truth {truth.get(name)!r}"
         for name, passed in (template.field_results or {}).items()
         if not passed
     ]
