@@ -144,3 +144,23 @@ def test_a_conversation_about_another_question_is_reported(
         if warned
         else []
     )
+
+
+@pytest.mark.parametrize(
+    ("question", "warned"),
+    [("When?", True), ("where? ", False), ("Answer briefly.\n\nWhere?", False), ("Where", False)],
+)
+def test_a_recording_with_the_text_of_another_question_is_reported(
+    question: str, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = lines(tmp_path, {"id": "q1", "question": question}, {"id": "q2", "question": "When?"})
+
+    assert mismatches(file) == []
+    assert caplog.messages == (
+        [
+            f"{file}: 1 recorded answer has the text of another question: 'q1' (line 1); check that the ids are those "
+            "of these questions"
+        ]
+        if warned
+        else []
+    )

@@ -112,6 +112,10 @@ def test_a_question_or_other_cells_contradict_a_kind(values: list[str], question
     assert kinds(values, question) == [("text", value) for value in values]
 
 
+def test_a_power_of_ten_is_no_code_beside_codes() -> None:
+    assert kind_names(["007", "10⁵", "123", "Lima"]) == ["text", "number", "text", "text"]
+
+
 @pytest.mark.parametrize("values", [["yes", "NO"], ["TRUE", "false"], ["Y", "N"], [True, False]])
 def test_yes_or_no_is_a_column_without_anything_else(values: list[Any]) -> None:
     assert kinds(values) == [("yes or no", True), ("yes or no", False)]

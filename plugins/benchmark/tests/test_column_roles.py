@@ -25,6 +25,7 @@ SETS: dict[str, tuple[list[str], dict[str, str]]] = {
     ),
     "promptfoo": (["question", "__expected"], {"question": "question", "answer": "__expected"}),
     "langfuse": (["id", "input", "expectedOutput"], {"question": "input", "answer": "expectedOutput", "id": "id"}),
+    "a product": (["Prompt", "Ideal Response", "Model Response"], {"question": "Prompt", "answer": "Ideal Response"}),
     "openai": (["Question", "Ideal"], {"question": "Question", "answer": "Ideal"}),
     "truthful": (
         ["Type", "Category", "Question", "Best Answer", "Correct Answers", "Incorrect Answers", "Source"],

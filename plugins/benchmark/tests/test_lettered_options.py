@@ -22,6 +22,8 @@ METALS = {"A": "iron", "B": "mercury"}
         "['iron' 'mercury']",
         "array(['iron', 'mercury'], dtype=object)",
         {"A": "iron", "B": "mercury"},
+        {"1": "iron", "2": "mercury"},
+        {"0": "iron", "1": "mercury"},
         {"text": ["iron", "mercury"], "label": ["A", "B"]},
         {"text": ["iron", "mercury"], "label": ["1", "2"]},
         ["A. iron", "B. mercury"],
@@ -51,6 +53,19 @@ def test_other_cells_have_no_options(cell: Any) -> None:
 @pytest.mark.parametrize("cell", ["A) only a) B) only b) C) neither", "a) only A) b) only B) c) neither"])
 def test_letters_of_the_other_case_belong_to_the_options(cell: str) -> None:
     assert list(lettered_options.read_options(cell).values())[2:] == ["neither"]
+
+
+@pytest.mark.parametrize(
+    "options", [["0.5", "1.5", "2.5"], ["1.5 g", "2.5 g"], ["1:3", "2:3"], ["0:30", "1:30"]], ids=repr
+)
+def test_numbers_that_begin_in_order_are_no_marks(options: list[str]) -> None:
+    assert lettered_options.strip_marks(options) == options
+    assert list(lettered_options.read_options(", ".join(options)).values()) == options
+
+
+@pytest.mark.parametrize(("truth", "letter"), [("1", "A"), (2, "B"), ("mercury", "mercury"), (["2", "1"], ["B", "A"])])
+def test_keys_of_options_are_their_labels(truth: Any, letter: Any) -> None:
+    assert lettered_options.letter_of_label(truth, {"1": "iron", "2": "mercury"}) == letter
 
 
 def test_letters_are_not_doubled() -> None:

@@ -148,6 +148,12 @@ def test_contexts_are_joined_if_questions_need_them(name: str, tmp_path: Path) -
     assert joined or f"--columns 'question={{{context}}}\\n\\n{{{asked}}}'" in note
 
 
+def test_a_short_input_of_an_instruction_is_joined(tmp_path: Path) -> None:
+    rows = "instruction,input,expected\nTranslate into English.,Hallo,Hello\nAdd 1 and 1.,,2\n"
+    benchmark = Benchmark.load(written(tmp_path, "a.csv", rows))
+    assert texts(benchmark) == ["Hallo\n\nTranslate into English.", "Add 1 and 1."]
+
+
 def test_the_cure_for_a_context_that_is_not_joined_works(tmp_path: Path) -> None:
     file = written(
         tmp_path, "a.csv", "question,context,answer\nWhat is Bo?,\"['Bo is a cat.', 'A small one.']\",a cat\n"
@@ -296,6 +302,13 @@ def test_parquet_and_excel_have_their_own_types(tmp_path: Path) -> None:
     book.save(tmp_path / "t.xlsx")
     for name in ("t.parquet", "t.xlsx"):
         assert truths(Benchmark.load(tmp_path / name)) == [{"answer": "2024-01-15"}]
+
+
+def test_texts_that_parquet_stores_as_bytes_are_read(tmp_path: Path) -> None:
+    rows = [{"question": "Wo fließt der Rhein?".encode(), "answer": "Köln".encode()}]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "t.parquet")
+    benchmark = Benchmark.load(tmp_path / "t.parquet")
+    assert [(each.question, each.raw_answer) for each in benchmark] == [("Wo fließt der Rhein?", "Köln")]
 
 
 def test_a_table_of_another_encoding_is_read_with_a_note(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ def written(path, text, encoding="utf-8"):
         "q,a\nWhô?,Ann\n",
         "q;a\nWhô?;Ann\n",
         "q\ta\nWhô?\tAnn\n",
+        "q|a\nWhô?|Ann\n",
         '"q","a"\r\n"Whô?","Ann"\r\n,\r\n',
         "\ufeffq,a\nWhô?,Ann",
     ],

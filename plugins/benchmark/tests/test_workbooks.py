@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from karenina_benchmark.errors import BenchmarkFileError
 from karenina_benchmark.output_files import read_outputs
 
 HEAD = ["question", "answer"]
+SHEETS = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+SHARED_STRINGS = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
 
 
 def workbook(path: Path, *sheets: tuple[str, Sequence[Sequence[Any]]], hidden: str = "") -> Path:
@@ -122,8 +125,8 @@ def test_formulas_with_values_are_no_warning(tmp_path: Path) -> None:
     assert next(question.raw_answer for question in benchmark) == "23"
 
 
-def rewrite(file: Path, *pairs: tuple[str, str]) -> None:
-    """Replace strings in the first sheet."""
+def rewrite(file: Path, *pairs: tuple[str, str], shared: str = "") -> None:
+    """Replace strings in the first sheet. `shared` is the XML of a string that sheets refer to."""
     import zipfile
 
     with zipfile.ZipFile(file) as book:
@@ -132,6 +135,10 @@ def rewrite(file: Path, *pairs: tuple[str, str]) -> None:
     for old, new in pairs:
         text = text.replace(old, new)
     parts["xl/worksheets/sheet1.xml"] = text.encode()
+    if shared:
+        parts["xl/sharedStrings.xml"] = f'<sst xmlns="{SHEETS}"><si>{shared}</si></sst>'.encode()
+        part = f'<Override PartName="/xl/sharedStrings.xml" ContentType="{SHARED_STRINGS}"/></Types>'
+        parts["[Content_Types].xml"] = parts["[Content_Types].xml"].replace(b"</Types>", part.encode())
     with zipfile.ZipFile(file, "w") as book:
         for name, data in parts.items():
             book.writestr(name, data)
@@ -143,6 +150,83 @@ def test_hidden_columns_are_named(tmp_path: Path) -> None:
 
     (warning,) = [text for text in loaded(file).load_warnings if "hidden" in text]
     assert warning == "hidden columns were read like visible ones: 'Gold'; delete any columns that should not be used"
+
+
+@pytest.mark.parametrize(
+    ("runs", "text"),
+    [
+        ((("10", ""), ("5", "superscript")), "10⁵"),
+        ((("10", ""), ("-", "superscript"), ("4", "superscript"), (" m", ""), ("2", "superscript")), "10⁻⁴ m²"),
+        ((("H", ""), ("2", "subscript"), ("O", "")), "H2O"),
+        ((("101", ""), ("2", "subscript")), "101₂"),
+        ((("Ca", ""), ("2+", "superscript")), "Ca2+"),
+        ((("the 5", ""), ("th", "superscript")), "the 5th"),
+        ((("one_x000D_\n", ""), ("two", "")), "one\r\ntwo"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_superscripts_that_are_exponents_are_read(runs: Sequence[tuple[str, str]], text: str, tmp_path: Path) -> None:
+    file = workbook(tmp_path / "t.xlsx", ("A", [HEAD, ["Which?", "PLACE"]]))
+    font = {align: f'<rPr><vertAlign val="{align}"/></rPr>' for align in ("superscript", "subscript")}
+    rich = "".join(f'<r>{font.get(align, "")}<t xml:space="preserve">{part}</t></r>' for part, align in runs)
+    rewrite(file, ('t="inlineStr"><is><t>PLACE</t></is>', 't="s"><v>0</v>'), shared=rich)
+
+    assert [question.raw_answer for question in loaded(file)] == [text]
+
+
+@pytest.mark.parametrize(
+    ("shape", "shown"),
+    [
+        ("mmm-yy", "March 2024"),
+        ("mmmm yyyy", "March 2024"),
+        ("[$-409]mm/yyyy;@", "March 2024"),
+        ("d-mmm", "5 March"),
+        ("yyyy", "2024"),
+        ("dd.mm.yyyy", "2024-03-05"),
+        ("[$-F800]dddd, mmmm dd, yyyy", "2024-03-05"),
+        ("yyyy-mm-dd h:mm", "2024-03-05"),
+    ],
+)
+def test_dates_are_read_as_their_format_shows_them(shape: str, shown: str, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(HEAD)
+    book.active.append(["When?", datetime(2024, 3, 5)])
+    book.active["B2"].number_format = shape
+    book.save(tmp_path / "t.xlsx")
+
+    assert [question.raw_answer for question in loaded(tmp_path / "t.xlsx")] == [shown]
+
+
+def test_hidden_rows_are_named_and_a_hidden_sheet_is_not_the_first(tmp_path: Path) -> None:
+    file = workbook(
+        tmp_path / "t.xlsx", ("notes", [HEAD, ["Which?", "no"]]), ("B", [HEAD, ["Who?", "Ann"], ["What?", "tin"]])
+    )
+    book = openpyxl.load_workbook(file)
+    book["notes"].sheet_state = "hidden"
+    book["B"].row_dimensions[3].hidden = True
+    book.active = book["B"]
+    book.save(file)
+    benchmark = loaded(file)
+
+    assert [question.question for question in benchmark] == ["Who?", "What?"]
+    (warning,) = [text for text in benchmark.load_warnings if "hidden" in text]
+    assert warning == "hidden rows were read like visible ones: 3; delete any rows that should not be used"
+
+
+def test_cells_merged_over_several_rows_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "t.xlsx"
+    book = openpyxl.Workbook()
+    for row in (["question", "answer", "topic", ""], ["Who?", "Ann", "people", ""], ["What?", "tin", None, ""]):
+        book.active.append(row)
+    book.active.merge_cells("C2:C3")
+    book.active.merge_cells("C1:D1")
+    book.save(file)
+
+    (warning,) = [text for text in loaded(file).load_warnings if "merged" in text]
+    assert warning == (
+        "merged cells have a value only in their first row, and were read as empty in the others: C2:C3; unmerge "
+        "them, and fill in the value if it belongs to all rows"
+    )
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv"])

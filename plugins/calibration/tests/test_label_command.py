@@ -283,11 +283,11 @@ def test_an_excel_sheet_is_filled_in_and_read(run: Path, tmp_path: Path) -> None
 
 
 def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
-    run = save(tmp_path / "genes.results.jsonl", [result(f"q{at}", True, answer="=1+1") for at in range(9)])
+    run = save(tmp_path / "genes.results.jsonl", [result(f"q{at}", True, answer="=1+1\ufffe") for at in range(9)])
     karenina("label", run, "--sheet", tmp_path / "sheet.csv")
     karenina("label", run, "--sheet", tmp_path / "sheet.xlsx")
 
-    assert ",'=1+1," in (tmp_path / "sheet.csv").read_text("utf-8")
+    assert ",'=1+1\ufffe," in (tmp_path / "sheet.csv").read_text("utf-8")
     page = load_workbook(tmp_path / "sheet.xlsx").active
     assert page is not None
     assert {cell.data_type for cell in page["H"]} == {"s"}

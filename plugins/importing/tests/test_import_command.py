@@ -378,7 +378,7 @@ def test_a_file_of_two_formats_needs_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("a.txt", b"question,answer\n", "cannot detect the format of a.txt"),
+        ("a.txt", b"question,answer\n", "cannot detect the format of a.txt. If it is a table, save it as .csv"),
         ("a.jsonl", b'{"question": "Wh', "a.jsonl, line 1, column 14: the JSON is incomplete"),
         ("a.json", b'[{"question": "Why?"},\n{"q', "a.json, line 2, column 2: the JSON is incomplete"),
         ("a.yaml", b"a: 1\nb: [1, {\n", "a.yaml, line 3, column 1: the YAML is not valid"),

@@ -236,6 +236,7 @@ def test_multiple_choice_samples_of_lm_eval_have_no_texts(tmp_path: Path) -> Non
 
     assert refused.code == 2
     assert "has no answers that can be recorded" in refused.err
+    assert "line 1: the row has an error instead of an answer: the model was asked for likelihoods only" in refused.err
     assert done.code == 0, done.err
     (question,) = Benchmark.load("out.yaml")
     assert question.question == "What is the capital of Peru?\n\nA. Cusco\nB. Lima"

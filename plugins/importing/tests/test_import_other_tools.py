@@ -287,6 +287,28 @@ def test_traces_of_langfuse_with_annotations(tmp_path: Path) -> None:
     assert questions()[0].keywords == ("t",)
 
 
+def test_records_of_braintrust(tmp_path: Path) -> None:
+    def record(id: str, **more: Any) -> dict[str, Any]:
+        return {"id": id, "input": {"question": f"{id}?"}, "span_id": id, "root_span_id": id, "is_root": True, **more}
+
+    rows = [
+        record("a", expected="A", output="It is A.", scores={"Factuality": 0.5, "Levenshtein": None}),
+        record("b", expected={"answer": "B"}, output={"answer": "It is B."}, scores={}),
+        record("c", input="prompt of a judge", output="0.5", root_span_id="a", is_root=False),
+    ]
+
+    done = import_file(write_lines(tmp_path / "experiment.jsonl", rows), *RECORD, "--partial")
+
+    assert done.code == 0, done.err
+    assert [(question.question, question.raw_answer) for question in questions()] == [("a?", "A"), ("b?", "B")]
+    assert [json.loads(line)["response"] for line in Path("answers.jsonl").read_text("utf-8").splitlines()] == [
+        "It is A.",
+        "It is B.",
+    ]
+    assert "Not carried over: 1 score 'Factuality'" in done.err
+    assert "line 3: the record is a span inside of a trace" in done.err
+
+
 # ---- HELM
 
 

@@ -68,6 +68,13 @@ def test_options_in_columns_are_imported_with_their_letters() -> None:
 
 
 @pytest.mark.parametrize("answer", ["auto", "choice"])
+def test_the_name_of_a_column_of_options_is_the_right_answer(answer: str) -> None:
+    text = "question,option_1,option_2,answer\nWhich is a gas?,iron,neon,option_2\nSalt?,a,option_2,Option_1\n"
+    _, answers, _ = imported("a.csv", text, "--map", f"answer={answer}")
+    assert answers == ["B. neon", "A. a"]
+
+
+@pytest.mark.parametrize("answer", ["auto", "choice"])
 def test_the_label_of_an_option_is_the_right_answer(answer: str) -> None:
     lettered = [
         {"question": f"{n}?", "choices": {"text": ["a", "b"], "label": ["A", "B"]}, "key": "B"} for n in range(20)
@@ -143,6 +150,11 @@ def test_a_context_is_joined_by_the_cure_that_is_printed() -> None:
     assert questions == ["Lima is it.\n\nSo.\n\nCapital of Peru?"]
 
 
+def test_an_empty_input_of_an_instruction_leaves_no_blank_lines() -> None:
+    rows = [{"instruction": "Translate.", "input": "Hallo"}, {"instruction": "Add 1 and 1.", "input": ""}]
+    assert imported("a.json", rows)[0] == ["Hallo\n\nTranslate.", "Add 1 and 1."]
+
+
 def test_rows_in_a_document_are_found_or_asked_for() -> None:
     questions, _, err = imported("a.json", {"examples": [{"input": "2 + 3?", "target": "5"}], "canary": "x"})
     assert questions == ["2 + 3?"]
@@ -167,6 +179,14 @@ def test_an_encoding_is_named_or_recognized() -> None:
     assert "set the encoding with --encoding" in import_file(Path("b.csv")).err
     assert import_file(Path("b.csv"), "--encoding", "cp1250").code == 0
     assert next(iter(Benchmark.load("out.yaml"))).raw_answer == "Łódź"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_formats_are_detected_after_a_byte_order_mark(encoding: str) -> None:
+    sample = {"doc_id": 0, "doc": {"question": "Größe?"}, "target": "5", "resps": [["5"]]}
+    Path("a.jsonl").write_text(json.dumps(sample, ensure_ascii=False), encoding)
+    done = import_file("a.jsonl")
+    assert "lm-evaluation-harness samples" in done.out, done.err
 
 
 def test_rows_and_encoding_are_for_tables(tmp_path: Path) -> None:

@@ -228,6 +228,18 @@ def test_other_outputs_of_promptfoo_are_refused_with_the_cure(tmp_path: Path) ->
     assert "To create a results file, run `promptfoo eval -o results.json`" in done.err
 
 
+def test_results_of_promptfoo_in_csv_are_refused_with_the_cure(tmp_path: Path) -> None:
+    columns = "Status,Score,Named Scores,Grader Reason,Comment"
+    head = f'"country","[openai:a] Which capital has\n{{{{country}}}}?",{columns},"[openai:b] Which ...?",{columns}'
+    (tmp_path / "results.csv").write_text(f"{head}\nPeru,Lima,PASS,1,{{}},,,Cusco,FAIL,0,{{}},,\n", "utf-8")
+
+    done = import_file("results.csv")
+
+    assert done.code == 2
+    assert "the file contains results as a table" in done.err
+    assert "run `promptfoo eval -o results.json` and import the results" in done.err
+
+
 def test_a_target_that_is_itself_a_list_stays_one_text(tmp_path: Path) -> None:
     row = {
         "doc_id": 0,

@@ -216,6 +216,17 @@ def test_the_reason_why_an_answer_ended_early_is_recorded(
     assert [result.outcome.value for result in judge_imported(tmp_path)] == [shown]
 
 
+@pytest.mark.parametrize(("limit", "shown"), [({"type": "token", "limit": 100}, "truncated"), (None, "wrong")])
+def test_an_answer_that_a_limit_of_the_sample_ended_is_truncated(
+    tmp_path: Path, limit: dict[str, Any] | None, shown: str
+) -> None:
+    output = {"completion": "The answer is Cusco", "choices": [{"stop_reason": "stop"}]}
+    log(sample(output=output, limit=limit), scorers=[{"name": "match"}])
+
+    assert import_file("log.json", *RECORD).code == 0
+    assert [result.outcome.value for result in judge_imported(tmp_path)] == [shown]
+
+
 def test_what_is_not_carried_over_is_named() -> None:
     log(
         sample(sandbox=["docker", "c.yaml"], files={"a": "b"}, metadata={"level": 1, "long": "x" * 2000}),

@@ -46,7 +46,7 @@ def run(world: ScriptedRuns, file: Path, *more: str) -> CommandResult:
 
 @pytest.fixture
 def results() -> Path:
-    hard = "=1+1\n\x07\u202e<b>,\"'" + "x" * 40_000
+    hard = "=1+1\n\x07\u202e\ufffe<b>,\"'" + "x" * 40_000
     return save(
         Path("run.results.jsonl"),
         [
@@ -153,6 +153,18 @@ def test_what_a_cell_cannot_hold_is_reported(results: Path) -> None:
     done = export(results, "-o", "out.xlsx")
 
     assert "with more than 32,000 characters" in done.err
+
+
+def test_cells_of_excel_hold_no_more_characters_than_it_reads() -> None:
+    from openpyxl import load_workbook
+
+    file = save(Path("run.results.jsonl"), [result("q1", True, answer="\N{GRINNING FACE}" * 20_000)])
+    assert "truncated 1 cell" in export(file, "-o", "out.xlsx").err
+    for sheet in load_workbook("out.xlsx"):
+        cells = [cell.value for row in sheet.iter_rows() for cell in row if isinstance(cell.value, str)]
+        assert max(len(text.encode("utf-16-le")) // 2 for text in cells) <= 32_767
+    assert export("out.xlsx", "-o", "back.jsonl").code == 0
+    assert list(read_results("back.jsonl")) == list(read_results(file))
 
 
 def test_tables_are_exported(results: Path) -> None:

@@ -62,6 +62,18 @@ def test_junit_has_a_case_for_each_item() -> None:
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("6", "2", "2")
 
 
+def test_junit_says_of_fields_without_a_value_what_they_compare() -> None:
+    failed = result("q1", False, extracted={"gene": None})
+    failed.template.field_results = {"gene": False, "cites": False}
+    failed.template.parsed_gt_response = {"gene": "BCL2", "cites": True}
+    (problem,) = etree.fromstring(written(JUNIT, [failed]).encode()).iter("failure")
+
+    assert str(problem.text).splitlines()[2:] == [
+        "Field gene: extracted None, truth 'BCL2'",
+        "Field cites: compares the answer itself, truth True",
+    ]
+
+
 def test_markdown_has_rates_and_failed_items() -> None:
     text = written(MARKDOWN, RESULTS)
 

@@ -217,3 +217,8 @@ def test_a_date_of_the_question_may_be_meant() -> None:
     check_dates(template, "Yes.", "Was it on 26 April 1986?")
     with pytest.raises(ValueError, match="has no date"):
         check_dates(template, "Yes.", "Was it then?")
+
+
+def test_an_id_that_is_a_date_is_not_a_date_of_the_judge() -> None:
+    values = {"day": None, "others": [], "note": "x"}
+    check_dates(load_template(TEMPLATE).for_question("2024-01-05").bind(values), "It is x.", "Which one?")

@@ -71,9 +71,9 @@ class Recording:
     """A recording, with its location, replicate and model.
 
     If `replicate` is None, it is for all replicates. `patch` is the work of an agent in a workspace, and `digests`
-    are those of the question's files. `error` is the error that the row states, if any. If `line` is set, the recording
-    is in that line of the file `source`. The location is not stored as one string, because that would take too much
-    memory.
+    are those of the question's files. `error` is the error that the row states, and `asked` the text of its question,
+    if any. If `line` is set, the recording is in that line of the file `source`. The location is not stored as one
+    string, because that would take too much memory.
     """
 
     value: Any
@@ -84,6 +84,7 @@ class Recording:
     patch: str | None = None
     digests: tuple[str, ...] | None = None
     error: str | None = None
+    asked: str | None = None
 
     @property
     def place(self) -> str:
@@ -110,6 +111,7 @@ class Mismatches:
     `questions` is the number of questions. `missing` and `empty` are those whose recording is missing or empty, and
     `unused` are recordings without a question. `later` counts recordings of replicates beyond those of the run, and
     `last` is the highest of these replicates. `other` are conversations whose first message is not about the question.
+    `renamed` are recordings with the question's id and another text of the question.
     """
 
     questions: int = 0
@@ -119,12 +121,13 @@ class Mismatches:
     later: int = 0
     last: int = 0
     other: list[str] = field(default_factory=list)
+    renamed: list[str] = field(default_factory=list)
 
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording or with an empty one, and about recordings without a
         question.
 
-        There is no message about `later` and `other`.
+        There is no message about `later`, `other` and `renamed`.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
@@ -245,11 +248,13 @@ class RecordingIndex:
             delimited = True  # the column's name implies a conversation
         value = parse_text(value, delimited, place)
         value = value if value is row else add_end(value, row)
-        self.add(question_id, text, Recording(value, source, replicate, model, line, patch, _read_digests(row), error))
+        digests = _read_digests(row)
+        self.add(question_id, text, Recording(value, source, replicate, model, line, patch, digests, error, text))
 
     def compare(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> Mismatches:
-        """Return which questions in `asked` lack a recording or have an empty one, or one that begins with another
-        question, how many recordings are for later replicates, and which belong to no question in `asked` or `others`.
+        """Return which questions in `asked` lack a recording or have an empty one, or one that states or begins with
+        another question, how many recordings are for later replicates, and which belong to no question in `asked` or
+        `others`.
 
         A question's replicates are consecutive in `asked`. `others` are questions that are not part of the run.
         """
@@ -257,6 +262,7 @@ class RecordingIndex:
         used: tuple[set[str], set[str]] = set(), set()
         later: dict[tuple[int, int], int] = {}
         other: dict[str, None] = {}
+        renamed: dict[str, None] = {}
         for (question_id, text), infos in groupby(asked, lambda info: (info.question_id, info.question)):
             found.questions += 1
             self._mark_used(question_id, text, used)
@@ -265,7 +271,9 @@ class RecordingIndex:
                 last = max(last, info.replicate)
                 try:
                     recording, value = self._find_recording(question_id, text, info.replicate)
-                    if not isinstance(value, str) and _asks_another(value, text):
+                    if recording.asked is not None and _differ(recording.asked, text):
+                        renamed[self._describe(question_id, recording)] = None
+                    elif not isinstance(value, str) and _asks_another(value, text):
                         other[self._describe(question_id, recording)] = None
                 except EmptyRecording as error:
                     found.empty.setdefault(repr(question_id), f"{question_id!r} ({error.place})")
@@ -277,7 +285,8 @@ class RecordingIndex:
                 for replicate in _replicates_of(recording):
                     if replicate > last:
                         later[id(recording), replicate] = replicate
-        found.later, found.last, found.other = len(later), max(later.values(), default=0), [*other]
+        found.later, found.last = len(later), max(later.values(), default=0)
+        found.other, found.renamed = [*other], [*renamed]
         if self._list_unused(used):
             for info in others:
                 self._mark_used(info.question_id, info.question, used)
@@ -464,6 +473,16 @@ def _asks_another(value: Any, question: str) -> bool:
     if not any(message.role == "user" and message.content.strip() for message in begin):
         return False
     return _to_words(question) not in _to_words(" ".join(message.content for message in begin))
+
+
+def _differ(asked: str, question: str) -> bool:
+    """Return whether two texts of a question differ in more than spaces and case, and neither contains the other, as a
+    prompt does.
+    """
+    if asked == question:
+        return False
+    words, others = _to_words(asked), _to_words(question)
+    return words not in others and others not in words
 
 
 def _to_words(text: str) -> str:

@@ -55,8 +55,8 @@ class Recordings:
 
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return a message for each mismatch that `RecordingIndex.compare` finds between the questions and the
-        recordings, with the name of the source. Recordings of more replicates than the run has, and conversations that
-        do not begin with the question, only cause a warning.
+        recordings, with the name of the source. Recordings of more replicates than the run has, or with another text of
+        the question, and conversations that do not begin with the question, only cause a warning.
         """
         index = self._index()
         found = index.compare(asked, others)
@@ -77,6 +77,14 @@ class Recordings:
                 index.name,
                 "1 recorded conversation does" if one else f"{len(found.other)} recorded conversations do",
                 list_some(found.other),
+            )
+        if found.renamed:
+            one = len(found.renamed) == 1
+            logger.warning(
+                "%s: %s the text of another question: %s; check that the ids are those of these questions",
+                index.name,
+                "1 recorded answer has" if one else f"{len(found.renamed)} recorded answers have",
+                list_some(found.renamed),
             )
         return [f"{index.name}: {problem}" for problem in found.messages()]
 

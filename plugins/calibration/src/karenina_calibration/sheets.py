@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
-from karenina_report.exports.spreadsheets import could_be_formula, protect
+from karenina_report.exports.spreadsheets import could_be_formula, fit_cell, protect
 from karenina_report.options import write_whole
 from karenina_toolkit.files import FileError, plain_cell, read_records
 
@@ -35,8 +34,6 @@ SUFFIXES: Final = (".csv", EXCEL)
 _YES: Final = frozenset({"yes", "y", "true", "1", "right", "correct"})
 _NO: Final = frozenset({"no", "n", "false", "0", "wrong", "incorrect"})
 _UNCLEAR: Final = frozenset({"unclear", "u", "?"})
-_LONGEST_CELL: Final = 32_000
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _BEGINS: Final = {".csv": b"item,asked,", EXCEL: b"PK"}
 
 Row = Mapping[str, str]
@@ -58,7 +55,9 @@ def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
 
 def count_cut(path: Path, asked: Sequence[AskedAnswer]) -> int:
     """Return the number of answers that are too long for a cell of an Excel sheet. For CSV, this is 0."""
-    return sum(len(entry.answer.text) > _LONGEST_CELL for entry in asked) if path.suffix.lower() == EXCEL else 0
+    if path.suffix.lower() != EXCEL:
+        return 0
+    return sum(len(fit_cell(entry.answer.text)) < len(entry.answer.text) for entry in asked)
 
 
 def _rows(asked: AskedAnswer) -> Iterator[list[str]]:
@@ -108,7 +107,7 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         for row in rows:
             cells = []
             for text in row:
-                cell = WriteOnlyCell(sheet, value=_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)[:_LONGEST_CELL])
+                cell = WriteOnlyCell(sheet, value=fit_cell(text))
                 cell.data_type = "s"
                 cells.append(cell)
             sheet.append(cells)

@@ -194,13 +194,19 @@ class _Converter:
             return as_texts(value) if value is not None else []
 
     def _raw_answer(self, row: SourceRow) -> Any:
-        """Return the correct answer in a row, or None. The label of an option is replaced by the option's letter,
-        unless the mapping states how the correct option is specified, or has a pattern.
+        """Return the correct answer in a row, or None. The label of an option, or the name of its column, is replaced
+        by the option's letter, unless the mapping states how the correct option is specified, or has a pattern.
         """
         value = self._value(row, "raw_answer")
         if self.mapping.choice_by is not None or self.mapping.answer_pattern is not None:
             return value
-        return letter_of_label(value, self._value(row, "choices"))
+        choices = self._value(row, "choices")
+        columns = [path.casefold() for path in (*self.mapping.of("choices"), "")[0].split("|")]
+        name = str(value).strip().casefold()
+        texts = [str(text).strip().casefold() for text in choices or ()]
+        if 1 < len(columns) <= len(ascii_uppercase) and name in columns and name not in texts:
+            return ascii_uppercase[columns.index(name)]
+        return letter_of_label(value, choices)
 
     def _choices(self, row: SourceRow) -> list[str]:
         """Return the options in a row, if it has any. Adds a note if a value contains no options. Raises `_RowError` if

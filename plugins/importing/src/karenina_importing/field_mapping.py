@@ -312,15 +312,17 @@ def _descend(value: Any, parts: Sequence[str]) -> Any:
 
 
 def _fill(values: Mapping[str, Any], path: str) -> Any:
-    """Fill in the placeholders of a path. Returns `MISSING` if the row lacks a value. Returns `TRUNCATED` if a value is
-    truncated.
+    """Fill in the placeholders of a path. Returns `MISSING` if the row lacks a value, and `TRUNCATED` if a value is
+    truncated. If a value is empty, no blank lines remain at the beginning or end.
     """
     replacements = {name: look_up(values, name.strip()) for name in _PLACEHOLDER.findall(path)}
     if any(value is TRUNCATED for value in replacements.values()):
         return TRUNCATED
     if any(value is MISSING or value is None for value in replacements.values()):
         return MISSING
-    return _PLACEHOLDER.sub(lambda match: _text(replacements[match[1]]), path.replace("\\n", "\n"))
+    texts = {name: _text(value) for name, value in replacements.items()}
+    filled = _PLACEHOLDER.sub(lambda match: texts[match[1]], path.replace("\\n", "\n"))
+    return filled if all(texts.values()) else filled.strip()
 
 
 def _text(value: Any) -> str:

@@ -65,9 +65,9 @@ def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
     elif path.suffix.lower() in (*LINES, ".json") and head.start.strip() and not head.lines:
         read_json(path)
     choices = "; ".join(f"{import_format.key} ({import_format.name})" for import_format in formats)
-    raise ConfigError(
-        [f"cannot detect the format of {path}. If the format is one of the following, choose it with --from: {choices}"]
-    )
+    table = "" if path.suffix.lower() in SUFFIXES else " If it is a table, save it as .csv, .xlsx, .jsonl or .parquet."
+    what = f"cannot detect the format of {path}.{table} If the format is one of the following, choose it with --from"
+    raise ConfigError([f"{what}: {choices}"])
 
 
 def sources(incomplete: str) -> list[str]:

@@ -26,7 +26,7 @@ FORMATS: Final[dict[str, tuple[str, ...]]] = {
     "deepeval": ("DeepEval goldens or a DeepEval test run, or ragas samples", "deepeval:DEEPEVAL"),
     "pydantic-evals": ("a pydantic-evals dataset or report", "pydantic_evals:PYDANTIC_EVALS"),
     "langsmith": ("LangSmith examples or runs", "langsmith:LANGSMITH"),
-    "langfuse": ("Langfuse items or traces", "langfuse:LANGFUSE"),
+    "langfuse": ("Langfuse or Braintrust items or traces", "langfuse:LANGFUSE"),
     "swe-bench": ("SWE-bench tasks", "swe_bench:SWE_BENCH"),
     "helm": ("a HELM run or HELM instances", "helm:HELM"),
 }

@@ -22,7 +22,8 @@ _SIZE_OF_VALUE: Final = 8
 """The number of characters that are counted for each value in addition to its text. In a file, there are usually more.
 """
 _LINES: Final = 50
-_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf\xff\xfe\0"
+"""Blanks, and the bytes of byte-order marks and of characters in UTF-16 and UTF-32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,14 +179,19 @@ class FileHead:
     @property
     def is_json(self) -> bool:
         """Whether the file starts like a JSON object or array."""
-        return self.start.lstrip(_BLANK).startswith((b"{", b"["))
+        return self._first in (b"{", b"[")
+
+    @property
+    def _first(self) -> bytes:
+        """The first character that is not blank, also of UTF-16 and UTF-32 with a byte-order mark."""
+        return self.start.lstrip(_BLANK)[:1]
 
     @cached_property
     def lines(self) -> list[Any]:
         """Return the JSON values in the first 50 lines, up to the first line that is not JSON. There are none if the
         file does not begin with an object, list or string.
         """
-        if not self.start.lstrip(_BLANK).startswith((b"{", b"[", b'"')):
+        if self._first not in (b"{", b"[", b'"'):
             return []
         with (
             bounded(self.path),

@@ -16,6 +16,8 @@ INVISIBLE: Final = (
 These are control characters, the default-ignorable code points of Unicode (such as zero-width and direction marks,
 variation selectors, tags and Hangul fillers), annotation marks, and signs that are drawn blank (Braille and others).
 """
+NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Matches a character that XML does not allow, and so neither does a cell of Excel."""
 _BLANK: Final = re.compile(rf"[\s{INVISIBLE}]*")
 _UNUSUAL: Final = re.compile(r"[^\n\t -~]")
 _WITHOUT_WIDTH: Final = ("Mn", "Me", "Cf")
@@ -36,6 +38,11 @@ def clean(text: str) -> str:
     if text.isprintable():  # much faster than the pattern
         return text
     return _UNUSUAL.sub(lambda match: match[0] if match[0].isprintable() else _visible(match[0]), text)
+
+
+def xml_text(text: str) -> str:
+    """Return `text` with the characters that XML does not allow replaced by U+FFFD."""
+    return NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def in_one_line(text: str) -> str:

@@ -387,7 +387,7 @@ def _read_number(text: str, question: str, marks: Marks) -> Answer | None:
     if quantity is None or asks_a_name(question) or _offered_parts(text, question):
         return None
     is_amount = asks_an_amount(question) or asks_to_compute(question)
-    if text.isdigit() and len(text) in marks.code_widths and not is_amount:
+    if text.isdecimal() and len(text) in marks.code_widths and not is_amount:
         return None
     is_certain = _is_certain(quantity, text) or asks_an_amount(question)
     return Answer("number", text, is_certain, marks.decimal)

@@ -68,8 +68,8 @@ _TRUTHS: Final = (
     "rawanswer",
     "(best|gold|golden|goldstandard|correct|right|true|expected|reference|groundtruth|ideal|target|standard)answers?",
     "expected(output|response|result|value|completion)?|references?|referenceoutputs?|referenceresponse|groundtruths?",
-    "gold|golden|golds|golden(response|output)|gold(label|target|response|output|standard)|ideal|idealoutput|targets?|"
-    "(target|ground)(text|output|label|truths?)",
+    "gold|golden|golds|golden(response|output)|gold(label|target|response|output|standard)|ideal|targets?|"
+    "(ideal|desired)(output|response)|(target|ground)(text|output|label|truths?)",
     "answerkey|correct(option|choice|response|label|letter|index)?|cop|goldindex|goldidx|answeridx|answerindex",
     _GENERAL,
     "answers?|finalanswers?|finaldecision|shortanswers?|outputanswer|outputsanswer",

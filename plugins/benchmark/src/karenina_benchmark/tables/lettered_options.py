@@ -19,7 +19,8 @@ _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _LIST: Final = re.compile(rf"\[\s*{_QUOTED}(?:(?:\s*,\s*|\s+){_QUOTED})*\s*,?\s*\]", re.DOTALL)
 _ITEM: Final = re.compile(_QUOTED, re.DOTALL)
 _ARRAY: Final = re.compile(r"array\((\[.*\])(?:,\s*dtype=[\w<>']+)?\)", re.DOTALL)
-_MARK: Final = re.compile(r"\(?([A-Za-z]|[0-9]{1,2})(?:[.):]| \))\s*")
+_MARK: Final = re.compile(r"\(?([A-Za-z]|[0-9]{1,2}(?![.:][0-9]))(?:[.):]| \))\s*")
+"""Matches the letter or number of an option, but not the beginning of a number or a ratio, such as `1.5` or `1:3`."""
 _INNER_MARK: Final = re.compile(r"(?:^|(?<=[\s;,|]))\(?([A-Z](?:[.):]| \))|[a-z] ?\))\s+", re.MULTILINE)
 _THOUSANDS: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 """A comma in a number. In options separated by commas and spaces, it does not separate options."""
@@ -76,16 +77,15 @@ def read_options(cell: Any) -> Options:
     """Return the options in a cell by letter, or nothing if they cannot be recognized. There must be between two and
     26, and none may be empty.
 
-    A cell is a list, an object with letters as keys or with `text` and `label`, or text. The text can be a list written
-    as text, options with their own letters, or options separated by line breaks, `|`, `;` or commas. Options with other
-    labels than letters get letters (see `letter_of_label`).
+    A cell is a list, an object with letters or numbers as keys or with `text` and `label`, or text. The text can be a
+    list written as text, options with their own letters, or options separated by line breaks, `|`, `;` or commas.
+    Options with other labels than letters get letters (see `letter_of_label`).
     """
     if isinstance(cell, Mapping):
         if isinstance(cell.get("text"), list):
             cell = cell["text"]
         else:
-            keys = [str(key).strip() for key in cell]
-            if [key.upper() for key in keys] != list(ascii_uppercase[: len(keys)]):
+            if not _are_labels([_name(key) for key in cell]):
                 return {}
             cell = list(cell.values())
     if isinstance(cell, str):
@@ -102,9 +102,10 @@ def letter_of_label(truth: Any, cell: Any) -> Any:
     """Return the letter of the option that a correct answer names by its label, for options with labels such as 1 to 4,
     or a list of letters for a list of labels. Any other answer is returned unchanged.
 
-    A `cell` with labels is an object with lists called `text` and `label`, or a list of objects with a `label`.
+    A `cell` with labels is an object with lists called `text` and `label`, or with labels as keys, or a list of objects
+    with a `label`.
     """
-    labels = cell.get("label") if isinstance(cell, Mapping) else None
+    labels = cell.get("label", [*cell]) if isinstance(cell, Mapping) else None
     if isinstance(cell, list):
         labels = [option.get("label") if isinstance(option, Mapping) else None for option in cell]
     if not isinstance(labels, list) or len(labels) != len(read_options(cell)):
@@ -115,6 +116,12 @@ def letter_of_label(truth: Any, cell: Any) -> Any:
     if isinstance(truth, list):
         return [letters.get(_name(item), item) for item in truth]
     return letters.get(_name(truth), truth)
+
+
+def _are_labels(keys: Sequence[str]) -> bool:
+    """Return whether keys are letters from A, or numbers from 0 or 1, in order."""
+    numbers = [str(number) for number in range(len(keys) + 1)]
+    return list(keys) in ([*ascii_uppercase[: len(keys)]], numbers[:-1], numbers[1:])
 
 
 def _name(label: Any) -> str:

@@ -92,4 +92,6 @@ def _describe(value: Any) -> str:
         return f"an object with the keys {', '.join(map(str, list(value)[:6]))}" if value else "an empty object"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
+    if value is None:
+        return "null"
     return f"a value of type {type(value).__name__}"

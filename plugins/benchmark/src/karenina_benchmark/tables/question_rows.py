@@ -317,18 +317,18 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
-    """Return whether the questions in a table need their `contexts`: if a question occurs with several or, unless all
-    contexts are short, if there are at least 1.5 questions for each, if more than a tenth of the questions refer to a
-    text, or if the column is called `input`.
+    """Return whether the questions in a table need their `contexts`: if a question occurs with several, if the column
+    is called `input` or, unless all contexts are short, if there are at least 1.5 questions for each, or if more than a
+    tenth of the questions refer to a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):
         by_question.setdefault(row.asked, set()).add(context)
     repeated = any(len(distinct) > 1 for distinct in by_question.values())
-    if not repeated and all(len(context.split()) < _FEWEST_WORDS for context in contexts):
+    is_input = (roles.get(CONTEXT) or "").casefold() == "input"  # belongs to an instruction
+    if not repeated and not is_input and all(len(context.split()) < _FEWEST_WORDS for context in contexts):
         return False  # file names or topics
     mentions = sum(bool(_ABOUT_A_TEXT.search(row.asked)) for row in rows)
-    is_input = (roles.get(CONTEXT) or "").casefold() == "input"  # belongs to an instruction
     filled = [context for context in contexts if context]
     retrieved = fold_name(roles.get(CONTEXT) or "").startswith("retriev")  # what a system found for its answer
     shared = not retrieved and len(filled) >= _SHARED * len(set(filled)) and len(by_question) > len(set(filled))

@@ -263,7 +263,7 @@ INSPECT: Final = make_import_format(
             "response": ("recorded", "output.completion", "output.choices.0.message.content"),
             "model": ("eval.model", "output.model"),
             "replicate": ("epoch",),
-            "finish_reason": ("output.choices.0.stop_reason",),
+            "finish_reason": ("stopped", "output.choices.0.stop_reason"),
             "error": ("error.message", "output.error", "invalid"),
         }
     ),

@@ -43,7 +43,8 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     that it records, if any. `about` is the log's `eval`, or None in a dataset.
 
     Metadata that is too long is omitted. The row's notes start with `notes`. If someone has declared the sample
-    invalid, the key `invalid` says so.
+    invalid, the key `invalid` says so. If a limit on tokens, messages, time or costs ended it, the key `stopped` says
+    so.
     """
     files: dict[str, bytes] = {}
     sample = {**sample, "input": take_media(sample.get("input"), files)}
@@ -57,6 +58,8 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     if isinstance(invalidation, Mapping):
         reason = invalidation.get("reason")
         values["invalid"] = f"the sample was declared invalid{f': {reason}' if reason else ''}"
+    if sample.get("limit"):
+        values["stopped"] = "limit"
     answer, traits, left_out = _convert_scorers(sample, about)
     if letters := _letters(sample, about):
         choices = as_texts(sample["choices"])

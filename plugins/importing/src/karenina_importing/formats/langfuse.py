@@ -1,7 +1,7 @@
-"""Langfuse: dataset items, and traces or observations with scores, in JSON or JSON lines.
+"""Langfuse and Braintrust: dataset items, and traces or observations with scores, in JSON or JSON lines.
 
-An item has `input` and `expectedOutput`, and a trace has `input` and `output`. Scores given by people (with `source`
-ANNOTATION) become labels. Evaluator scores are not imported.
+An item has `input` and `expectedOutput` (in Braintrust, `expected`), and a trace has `input` and `output`. Scores given
+by people (with `source` ANNOTATION) become labels. Evaluator scores, and those of Braintrust, are not imported.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ _LISTS: Final = ("data", "items")
 _ITEM: Final = frozenset(
     {"datasetId", "datasetName", "dataset_id", "sourceTraceId", "source_trace_id", "sourceObservationId"}
 )
-_TRACE: Final = frozenset({"scores", "traceId", "trace_id", "observations", "sessionId", "htmlPath", "totalCost"})
-_EXPECTED: Final = ("expectedOutput", "expected_output")
+_TRACE: Final = frozenset(
+    {"scores", "traceId", "trace_id", "observations", "sessionId", "htmlPath", "totalCost", "root_span_id"}
+)
+_EXPECTED: Final = ("expectedOutput", "expected_output", "expected")
 
 
 def _detect(head: FileHead) -> Fit:
@@ -51,9 +53,13 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Make the row for an item or a trace. The row of an archived item has a problem."""
+    """Make the row for an item or a trace. The row of an archived item, or of a span inside of a trace, has a
+    problem.
+    """
     if item.get("status") == "ARCHIVED":
         return SourceRow(place, {}, "the item is archived")
+    if item.get("is_root") is False:
+        return SourceRow(place, {}, "the record is a span inside of a trace")
     truth, left = answered(_decode(next((item[key] for key in _EXPECTED if item.get(key) is not None), None)))
     values = {**item, "question": asked(_decode(item["input"])), "expected": truth}
     question = {**as_metadata({"metadata": item.get("metadata")}), **_keywords(item.get("tags"))}
@@ -84,8 +90,10 @@ def _decode(value: Any) -> Any:
 
 def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
     """Return the label made from the scores that people gave, or None if there are none, and the names of all scores
-    that are not in the label.
+    that are not in the label. An object contains scores by name, without who gave them.
     """
+    if isinstance(scores, Mapping):
+        return None, [str(name) for name, value in scores.items() if value is not None]
     people, others = [], []
     for score in scores if isinstance(scores, list) else ():
         if not isinstance(score, Mapping):
@@ -101,9 +109,9 @@ def _scores(scores: Any) -> tuple[dict[str, Any] | None, list[str]]:
 
 LANGFUSE: Final = make_import_format(
     "langfuse",
-    "Langfuse items or traces",
+    "Langfuse or Braintrust items or traces",
     _detect,
     _rows,
     FieldMapping(paths={"question": ("question",), "raw_answer": ("expected",), "id": ("id",)}),
 )
-"""Langfuse dataset items and traces."""
+"""Dataset items and traces of Langfuse and Braintrust."""

@@ -63,6 +63,7 @@ _QUESTIONS: Final = (
     "request",
 )
 _SHORTEST_PASSAGE: Final = 40
+_GREEDY: Final = ("['True']", "['False']", "[True]", "[False]")
 _PLACES: Final = re.compile(r"-?[0-9]+|\[[0-9, ]*\]")
 _OPTIONS: Final = ("doc.choices", "doc.options", "doc.endings")
 _PROGRAMS: Final = {
@@ -95,6 +96,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
             values |= _multiple_choice(values)
             if _requests(values.get("arguments")) == [[row.values.get("target")]]:
                 values.pop("resps", None)  # the likelihood of a text, not an answer
+            if _are_likelihoods(values.get("resps")):
+                values["unanswered"] = "the model was asked for likelihoods only, not for an answer"
             notes = _lacking(values)
             program = next((what for key, what in _PROGRAMS.items() if key in as_mapping(values.get("doc"))), None)
             if program is not None:
@@ -283,6 +286,12 @@ def _is_scored(request: Sequence[Any]) -> bool:
     return len(request) > 1 and isinstance(request[1], str)
 
 
+def _are_likelihoods(replies: Any) -> bool:
+    """Return whether all replies are likelihoods of continuations, each with whether it is the most likely one."""
+    pairs = [pair for reply in as_list(replies) for pair in as_list(reply)]
+    return bool(pairs) and all(isinstance(pair, list) and str(pair[-1:]) in _GREEDY for pair in pairs)
+
+
 def _requests(arguments: Any) -> list[Sequence[Any]]:
     """Return the arguments of each request in a sample."""
     requests = [*arguments.values()] if isinstance(arguments, Mapping) else as_list(arguments)
@@ -315,6 +324,7 @@ LM_EVAL: Final = make_import_format(
             "choices": ("options", *_OPTIONS),
             "keywords": ("doc.subject", "doc.category"),
             "response": ("resps.0",),
+            "error": ("unanswered",),
         },
         metadata={"doc_hash": "doc_hash"},
     ),

@@ -6,20 +6,18 @@ have trait scores pass, because they have no verdict.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from karenina_report.exports.exporter import Exporter
 from karenina_toolkit.known_values import known_fields
+from karenina_toolkit.printable import xml_text
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
     from karenina_report.exports.exporter import ExportRequest
-
-_NOT_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit_xml(results: Iterable[VerificationResult]) -> bytes:
@@ -29,7 +27,7 @@ def junit_xml(results: Iterable[VerificationResult]) -> bytes:
     root = Element("testsuites", name="karenina")
     totals = [0, 0, 0, 0.0]
     for models, group in _by_models(results):
-        suite = SubElement(root, "testsuite", name=_text(models))
+        suite = SubElement(root, "testsuite", name=xml_text(models))
         counts = _add_cases(suite, models, group)
         _set_counts(suite, *counts)
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
@@ -62,16 +60,16 @@ def _add_cases(suite: Element, models: str, results: Iterable[VerificationResult
         case = SubElement(
             suite,
             "testcase",
-            name=_text(f"{result.question_id}{replicate}"),
-            classname=_text(models),
+            name=xml_text(f"{result.question_id}{replicate}"),
+            classname=xml_text(models),
             time=f"{result.metadata.execution_time:.3f}",
         )
         if not result.outcome.passes:
             kind = "failure" if result.outcome.judged else "error"
             failures += kind == "failure"
             errors += kind == "error"
-            problem = SubElement(case, kind, type=result.outcome.value, message=_text(result.why()))
-            problem.text = _text(describe_item(result))
+            problem = SubElement(case, kind, type=result.outcome.value, message=xml_text(result.why()))
+            problem.text = xml_text(describe_item(result))
     return tests, failures, errors, seconds
 
 
@@ -82,7 +80,9 @@ def _set_counts(element: Element, tests: float, failures: float, errors: float, 
 
 
 def describe_item(result: VerificationResult) -> str:
-    """Return the question, the answer, and the fields that did not pass or are undecided, on separate lines."""
+    """Return the question, the answer, and the fields that did not pass or are undecided, on separate lines. Fields
+    without a value compare the answer itself.
+    """
     template = result.template
     lines = [f"Question: {result.metadata.question_text}", f"Answer: {template.raw_llm_response or '(none)'}"]
     extracted, truth = template.parsed_llm_response or {}, template.parsed_gt_response or {}
@@ -90,17 +90,13 @@ def describe_item(result: VerificationResult) -> str:
         name: f"{source} is {value.value!r}" + (f" ({value.why})" if value.why else "")
         for name, (source, value) in known_fields(template).items()
     }
+    shown = {name: f"extracted {value!r}" for name, value in extracted.items()}
     lines += [
-        f"Field {name}: {known.get(name, f'extracted {extracted.get(name)!r}')}, truth {truth.get(name)!r}"
+        f"Field {name}: {known.get(name) or shown.get(name, 'compares the answer itself')}, truth {truth.get(name)!r}"
         for name, passed in (template.field_results or {}).items()
         if not passed
     ]
     return "\n".join(lines)
-
-
-def _text(text: str) -> str:
-    """Replace the characters that XML does not allow by U+FFFD."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _write(request: ExportRequest, file: BinaryIO) -> None:

@@ -23,7 +23,7 @@ from karenina_engine.results.table_columns import as_json
 from karenina_engine.results.tables import LibraryMissing
 from karenina_report.exports.exporter import Exporter
 from karenina_toolkit.files import FileError, read_records
-from karenina_toolkit.printable import quantity
+from karenina_toolkit.printable import NOT_XML, quantity, xml_text
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -38,7 +38,7 @@ _CONTROLS: Final = ("\t", "\r", "\n")
 _TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
 _SHEET_OF_RESULTS: Final = "data"
 _LONGEST_CELL: Final = 32_000
-"""The maximum number of characters in a cell. Excel allows 32,767."""
+"""The maximum number of UTF-16 code units in a cell. Excel allows 32,767."""
 _MOST_ROWS: Final = 1_048_575
 
 
@@ -60,6 +60,16 @@ def could_be_formula(text: str) -> bool:
 def protect(text: str) -> str:
     """Return `text` for a CSV cell, with a leading apostrophe if it could be taken for a formula."""
     return f"'{text}" if could_be_formula(text) else text
+
+
+def fit_cell(text: str) -> str:
+    """Return `text` as a cell of Excel can hold it: cut to 32,000 characters, of which emoji and the like count as two,
+    and with U+FFFD in place of characters that XML does not allow.
+    """
+    text = xml_text(text)
+    if len(text) <= _LONGEST_CELL // 2:
+        return text
+    return text.encode("utf-16-le")[: 2 * _LONGEST_CELL].decode("utf-16-le", "ignore")
 
 
 def _csv_cell(value: Cell) -> str | int | float | bool | None:
@@ -162,9 +172,9 @@ class _Sheets:
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
         for number, result in enumerate(self._request.results, 1):
-            text = result.model_dump_json()
-            for start in range(0, len(text), _LONGEST_CELL):
-                sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL])])
+            text = NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", result.model_dump_json())
+            for start in range(0, len(text), _LONGEST_CELL // 2):
+                sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL // 2])])
 
     def report(self) -> None:
         """Warn about truncated cells and skipped rows, if there were any, with one message for each table."""
@@ -179,19 +189,16 @@ class _Sheets:
             )
 
     def _text(self, sheet: Any, value: Cell) -> object:
-        """Convert a value for a cell that Excel does not take for a formula. Text is cut to 32,000 characters, and the
-        cuts are counted. Characters that Excel does not allow become U+FFFD.
+        """Convert a value for a cell that Excel does not take for a formula. Text is cut to what fits, and the cuts are
+        counted.
         """
         from openpyxl.cell import WriteOnlyCell
-        from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 
         cell = _cell(value)
         if not isinstance(cell, str):
             return cell
-        text = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", cell)
-        if len(text) > _LONGEST_CELL:
-            self._cut += 1
-            text = text[:_LONGEST_CELL]
+        text = fit_cell(cell)
+        self._cut += len(text) < len(cell)
         if not could_be_formula(text):
             return text
         text_cell = WriteOnlyCell(sheet, value=text)

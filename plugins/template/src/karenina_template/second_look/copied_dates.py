@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from karenina_template.templates.base import OWN_FIELDS
 from karenina_template.templates.primitives.date_parser import find_dates, is_month, read_dates
 from karenina_template.templates.primitives.numbers_in_text import read_numbers
 from karenina_toolkit.lazy_patterns import lazy_pattern
@@ -125,10 +126,11 @@ def check_dates(answer: BaseAnswer, text: str, question: str) -> None:
 
 def _dates_of(answer: BaseAnswer) -> Iterator[tuple[str, date]]:
     """Yield each date in the filled template with the name of its field. Lists are searched, too. Strings that can be
-    read as a date are included. If a string is ambiguous, the first reading is used.
+    read as a date are included. If a string is ambiguous, the first reading is used. Fields that no judge fills, such
+    as the question's id, are left out.
     """
     for name in type(answer).model_fields:
-        value = getattr(answer, name, None)
+        value = None if name in OWN_FIELDS else getattr(answer, name, None)
         for item in value if isinstance(value, list | tuple | set | frozenset) else (value,):
             if isinstance(item, date):
                 yield name, item.date() if isinstance(item, datetime) else item

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
@@ -38,24 +39,42 @@ _UNIT: Final = re.compile(rf"(?:General|[0#?])\s*((?:{_LITERAL.pattern}|\s)+)(?=
 divides the number by a thousand (`0,"k"`), the text is not a unit."""
 _COLOR: Final = re.compile(r"\[(?![hms]+\])[^\]]*\]", re.IGNORECASE)
 """A color, a language or a condition in a cell's number format, but not hours that count on, as in `[h]:mm`."""
+_CONTROL_CODE: Final = re.compile(r"_x00([01][0-9A-Fa-f])_")
+"""The notation of Excel for a control character in a text, such as `_x000D_`."""
+_EXPONENT: Final = re.compile(r"[-\N{MINUS SIGN}+]?(?:[0-9]+|n)")
+"""Matches a superscript that is an exponent, but not the charge of an ion (`2+`) or the end of an ordinal (`th`)."""
+_SUPERSCRIPTS: Final = str.maketrans("0123456789-\N{MINUS SIGN}+n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻⁺ⁿ")
+_SUBSCRIPTS: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_DAY: Final = re.compile(r"(?<!d)dd?(?!d)")
+"""The day of the month in a number format. Longer runs are days of the week."""
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),
+    "December",
+)
 _LONGEST_FORMAT: Final = 255
 _BUFFER: Final = 1 << 16
 _SHEETS: Final = "http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _LONGEST_REASON: Final = 200
 _MOST_HIDDEN: Final = 1000
+_TRUE: Final = ("1", "true")
 _MOST_FORMULAS: Final = 1000
+_MOST_MERGED: Final = 1000
+_ROWS_OF_RANGE: Final = re.compile(r"[A-Z]{1,3}([0-9]{1,7}):[A-Z]{1,3}([0-9]{1,7})")
 
 
 @dataclass(slots=True)
 class SheetFacts:
     """Facts about a workbook in addition to the cells that are read. With `any_size`, they are not collected.
 
-    `hidden` contains the indexes of hidden columns, `without_value` the cells with formulas but no stored value, and
-    `others` the titles of other sheets that have cells.
+    `hidden` contains the indexes of hidden columns, `hidden_rows` the numbers of hidden rows, `without_value` the cells
+    with formulas but no stored value, `merged` the ranges of merged cells that span several rows, and `others` the
+    titles of other sheets that have cells.
     """
 
     hidden: list[int] = field(default_factory=list)
+    hidden_rows: list[str] = field(default_factory=list)
     without_value: list[str] = field(default_factory=list)
+    merged: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
 
 
@@ -69,8 +88,8 @@ def read_excel(
     is_unit: Callable[[str], object] | None,
 ) -> Cells:
     """Yield each row of a sheet with its number, and fill in `facts`. `sheet` is its title, and defaults to the first
-    sheet. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is set, exceeds a
-    limit.
+    sheet that is not hidden. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is
+    set, exceeds a limit.
 
     Percentages, amounts of money, numbers with a unit in their format (a text for which `is_unit` is true), times of
     day and durations become strings, as shown in the sheet, and empty strings None. `package` is the distribution whose
@@ -85,7 +104,7 @@ def read_excel(
     try:
         with bounded_files.open_file(path, any_size=any_size) as opened:
             parts = {} if any_size else _check_parts(path, opened, package)
-            reader = reader_class(opened, read_only=True, data_only=True)
+            reader = reader_class(opened, read_only=True, data_only=True, rich_text=True)
             reader.read()
             with closing(reader.wb) as book:
                 names = [worksheet.title for worksheet in book.worksheets]
@@ -95,12 +114,14 @@ def read_excel(
                         what = f"the sheet {sheet!r} is a chart and has no rows"
                     cure = f"choose one of these sheets: {', '.join(names)}" if names else "add a sheet with rows"
                     raise FileError(path, "", what, cure)
-                page = book[sheet] if sheet is not None else book.worksheets[0]
+                shown = [worksheet for worksheet in book.worksheets if worksheet.sheet_state == "visible"]
+                page = book[sheet] if sheet is not None else (shown or book.worksheets)[0]
                 page.reset_dimensions()  # the dimensions that a file states may be far too large
                 for worksheet in book.worksheets:
                     part = parts.get(str(getattr(worksheet, "_worksheet_path", "")).lstrip("/"))
                     if part is not None and worksheet.title == page.title:
-                        facts.hidden, facts.without_value = part.hidden, part.without_value
+                        facts.hidden, facts.hidden_rows = part.hidden, part.hidden_rows
+                        facts.without_value, facts.merged = part.without_value, part.merged
                     elif part is not None and part.has_values and sheet is None:
                         facts.others.append(worksheet.title)
                 for number, cells in enumerate(page.iter_rows(), 1):
@@ -136,12 +157,17 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any, is_unit: Callable[[str], object] | None) -> Any:
-    """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format, times of day and
-    durations formatted as in the sheet. An empty string is converted to None.
+    """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format, times of day,
+    durations and dates without a day or year formatted as in the sheet. An empty string is converted to None.
     """
     value = cell.value
-    if isinstance(value, time | timedelta):
-        return _shown_time(value, _COLOR.sub("", _LITERAL.sub("", str(cell.number_format or ""))))
+    if isinstance(value, time | timedelta | datetime):
+        shape = _COLOR.sub("", _LITERAL.sub("", str(cell.number_format or ""))).casefold()
+        return _shown_date(value, shape) if isinstance(value, datetime) else _shown_time(value, shape)
+    if isinstance(value, list):
+        value = _join_runs(value)
+    if isinstance(value, str) and "_x00" in value:
+        value = _CONTROL_CODE.sub(lambda match: chr(int(match[1], 16)), value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
     shape = _LITERAL_OR_SPACE.sub(r"\1", str(cell.number_format or "")[:_LONGEST_FORMAT])
@@ -161,6 +187,34 @@ def _text_of(literals: str) -> str:
     return "".join(literal.strip('"').removeprefix("\\") for literal in _LITERAL.findall(literals)).strip()
 
 
+def _join_runs(runs: Iterable[Any]) -> str:
+    """Return the text of a cell with differently formatted parts. Superscripts that are exponents become characters
+    (10⁵, not 105), and so do digits that are subscripts of a number (101₂).
+    """
+    text = ""
+    for align, parts in groupby(runs, lambda run: getattr(getattr(run, "font", None), "vertAlign", None)):
+        part = "".join(map(str, parts))
+        if align == "superscript" and _EXPONENT.fullmatch(part.strip()):
+            part = part.translate(_SUPERSCRIPTS)
+        elif align == "subscript" and text[-1:].isdecimal():
+            part = part.translate(_SUBSCRIPTS)
+        text += part
+    return text
+
+
+def _shown_date(value: datetime, shape: str) -> datetime | str | int:
+    """Return a date as its number format, `shape`, shows it if that lacks the day or the year: March 2024, 5 March or
+    2024. Spreadsheet programs add a day or a year to what was typed. Other dates are returned unchanged.
+    """
+    has_day, has_month, has_year = _DAY.search(shape), "m" in shape, "y" in shape or "e" in shape
+    if "h" in shape or "s" in shape or (has_day and has_year) or not (has_month or has_year):
+        return value
+    if not has_month:
+        return value.year
+    parts = (str(value.day) if has_day else "", _MONTHS[value.month - 1], str(value.year) if has_year else "")
+    return " ".join(filter(None, parts))
+
+
 def _shown_time(value: time | timedelta, shape: str) -> str:
     """Return a time of day or a duration as its number format, `shape`, shows it: 9:05, 09:05, 2:05 PM, 26:30, 90:00.
     Hours and seconds that are not 0 are added if the format lacks them.
@@ -168,7 +222,6 @@ def _shown_time(value: time | timedelta, shape: str) -> str:
     passed = value if isinstance(value, timedelta) else datetime.combine(date.min, value) - datetime.min
     total = round(abs(passed).total_seconds())
     hours, minutes, seconds = total // 3600, total // 60 % 60, total % 60
-    shape = shape.casefold()
     is_half = isinstance(value, time) and ("am/pm" in shape or "a/p" in shape)
     if "h" in shape or (isinstance(value, time) and hours):
         shown = hours % 12 or 12 if is_half else hours
@@ -231,7 +284,9 @@ class _PartCheck:
         self._dropped = ""
         self._level = self._cells = self._inside = self._outside = 0
         self.hidden: list[int] = []
+        self.hidden_rows: list[str] = []
         self.without_value: list[str] = []
+        self.merged: list[str] = []
         self.has_values = False
         self._cell = ""
         self._formula: str | None = None
@@ -283,8 +338,8 @@ class _PartCheck:
             raise FileError(self._path, self._name, what, "save the table as .csv in a spreadsheet program")
 
     def _note_cell(self, name: str, attributes: Mapping[str, str]) -> None:
-        """Record what the start of an element in a sheet's XML shows: hidden columns, values, and formulas that have no
-        value so far.
+        """Record what the start of an element in a sheet's XML shows: hidden columns and rows, merged rows, values, and
+        formulas that have no value so far.
         """
         if name == "c":
             self._formula = None
@@ -296,7 +351,12 @@ class _PartCheck:
             self.has_values = True
             if self._formula is not None:
                 self._parser.CharacterDataHandler = self._value
-        elif name == "col" and attributes.get("hidden") in ("1", "true") and len(self.hidden) < _MOST_HIDDEN:
+        elif name == "mergeCell" and len(self.merged) < _MOST_MERGED:
+            rows = _ROWS_OF_RANGE.fullmatch(attributes.get("ref", ""))
+            self.merged += [rows[0]] if rows is not None and rows[1] != rows[2] else []
+        elif name == "row" and attributes.get("hidden") in _TRUE and len(self.hidden_rows) < _MOST_HIDDEN:
+            self.hidden_rows.append(attributes.get("r", "?"))
+        elif name == "col" and attributes.get("hidden") in _TRUE and len(self.hidden) < _MOST_HIDDEN:
             with suppress(ValueError):
                 last = min(int(attributes["max"]), int(attributes["min"]) + _MOST_HIDDEN)
                 self.hidden += range(int(attributes["min"]) - 1, last)

@@ -28,7 +28,7 @@ class Records(Iterator[Record]):
     - `encoding_note`: the encoding, if it was guessed from the text. It is empty for UTF-8, or if the file or the
       caller states the encoding.
     - `other_sheets`: the workbook's other sheets that have cells, if the caller did not name a sheet.
-    - `warnings`: warnings about hidden columns and formulas without a value in a sheet.
+    - `warnings`: warnings about hidden columns and rows, merged cells and formulas without a value in a sheet.
 
     Iterating raises `FileError` if a row cannot be read.
     """
@@ -98,10 +98,12 @@ def read_records(
     JSON lines, CSV and Parquet are read row by row, in constant memory. A JSON document is read as a whole.
 
     - CSV: the first row that is not empty contains the column names. `delimiter` defaults to the most frequent of
-      comma, semicolon and tab in the header. Empty cells are None, and short rows are filled with None. An empty row
-      becomes a record in which all cells are None. Empty rows at the end of the file are dropped.
-    - Excel: `sheet` is read, or the first sheet. Cells have their own types: strings, numbers, booleans, dates and
-      times. Numbers whose number format adds a text for which `is_unit` is true, such as `0 "mg"`, are strings.
+      comma, semicolon and tab in the header, or else to a vertical bar. Empty cells are None, and short rows are filled
+      with None. An empty row becomes a record in which all cells are None. Empty rows at the end of the file are
+      dropped.
+    - Excel: `sheet` is read, or the first sheet that is not hidden. Cells have their own types: strings, numbers,
+      booleans, dates and times. Numbers whose number format adds a text for which `is_unit` is true, such as `0 "mg"`,
+      and dates that are shown without their day or year, are strings.
     - JSON lines: each line is any JSON value. Blank lines are skipped.
     - JSON: the items of a list, or the items at the path `rows` in a document, such as `examples`, `*` (for rows keyed
       by id) or `data.*.paragraphs.*.qas.*`. The scalars of the objects that enclose a row are its `outer` values.
@@ -157,8 +159,8 @@ def read_records(
 
 
 def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> Iterator[str]:
-    """Yield a warning if formulas have no stored value, and one if there are hidden columns, each with the first few
-    names.
+    """Yield a warning if formulas have no stored value, one if cells of several rows are merged, one if there are
+    hidden columns, and one if there are hidden rows, each with the first few names.
     """
     if sheet.without_value:
         count, first = len(sheet.without_value), ", ".join(sheet.without_value[:_MOST_SHOWN])
@@ -172,11 +174,23 @@ def _sheet_warnings(sheet: libraries.SheetFacts, columns: tuple[str, ...]) -> It
             f"{first}{more}: {what} (the program that wrote the file does not calculate formulas); open the file in "
             "a spreadsheet program and save it"
         )
+    if sheet.merged:
+        more = f" and {len(sheet.merged) - _MOST_SHOWN} more" if len(sheet.merged) > _MOST_SHOWN else ""
+        yield (
+            "merged cells have a value only in their first row, and were read as empty in the others: "
+            f"{', '.join(sheet.merged[:_MOST_SHOWN])}{more}; unmerge them, and fill in the value if it belongs to all "
+            "rows"
+        )
     hidden = [columns[at] for at in sheet.hidden if at < len(columns) and not tables.is_unnamed(columns[at])]
     if hidden:
         more = f" and {len(hidden) - _MOST_SHOWN} more" if len(hidden) > _MOST_SHOWN else ""
         names = ", ".join(map(repr, hidden[:_MOST_SHOWN])) + more
         yield f"hidden columns were read like visible ones: {names}; delete any columns that should not be used"
+    rows = sheet.hidden_rows
+    if rows:
+        more = f" and {len(rows) - _MOST_SHOWN} more" if len(rows) > _MOST_SHOWN else ""
+        numbers = ", ".join(rows[:_MOST_SHOWN]) + more
+        yield f"hidden rows were read like visible ones: {numbers}; delete any rows that should not be used"
 
 
 def _read_csv(

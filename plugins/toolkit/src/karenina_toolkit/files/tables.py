@@ -118,7 +118,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     """Yield the rows of a CSV file, each with the number of the line in which it ends. Empty cells are None. Also
     raises the field limit of `csv` for the whole process.
 
-    `delimiter` defaults to the most frequent of comma, semicolon and tab in the first line that is not blank.
+    `delimiter` defaults to the most frequent of comma, semicolon and tab in the first line that is not blank, or to a
+    vertical bar if that line contains none of them.
     `any_size` disables the limit on the file's size and raises the limit on the length of a row. Raises `FileError` if
     the delimiter or the CSV is invalid, or if a row is too long.
     """
@@ -138,7 +139,9 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
         if line.strip():
             break
     header = start[-1] if start else ""
-    chosen = delimiter or max(DELIMITERS, key=lambda sign: sum(part.count(sign) for part in header.split('"')[::2]))
+    unquoted = "".join(header.split('"')[::2])
+    usual = max(DELIMITERS, key=unquoted.count)
+    chosen = delimiter or ("|" if "|" in unquoted and usual not in unquoted else usual)
     length = 0
 
     def limit_row() -> Iterator[str]:

@@ -40,6 +40,8 @@ _TEST_KEY: Final = re.compile(r"^-[ \t]+(?:vars|assert|description)[ \t]*:", re.
 _PART_KEY: Final = re.compile(r"^[ \t]+(?:- )?(?:vars|assert)[ \t]*:", re.MULTILINE)
 _PROGRAMS: Final = (".js", ".cjs", ".mjs", ".ts", ".cts", ".mts")
 _HEAD: Final = 1 << 20
+_PRINTED: Final = ",Status,Score,Named Scores,"
+"""Columns of results in CSV, which follow those of the variables and the outputs."""
 
 
 def _detect(head: FileHead) -> Fit:
@@ -54,7 +56,8 @@ def _detect(head: FileHead) -> Fit:
     if suffix in YAML:
         return Fit.YES if _is_yaml(head.path) else Fit.NO
     if suffix in TABLES:
-        return Fit.YES if EXPECTED.encode() in head.start.partition(b"\n")[0] else Fit.NO
+        is_test_file = EXPECTED.encode() in head.start.partition(b"\n")[0]
+        return Fit.YES if is_test_file or _is_printed(head) else Fit.NO
     results = _results(head.document)
     if results == []:
         # Other tools write a list with this name too, but none of them nests it in an object of the same name.
@@ -66,6 +69,11 @@ def _detect(head: FileHead) -> Fit:
         return Fit.YES
     tests = head.document if isinstance(head.document, list) else head.lines
     return Fit.YES if tests and all(map(is_test, tests)) else Fit.NO
+
+
+def _is_printed(head: FileHead) -> bool:
+    """Return whether a file is the table of results that `promptfoo eval -o results.csv` writes."""
+    return head.path.suffix.lower() == ".csv" and _PRINTED in head.text().replace('"', "")
 
 
 def _is_yaml(path: Path) -> bool:
@@ -97,10 +105,13 @@ def _rows(path: Path) -> Iterator[SourceRow]:
     suffix = path.suffix.lower()
     if suffix in _PROGRAMS:
         raise BenchmarkFileError(path, "", "the configuration is a program, which Karenina does not execute", RUN_IT)
+    head = FileHead(path)
+    if _is_printed(head):
+        what = "the file contains results as a table, which lacks the prompts and the assertions"
+        raise BenchmarkFileError(path, "", what, RUN_IT)
     if suffix in (*YAML, *TABLES):
         yield from config_rows(path)
         return
-    head = FileHead(path)
     if head.record.keys() >= _LINE:
         for row in read_lines(path):
             yield row if row.problem else _row(row.place, row.values)
