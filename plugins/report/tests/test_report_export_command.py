@@ -155,6 +155,19 @@ def test_what_a_cell_cannot_hold_is_reported(results: Path) -> None:
     assert "with more than 32,000 characters" in done.err
 
 
+def test_emoji_count_as_two_characters_in_a_cell(tmp_path: Path) -> None:
+    from openpyxl import load_workbook
+
+    answer = "\U0001f600" * 20_000
+    results = save(tmp_path / "r.results.jsonl", [result("q1", True, answer=answer)])
+
+    assert "truncated 1 cell" in export(results, "-o", "out.xlsx").err
+    cells = [str(cell.value) for sheet in load_workbook("out.xlsx") for row in sheet.iter_rows() for cell in row]
+    assert max(len(cell.encode("utf-16-le")) // 2 for cell in cells) <= 32_767
+    assert export(Path("out.xlsx"), "-o", "back.jsonl").code == 0
+    assert [one.template.raw_llm_response for one in read_results(Path("back.jsonl"))] == [answer]
+
+
 def test_tables_are_exported(results: Path) -> None:
     rows = [json.loads(line) for line in export(results, "--table", "fields").out.splitlines()]
 

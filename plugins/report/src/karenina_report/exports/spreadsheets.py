@@ -38,7 +38,7 @@ _CONTROLS: Final = ("\t", "\r", "\n")
 _TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
 _SHEET_OF_RESULTS: Final = "data"
 _LONGEST_CELL: Final = 32_000
-"""The maximum number of characters in a cell. Excel allows 32,767."""
+"""The maximum number of characters in a cell. Excel allows 32,767, and counts an emoji as two."""
 _MOST_ROWS: Final = 1_048_575
 
 
@@ -134,6 +134,12 @@ def _write_excel(request: ExportRequest, file: BinaryIO) -> None:
     file.write(buffer.getvalue())
 
 
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the pieces of a text that fit into cells. They are half as long if it has characters that count as two."""
+    size = _LONGEST_CELL if text.isascii() or max(text) <= "\uffff" else _LONGEST_CELL // 2
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
 class _Sheets:
     """Writes tables to the sheets of a workbook, and counts the cells and rows that do not fit."""
 
@@ -157,14 +163,19 @@ class _Sheets:
 
     def add_results(self) -> None:
         """Add a sheet with the JSON of whole results for `read_export`, split into pieces that fit into cells. Each row
-        has one piece and the number of its result.
+        has one piece and the number of its result. Results that do not fit on the sheet are skipped and counted.
         """
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
+        rows = 0
         for number, result in enumerate(self._request.results, 1):
-            text = result.model_dump_json()
-            for start in range(0, len(text), _LONGEST_CELL):
-                sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL])])
+            pieces = list(_pieces(result.model_dump_json()))
+            if rows + len(pieces) > _MOST_ROWS:
+                self._left_out[_SHEET_OF_RESULTS] = self._left_out.get(_SHEET_OF_RESULTS, 0) + len(pieces)
+                continue
+            rows += len(pieces)
+            for piece in pieces:
+                sheet.append([number, self._text(sheet, piece)])
 
     def report(self) -> None:
         """Warn about truncated cells and skipped rows, if there were any, with one message for each table."""
@@ -189,9 +200,9 @@ class _Sheets:
         if not isinstance(cell, str):
             return cell
         text = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", cell)
-        if len(text) > _LONGEST_CELL:
-            self._cut += 1
-            text = text[:_LONGEST_CELL]
+        first = next(_pieces(text), "")
+        self._cut += first != text
+        text = first
         if not could_be_formula(text):
             return text
         text_cell = WriteOnlyCell(sheet, value=text)
