@@ -155,6 +155,13 @@ def test_what_a_cell_cannot_hold_is_reported(results: Path) -> None:
     assert "with more than 32,000 characters" in done.err
 
 
+@pytest.mark.parametrize("name", ["out.xlsx", "out.parquet", "out.csv"])
+def test_scores_that_no_float_can_hold_are_exported_without_a_number(tmp_path: Path, name: str) -> None:
+    results = save(tmp_path / "r.results.jsonl", [result(f"q{at}", True, traits={"t": 10**400}) for at in range(2)])
+
+    assert export(results, "--table", "traits", "-o", name).code == 0
+
+
 def test_emoji_count_as_two_characters_in_a_cell(tmp_path: Path) -> None:
     from openpyxl import load_workbook
 

@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import repeat
-from math import isfinite
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 from karenina_core.stages.finalize import NO_TEMPLATE
 from karenina_engine.results.question_units import unit_of_result
-from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
+from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally, is_number
 from karenina_toolkit.conversations import OWNER
 
 if TYPE_CHECKING:
@@ -260,7 +259,7 @@ class OutcomeTally:
             unjudged = not outcome.judged and outcome is not Outcome.RUBRIC_ERROR
         self._unjudged += unjudged
         self._verdicts.add_outcome(question, outcome)
-        if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
+        if outcome.has_verdict and is_number(granular):
             if granular == int(granular):
                 self._whole_grades += int(granular)
             else:
