@@ -32,7 +32,7 @@ from karenina_engine.results.result_file import (
     prepare_output,
 )
 from karenina_engine.results.result_lines import LineWriter, dump_result
-from karenina_engine.results.summary_text import group_lines
+from karenina_engine.results.summary_text import group_lines, number_text
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
@@ -196,7 +196,7 @@ def _passed_text(passed: bool | None) -> str:
 
 def _number(value: Any) -> str:
     """Return a granular result as text. Only floats are rounded."""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 _CHUNK: Final = 200
