@@ -340,6 +340,17 @@ def test_only_all_and_none_are_shown_as_100_and_0_percent(share: float | None, s
     assert percent(share) == shown
 
 
+def test_a_failed_item_without_a_template_is_in_no_pass_rate() -> None:
+    tally = OutcomeTally()
+    for at, outcome in enumerate((Outcome.SCORED, Outcome.AUTO_FAILED, Outcome.ABSTAINED)):
+        tally.add(outcome, at, template_id="no_template")
+    summary = tally.summary()
+    assert (summary.items, summary.scored, summary.judged, summary.pass_rate.value) == (3, 1, 0, None)
+
+    tally.add(Outcome.AUTO_FAILED, 3, template_id="t")
+    assert (tally.summary().judged, tally.summary().pass_rate.value) == (1, 0.0)
+
+
 def test_rounded_numbers_do_not_look_like_whole_numbers_that_they_are_not() -> None:
     assert [number_text(one) for one in (0.9996, 0.0004, 1.0, -0.0, 0.12345)] == [
         *("0.9996", "0.0004", "1.000", "0.000", "0.123")

@@ -387,7 +387,9 @@ def _stage_text(record: StageRecord) -> str:
     reason = record.error or record.reason
     if record.status == "skipped":
         return clean(f"{record.name} skipped: {reason}")
-    parts = [f"{record.name} {record.status} in {record.seconds:.3f} s"]
+    parts = [
+        f"{record.name} {record.status} in {'< 0.001' if 0 < record.seconds < 0.0005 else f'{record.seconds:.3f}'} s"
+    ]
     if record.calls:
         parts += [quantity(record.calls, "call"), f"{record.input_tokens:,} tokens in", f"{record.output_tokens:,} out"]
     if record.waited >= _LEAST_WAIT:

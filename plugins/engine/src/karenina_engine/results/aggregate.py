@@ -156,6 +156,19 @@ def lacks_verdict(outcome: Outcome, template_id: str) -> bool:
     return not outcome.judged and not without
 
 
+def has_verdict(result: VerificationResult) -> bool:
+    """Return whether a result counts towards a pass rate, like `is_rated`."""
+    return is_rated(result.outcome, result.metadata.template_id)
+
+
+def is_rated(outcome: Outcome, template_id: str) -> bool:
+    """Return whether a result with this outcome and template counts towards a pass rate.
+
+    Without a template, no result can be correct, so one that a rule failed has no part in a rate.
+    """
+    return outcome.has_verdict and not (outcome.group == "failed" and template_id == NO_TEMPLATE)
+
+
 class UserFaults(BaseModel):
     """How many of the items with a simulated user were not judged because the user was at fault.
 
@@ -248,17 +261,14 @@ class OutcomeTally:
         """Return the number of items counted so far."""
         return self._counts.total()
 
-    def add(
-        self, outcome: Outcome, question: Hashable, granular: object = None, *, unjudged: bool | None = None
-    ) -> None:
+    def add(self, outcome: Outcome, question: Hashable, granular: object = None, *, template_id: str = "") -> None:
         """Count an item. `granular` is the item's granular result. It is only used if it is a number and the item has a
-        verdict. `unjudged` states whether a verdict is missing; by default, this depends on the outcome alone.
+        verdict. `template_id` is the id of its template, which decides whether a verdict is missing.
         """
         self._counts[outcome] += 1
-        if unjudged is None:
-            unjudged = not outcome.judged and outcome is not Outcome.RUBRIC_ERROR
-        self._unjudged += unjudged
-        self._verdicts.add_outcome(question, outcome)
+        self._unjudged += lacks_verdict(outcome, template_id)
+        if is_rated(outcome, template_id) or not outcome.has_verdict:
+            self._verdicts.add_outcome(question, outcome)
         if outcome.has_verdict and is_number(granular):
             if granular == int(granular):
                 self._whole_grades += int(granular)
@@ -316,13 +326,13 @@ class RunTally:
         question: Hashable,
         granular: object = None,
         *,
-        unjudged: bool | None = None,
+        template_id: str = "",
     ) -> None:
         """Count an item in a group, like `OutcomeTally.add`."""
         tally = self._groups.get(group)
         if tally is None:
             tally = self._groups[group] = OutcomeTally(self._per_question, self._repeated)
-        tally.add(outcome, question, granular, unjudged=unjudged)
+        tally.add(outcome, question, granular, template_id=template_id)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
         """Return the summary of each group by the ids of its answering model and judge, sorted by these."""
@@ -409,7 +419,7 @@ class Totals:
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
         unit, grade = unit_of_result(result), template.verify_granular_result
-        self.outcomes.add(group, result.outcome, unit, grade, unjudged=is_unjudged(result))
+        self.outcomes.add(group, result.outcome, unit, grade, template_id=meta.template_id)
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_engine.results.aggregate import is_unjudged
+from karenina_engine.results.aggregate import has_verdict, is_unjudged
 from karenina_engine.results.rates import is_number
 from karenina_report.estimators.paired import MOST_PARTS
 
@@ -77,7 +77,7 @@ def _was_compared(result: VerificationResult) -> bool:
 
 def verdict(result: VerificationResult) -> float | None:
     """Return 1 for a correct result, 0 for any other verdict, and None without a verdict."""
-    return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
+    return float(result.outcome is Outcome.CORRECT) if has_verdict(result) else None
 
 
 def partial_credit(result: VerificationResult) -> float | None:
