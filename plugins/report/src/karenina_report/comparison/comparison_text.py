@@ -199,7 +199,7 @@ def p_text(one: Difference) -> str:
 
 def _p_equals(p: float) -> str:
     text = p_value(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"p {text}" if text[0] in "<>" else f"p = {text}"
 
 
 def _size(difference: Difference, unit: str) -> str:
@@ -412,7 +412,9 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """Format a p value with three decimals, with four if it is below 0.01 or would be 0.050, or as `< 0.0001`."""
+    """Format a p value with three decimals, with four if it is below 0.01 or would be 0.050, or as `< 0.0001` or
+    `> 0.999`.
+    """
     if p < 0.0001 or 0.9995 <= p < 1:
         return "< 0.0001" if p < 1 / 2 else "> 0.999"
     text = f"{p:.3f}"
