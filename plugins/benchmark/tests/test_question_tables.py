@@ -292,6 +292,19 @@ def test_a_benchmark_in_json_is_not_taken_for_a_table(tmp_path: Path) -> None:
     assert truths(Benchmark.load(written(tmp_path, "d.jsonl", declared))) == [{"name": "Ann"}]
 
 
+def test_bytes_in_parquet_are_text_or_refused(tmp_path: Path) -> None:
+    rows = [
+        {"question": "Capital of Peru?", "answer": b"Lima"},
+        {"question": "Capital of Chad?", "answer": b"\xff\x00"},
+    ]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows[:1]), tmp_path / "t.parquet")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "u.parquet")
+
+    assert [question.raw_answer for question in Benchmark.load(tmp_path / "t.parquet")] == ["Lima"]
+    with pytest.raises(BenchmarkFileError, match="bytes that are not text"):
+        Benchmark.load(tmp_path / "u.parquet")
+
+
 def test_parquet_and_excel_have_their_own_types(tmp_path: Path) -> None:
     rows = [{"question": "When?", "answer": datetime.date(2024, 1, 15)}]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "t.parquet")

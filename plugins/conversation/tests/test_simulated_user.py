@@ -256,3 +256,18 @@ def test_the_judge_may_name_the_speaker_before_a_sentence(copied: str, sentence:
 
     assert fault is not None
     assert fault.sentence == sentence
+
+
+@pytest.mark.parametrize("copied", [".", " ", "?", "a", "W", "9", "99", "ask", "lef"])
+def test_a_sentence_that_shows_nothing_is_refused(copied: str) -> None:
+    said = ["It is W99.", "I asked the user: why? He left a note."]
+
+    with pytest.raises(InvalidReply):
+        read_verdict({"reasoning": "-", "fault": "contradiction", "sentence": copied}, said)
+
+
+@pytest.mark.parametrize(
+    ("copied", "message"), [("A", "A"), ("W99", "It is W99, so."), ("\u4e0d\u662f", "\u6211\u4e0d\u662f\u4eba")]
+)
+def test_a_short_message_or_word_can_show_a_fault(copied: str, message: str) -> None:
+    assert read_verdict({"reasoning": "-", "fault": "role", "sentence": copied}, [message]) is not None

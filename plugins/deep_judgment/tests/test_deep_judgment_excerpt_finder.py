@@ -70,6 +70,10 @@ def test_a_changed_excerpt_is_found_across_wide_gaps() -> None:
     [
         ("", "empty"),
         ("...", "empty"),
+        (".", "empty"),
+        (",", "empty"),
+        ("a", "empty"),
+        ('"a."', "empty"),
         ("198", "invented"),
         ("BRCA1", "invented"),
         ("alive cells keeps that protein a", "reordered"),
@@ -166,9 +170,9 @@ def test_scripts_without_spaces_between_words_are_quoted_anywhere() -> None:
 
 @given(st.text(max_size=60), st.text(alphabet="ab \n\tÄß日", min_size=1, max_size=20), st.text(max_size=60))
 def test_every_match_is_in_the_text_with_its_similarity(before: str, excerpt: str, after: str) -> None:
-    text = f"{before} {excerpt} {after}"
+    text, quoted = f"{before} {excerpt} {after}", excerpt.strip()
     match = find_excerpt(excerpt, text)
-    assert (match is not None) is bool(excerpt.strip())
+    assert (match is not None) is (len(quoted) > 1 or (quoted != "" and not quoted.islower()) or quoted == text.strip())
     if match is not None:
         assert 0 <= match.start < match.end <= len(text)
         assert match.kind == "exact"
@@ -222,3 +226,13 @@ def test_excerpts_of_recorded_responses_are_classified() -> None:
     assert right["changed"] >= 0.97 * len(texts)
     assert right["reordered"] >= 0.97 * len(texts)
     assert right["invented"] >= 0.99 * len(texts)
+
+
+@pytest.mark.parametrize(
+    ("excerpt", "text"),
+    [("A", "I choose A, a protein."), ("a", "a"), ("+", " + "), ("5", "It is 5."), ("\u4e94", "\u662f\u4e94\u3002")],
+)
+def test_an_option_or_a_whole_text_of_one_character_is_found(excerpt: str, text: str) -> None:
+    match = find_excerpt(excerpt, text)
+    assert match is not None
+    assert text[match.start : match.end] == excerpt

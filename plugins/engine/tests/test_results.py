@@ -21,7 +21,7 @@ from karenina_engine.results.aggregate import OutcomeTally, Summary, Totals
 from karenina_engine.results.question_units import UnitCounts
 from karenina_engine.results.rates import Rate, rate, wilson
 from karenina_engine.results.result_set import ResultFileError, VerificationResultSet
-from karenina_engine.results.summary_text import percent, rate_text
+from karenina_engine.results.summary_text import number_text, percent, rate_text, seconds_text, short_number
 
 JSON = st.recursive(
     st.none()
@@ -338,3 +338,24 @@ def test_a_question_stays_open_while_failed_results_of_files_count_for_its_text(
 )
 def test_only_all_and_none_are_shown_as_100_and_0_percent(share: float | None, shown: str) -> None:
     assert percent(share) == shown
+
+
+def test_a_failed_item_without_a_template_is_in_no_pass_rate() -> None:
+    tally = OutcomeTally()
+    for at, outcome in enumerate((Outcome.SCORED, Outcome.AUTO_FAILED, Outcome.ABSTAINED)):
+        tally.add(outcome, at, template_id="no_template")
+    summary = tally.summary()
+    assert (summary.items, summary.scored, summary.judged, summary.pass_rate.value) == (3, 1, 0, None)
+
+    tally.add(Outcome.AUTO_FAILED, 3, template_id="t")
+    assert (tally.summary().judged, tally.summary().pass_rate.value) == (1, 0.0)
+
+
+def test_rounded_numbers_do_not_look_like_whole_numbers_that_they_are_not() -> None:
+    assert [number_text(one) for one in (0.9996, 0.0004, 1.0, -0.0, 0.12345)] == [
+        *("0.9996", "0.0004", "1.000", "0.000", "0.123")
+    ]
+    assert [short_number(one) for one in (4.999, 5.0, 12345.0, 0.3333, 1000.0)] == [
+        *("4.999", "5", "12345", "0.333", "1000")
+    ]
+    assert [seconds_text(one) for one in (0.0, 0.003, 2.0)] == ["0.00", "< 0.01", "2.00"]

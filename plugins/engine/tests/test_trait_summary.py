@@ -57,7 +57,7 @@ def test_each_kind_of_score_has_its_figure() -> None:
 
 def test_an_integer_that_no_float_can_hold_is_not_averaged() -> None:
     found = summaries(result(other_trait_scores={"size_trait_scores": {"atoms": 10**400, "parts": {"all": 10**400}}}))
-    assert found == {"atoms": TraitSummary(n=1), "parts": TraitSummary(n=1)}
+    assert found == {"atoms": TraitSummary(not_scored=1), "parts": TraitSummary(n=1)}
 
 
 def test_traits_without_a_score_are_counted_separately() -> None:

@@ -406,4 +406,9 @@ def test_prompts_in_a_file_keep_their_line_ends_and_are_never_none() -> None:
     write_json(Path("promptfooconfig.json"), {"prompts": ["file://prompts/a.csv"], "tests": [{"vars": {"q": "Lima?"}}]})
     refused = import_file("promptfooconfig.json")
     assert refused.code == 2
-    assert "'file://prompts/a.csv' contains no prompts" in refused.err
+    assert "'a.csv' contains no prompts" in refused.err
+
+    write_json(Path("promptfooconfig.json"), {"prompts": ["file://prompts/*"], "tests": [{"vars": {"q": "Lima?"}}]})
+    refused = import_file("promptfooconfig.json")
+    assert refused.code == 2
+    assert "'a.csv' contains no prompts" in refused.err

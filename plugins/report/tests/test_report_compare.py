@@ -16,6 +16,7 @@ from karenina_core.data.rubrics import LLMRubricTrait
 from karenina_core.errors import ConfigError
 from karenina_report import compare
 from karenina_report.comparison.comparison_result import Difference, FieldValues, Pair
+from karenina_report.comparison.comparison_text import p_value, points
 from karenina_template.question_template import template_of
 
 
@@ -535,3 +536,10 @@ def test_without_undecided_items_a_comparison_does_not_mention_them() -> None:
 
     dumped = comparison.model_dump_json(exclude={"pairs": {"__all__": {"more_undecided"}}})
     assert "undecided" not in f"{comparison}{dumped}".casefold()
+
+
+def test_small_differences_and_p_values_are_not_shown_as_none() -> None:
+    assert [points(one) for one in (0.0, -0.0, 1e-5, -1e-5, 0.1)] == ["+0.00", "+0.00", "+0.001", "-0.001", "+10.00"]
+    assert [p_value(one) for one in (1.0, 0.9996, 0.0496, 0.5, 0.00001)] == [
+        *("1.000", "> 0.999", "0.0496", "0.500", "< 0.0001")
+    ]

@@ -167,6 +167,13 @@ def test_cells_of_excel_hold_no_more_characters_than_it_reads() -> None:
     assert list(read_results("back.jsonl")) == list(read_results(file))
 
 
+@pytest.mark.parametrize("name", ["out.xlsx", "out.parquet", "out.csv"])
+def test_scores_that_no_float_can_hold_are_exported_without_a_number(tmp_path: Path, name: str) -> None:
+    results = save(tmp_path / "r.results.jsonl", [result(f"q{at}", True, traits={"t": 10**400}) for at in range(2)])
+
+    assert export(results, "--table", "traits", "-o", name).code == 0
+
+
 def test_tables_are_exported(results: Path) -> None:
     rows = [json.loads(line) for line in export(results, "--table", "fields").out.splitlines()]
 

@@ -112,6 +112,14 @@ def test_items_without_a_template_have_no_bounds_if_they_fail() -> None:
     assert pair.unpaired == ["q9"]
 
 
+def test_items_without_a_template_that_a_rule_failed_have_no_rate() -> None:
+    results = run([Outcome.SCORED, Outcome.AUTO_FAILED], template="no_template", traits={"clear": True})
+
+    assert describe(results)[0].pass_rate.value is None
+    assert VerificationResultSet(results).summary().judged == 0
+    assert "Pass rate" not in repr(VerificationResultSet(results))
+
+
 def test_failed_items_miss_the_traits_that_all_other_questions_have() -> None:
     clear = [result(f"q{at}", True, traits={"clear": at < 4}) for at in range(6)]
     own = [result("q6", True, traits={"clear": True, "facts": {"recall": 0.5}})]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import nan
 from typing import Any
 
 import pytest
@@ -112,13 +113,15 @@ def test_the_error_of_a_trait_without_an_evaluator_names_no_folder() -> None:
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores")], "safe"), "neither a score nor an error"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", [1])], "safe"), "does not fit the field"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_labels", "a")], "safe"), "does not fit the field"),
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", {"a": [nan]})], "safe"), "contains nan"),
+        (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", {"a": 10**400})], "safe"), "308 digits"),
         (Evaluator(lambda _: [TraitScore("safe", ["own"], 1)], "safe"), "returned an invalid score"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", error={"no": 1})], "safe"), "{'no': 1}"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", True, "no time")], "safe"), "no time"),
         (Evaluator(lambda _: [], "safe", claims=fails, precedence=-1), None),
     ],
     ids=[
-        *("raises", "silent", "another trait's", "nothing", "unfit", "not for scores", "no field"),
+        *("raises", "silent", "another trait's", "nothing", "unfit", "not for scores", "nan", "huge", "no field"),
         *("odd error", "both", "not asked"),
     ],
 )

@@ -111,6 +111,7 @@ OTHER = [
     (True, "1"),
     ("1922 or 1923", "1924"),
     ("12 kg", "5\u201310 kg"),
+    *[("90 mL/min", "90 mL"), ("f\u00fcnf", "6"), ("3/4", "0.667"), ("4-6", "7")],
     ("5 kg", "1.000-2.000 kg"),
     ("7", "<5"),
     ("more than 7", "5"),
@@ -132,6 +133,13 @@ UNCLEAR = {
         ],
     ],
     "units are not converted": [
+        *[
+            ("5 ppm", "5 mg/L"),
+            ("5 N/m2", "5 Pa"),
+            ("0.5 mM", "9 mg/dL"),
+            ("400 IU", "10 \u00b5g"),
+            ("5 pints", "2.4 L"),
+        ],
         ("65 Ma", "65 million years"),
         ("5 g", "5 mg"),
         ("0.005 g", "5 mg"),
@@ -166,6 +174,20 @@ UNCLEAR = {
         *[("third", "3"), ("third", "1/3"), ("the second", "2"), ("twenty-first", "21"), ("hundredth", "100")],
     ],
     "as a fraction": [("0.05", "5 %")],
+    "rounded fraction": [("2/3", "0.667"), ("0.67", "2/3")],
+    "word, letter or mark": [
+        *[("f\u00fcnf mg", "5 mg"), ("cinco", "5"), ("quarante-deux", "42"), ("\u4e94\u4e07", "50000")],
+        *[
+            ("\u4e09\u767e\u4e8c\u5341", "320"),
+            ("5 Billionen", "5 trillion"),
+            ("5 cr", "50 million"),
+            ("5 MM", "5 million"),
+        ],
+        *[("10,0000", "100000"), ("10\u22123", "0.001"), ("5D-3", "0.005"), ("5 10^3", "5000"), ("4-6", "5")],
+    ],
+    "may be a time": [("1:30", "90 min")],
+    "may belong to the unit": [("5 mg twice daily", "10 mg/day")],
+    "feet, minutes or seconds": [("5' 10\"", "70 in")],
     "brackets may be negative": [("(1,200)", "1200"), ("1200", "(1,200)")],
     "contradicts the quantity before it": [
         ("5 mg (0.5 g)", "5 mg"),
@@ -186,7 +208,7 @@ UNCLEAR = {
 NO_QUANTITY = (
     *("F", "MAR1", "SEPT2", "BCL2", "NO", "007", "0123", "1.2.3", "192.168.1.1", "555-1234", "5-10", "+49 30 1234"),
     *("2024-01-15", "01/02/2024", "1990s", "Q1 2024", "", "-", "?", "N/A", "5 or 6", "1_000", "nan", "inf", "SEK5"),
-    *("10:30", "3D structure 5", "A1", "P53_HUMAN", "1e99999", "5, 6", "\u0663"),
+    *("10:30", "3D structure 5", "A1", "P53_HUMAN", "1e99999", "5, 6"),
 )
 
 

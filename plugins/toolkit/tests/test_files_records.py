@@ -13,7 +13,7 @@ import tempfile
 import tracemalloc
 import zipfile
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -198,6 +198,27 @@ def test_cells_of_excel_keep_their_types(tmp_path: Path) -> None:
     assert [plain_cell(one) for one in (2.0, *found.values.values())][:6] == [
         *(2, True, 3, 1.5, "2024-05-01", "2024-05-01T10:30:00")
     ]
+
+
+def test_cells_without_a_type_in_json_become_text() -> None:
+    cells = [timedelta(hours=26, minutes=30), timedelta(seconds=-5.5), b"Li\xc3\xadma", b"\xff\x00", b"\x00"]
+
+    assert [plain_cell(cell) for cell in cells] == [
+        "26:30:00",
+        "-0:00:05.500000",
+        "Li\u00edma",
+        "[2 bytes]",
+        "[1 bytes]",
+    ]
+
+
+def test_maps_of_parquet_are_objects(tmp_path: Path) -> None:
+    kind = pyarrow.map_(pyarrow.string(), pyarrow.int64())
+    table = pyarrow.table({"m": pyarrow.array([[("a", 1), ("b", 2)], []], kind)})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+
+    with read_records(tmp_path / "t.parquet") as records:
+        assert [record.value["m"] for record in records] == [{"a": 1, "b": 2}, {}]
 
 
 def test_rows_of_parquet_are_read_as_written(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from karenina_engine.journal.command import LEFT_OUT, restore_secrets
 from karenina_engine.journal.named_files import find_changes
 from karenina_engine.model_settings import model_settings
 from karenina_engine.offline.rescoring import RescoreReport, find_change
-from karenina_engine.results.aggregate import RunTally, is_unjudged
+from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.question_units import unit_of_question
 from karenina_engine.results.result_set import VerificationResultSet, read_results
 from karenina_toolkit.answer_values import values_of_result
@@ -197,7 +197,7 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
         unit = unit_of_question(question)
         for tally, result in ((before, then), (after, now)):
             granular = result.template.verify_granular_result
-            tally.add(group, result.outcome, unit, granular, unjudged=is_unjudged(result))
+            tally.add(group, result.outcome, unit, granular, template_id=result.metadata.template_id)
         change = find_change(then, now)
         changes += [change] if change is not None else []
         done.append(now)

@@ -16,7 +16,7 @@ from karenina_calibration.calibration_result import (
 )
 from karenina_calibration.draw import describe_verdicts
 from karenina_calibration.label_file import label_command
-from karenina_engine.results.summary_text import percent, undecided_text
+from karenina_engine.results.summary_text import number_text, percent, undecided_text
 from karenina_terminal.notebook_html import sections_of
 from karenina_terminal.text_layout import Facts, Grid, Title
 from karenina_toolkit.printable import in_one_line, quantity, shorten
@@ -283,8 +283,8 @@ def bounds(found: Rate) -> str:
 def coefficient_text(found: Coefficient) -> str:
     """Format a coefficient, with its interval if it has one."""
     if found.low is None or found.high is None:
-        return f"{found.value:.3f}"
-    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
+        return number_text(found.value)
+    return f"{number_text(found.value)} [{number_text(found.low)}, {number_text(found.high)}]"
 
 
 def _range(coefficient: Coefficient) -> str:

@@ -55,6 +55,8 @@ SCHEMA: Final = object_schema(
         },
     }
 )
+_MARKS: Final = re.compile(r"[\W_]+")
+_TWO_LETTERS: Final = re.compile(r"\w\w")
 _SPEAKER: Final = re.compile(r"\W*(the )?(person|user)( said| says)?\W{0,3}:", re.IGNORECASE)
 """What judges write before a sentence that they copy. Searching for it elsewhere would take quadratic time."""
 _MEANING: Final[Mapping[str, str]] = MappingProxyType(
@@ -185,9 +187,21 @@ def read_verdict(data: Mapping[str, Any], said: Sequence[str]) -> UserFault | No
     words = _words(sentence)
     if not words:
         raise InvalidReply("there is a fault, but no sentence that shows it; copy it, or write none")
-    if not any(words in _words(message) for message in said):
+    if not any(_quotes(words, _words(message)) for message in said):
         raise InvalidReply("no message of the person contains this sentence; copy it word for word, or write none")
     return UserFault(data["fault"], sentence.strip())
+
+
+def _quotes(words: str, message: str) -> bool:
+    """Return whether `words` are the whole message, or more than a letter of it, without a part of another word.
+
+    Spaces are put around both, except in scripts that have none.
+    """
+    if words == message:
+        return True
+    if words.isascii():
+        words, message = (f" {_MARKS.sub(' ', text).strip()} " for text in (words, message))
+    return _TWO_LETTERS.search(words) is not None and words in message
 
 
 def _words(text: str) -> str:

@@ -112,7 +112,7 @@ def _explain_rejection(words: str, searched: SearchableText, threshold: float) -
     """
     miss = searched.why_missing(words, threshold)
     if miss.kind == "empty":
-        return "it contains no words"
+        return "it contains no words, or only a letter"
     nearest = f'; nearest is "{miss.closest[:_SHOWN]}"' if miss.closest is not None and miss.similarity >= 0.5 else ""
     if miss.kind == "altered":
         return f"a number or a negation in it is not the one of the response{nearest}"

@@ -89,9 +89,9 @@ class Match(NamedTuple):
 class Miss(NamedTuple):
     """The reason why an excerpt was not found.
 
-    `kind` is "empty" if the excerpt has no words, "altered" if its numbers or negations differ from the text,
-    "reordered" if its words are in a different order, and "invented" otherwise. `closest` is the most similar passage,
-    or None if no passage has a word in common with the excerpt.
+    `kind` is "empty" if the excerpt has no words or is a single small letter, "altered" if its numbers or negations
+    differ from the text, "reordered" if its words are in a different order, and "invented" otherwise. `closest` is the
+    most similar passage, or None if no passage has a word in common with the excerpt.
     """
 
     kind: MissKind
@@ -123,10 +123,11 @@ class SearchableText:
         order as in the text, because "A inhibits B" does not quote "B inhibits A", and with `exact_facts`, if it has
         the same numbers and negations.
 
-        Very short and very long excerpts (see `SHORTEST_CHANGED` and `LONGEST_CHANGED`) cannot have changes.
-        Whitespace and quotation marks around the excerpt are ignored. The similarity is twice the number of characters
-        in common, in the same order, divided by the total number of characters in both. Case and the amount of
-        whitespace are ignored.
+        An excerpt without words, such as a full stop, or of a single small letter matches only the whole text, because
+        nearly every text contains it. Very short and very long excerpts (see `SHORTEST_CHANGED` and `LONGEST_CHANGED`)
+        cannot have changes. Whitespace and quotation marks around the excerpt are ignored. The similarity is twice the
+        number of characters in common, in the same order, divided by the total number of characters in both. Case and
+        the amount of whitespace are ignored.
         """
         match = self._find(fold(excerpt).strip(), threshold)
         if match is None or self._folded is self.text:
@@ -138,6 +139,8 @@ class SearchableText:
     def _find(self, excerpt: str, threshold: float) -> Match | None:
         """Find a folded excerpt in the folded text, or return None. Exact matches take precedence."""
         bare = _without_quotes(excerpt)
+        if _is_empty(bare) and bare != self._folded.strip():
+            return None
         match = self._find_exact(excerpt) or (self._find_exact(bare) if bare != excerpt else None)
         if match is not None or not bare:
             return match
@@ -154,7 +157,7 @@ class SearchableText:
         """
         quote = _without_quotes(fold(excerpt).strip())
         words = _split_words(quote)
-        if not words:
+        if _is_empty(quote):
             return Miss("empty")
         altered = find_excerpt(excerpt, self.text, threshold, exact_facts=False) if self.exact_facts else None
         if altered is not None:
@@ -384,6 +387,12 @@ def _without_quotes(excerpt: str) -> str:
     if len(excerpt) > 1 and excerpt[0] in _QUOTES and excerpt[0] == excerpt[-1]:
         return excerpt[1:-1].strip()
     return excerpt
+
+
+def _is_empty(quote: str) -> bool:
+    """Return whether an excerpt has no words, or is a small letter such as *a*. A capital may be an option."""
+    words = _WORD.findall(quote)
+    return not words or (len(words) == 1 and len(words[0]) == 1 and words[0].islower())
 
 
 def _normalize_spaces(text: str) -> str:

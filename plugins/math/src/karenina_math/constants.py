@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import combinations
 from typing import Any, Final
@@ -28,36 +28,72 @@ _ROUNDING: Final = mpmath.mpf(10) ** -15
 def are_same_family(truth: Tree, value: Tree) -> bool:
     """Return whether two solutions are equal but for the names or values of their constants of integration.
 
-    A constant of the truth is *C* or *K*, as a term of its own or before a power of *e*, or one of several, such as
-    *A* and *B*, in which the truth is linear.
+    A constant is *C* or *K*, as a term of its own, beside a power of *e*, or anywhere if it has another name in the
+    other solution; or it is one of several, such as *A* and *B*, in which the truth is linear. What an equation
+    defines, such as *K = mv^2/2*, is no constant.
     """
     if any(
         tree[0] in ("list", "and", "or") or (tree[0] == "relation" and tree[2:3] != ["="]) for tree in (truth, value)
     ):
         return False
-    found = [name for name in symbols_of(truth) if _CONSTANT.fullmatch(name)]
-    several = [name for name in symbols_of(truth) if _SEVERAL.fullmatch(name)]
-    constants = several if len(several) > 1 else found
-    variables = symbols_of(truth) - {*constants}
-    others = [name for name in symbols_of(value) - variables if _OTHER_NAME.fullmatch(name)]
-    if not variables or len(constants) != len(others) or symbols_of(value) != variables | {*others}:
+    defined, other_defined = ((assigned(tree) or [None])[0] for tree in (truth, value))
+    if defined is not None and defined == other_defined and _CONSTANT.fullmatch(str(defined[1])):
         return False
     one, other = _equations(truth, value)
+    names, other_names = symbols_of(one), symbols_of(other)
+    found = [name for name in names if _CONSTANT.fullmatch(name)]
+    several = [name for name in names if _SEVERAL.fullmatch(name)]
+    if not found and any(_CONSTANT.fullmatch(name) for name in other_names):
+        found = [name for name in names - other_names if _OTHER_NAME.fullmatch(name)]
+    constants = several if len(several) > 1 else found
+    variables = names - {*constants}
+    others = sorted(other_names - variables)
+    if not variables - {_LEFT} or len(constants) != len(others) or not other_names >= variables:
+        return False
     if contains((one, other), "apply"):
         return False
     if len(constants) > 1:
-        return _span_the_same(unnamed(truth), unnamed(value), sorted(constants), sorted(others))
-    if len(constants) != 1 or not (_is_added(truth, constants[0]) or contains_tree(truth, ["constant", "e"])):
+        return _span_the_same(unnamed(truth), unnamed(value), sorted(constants), others)
+    if len(constants) != 1 or not _OTHER_NAME.fullmatch(others[0]):
         return False
-    return _depend_on_each_other(
+    is_constant = contains_tree(truth, ["constant", "e"]) or _is_added(truth, constants[0])
+    return (is_constant or _is_other_name(constants[0], others[0], variables)) and _depend_on_each_other(
         one, constants[0], other, others[0], sorted(symbols_of([one, other]) - {constants[0], others[0]})
     )
 
 
-def _is_added(tree: Tree, name: str) -> bool:
-    """Return whether a symbol is a term of its own in an expression or a side of an equation."""
-    sides = tree[1::2] if tree[0] == "relation" else [tree]
-    return any(["symbol", name] in (side[1:] if side[0] == "sum" else [side]) for side in sides)
+def other_constant(truth: Tree, value: Tree) -> dict[str, str]:
+    """Return a dict with the constant of an integration in `truth` and its other name in `value`, if they differ in
+    this name only and have other symbols, or an empty dict.
+    """
+    ours, theirs = symbols_of(truth), symbols_of(value)
+    one, other = ours - theirs, theirs - ours
+    if len(one) != 1 or len(other) != 1 or not ours & theirs:
+        return {}
+    pair = dict(zip(one, other, strict=True))
+    return pair if all(_is_other_name(*names, ours & theirs) for names in pair.items()) else {}
+
+
+def _is_other_name(one: str, other: str, beside: Set[str]) -> bool:
+    """Return whether two names may be the same constant. Names that differ in case only, and those beside letters such
+    as *A* and *B*, which may be matrices, are not.
+    """
+    return (
+        one.casefold() != other.casefold()
+        and any(map(_CONSTANT.fullmatch, (one, other)))
+        and all(map(_OTHER_NAME.fullmatch, (one, other)))
+        and not any(map(_SEVERAL.fullmatch, beside))
+    )
+
+
+def _is_added(tree: object, name: str) -> bool:
+    """Return whether a symbol is a term of a sum, also inside a root or fraction, or a side of an equation."""
+    if not isinstance(tree, list):
+        return False
+    parts = tree[1::2] if tree[:1] == ["relation"] else tree[1:] if tree[:1] == ["sum"] else []
+    return any(part in (["symbol", name], ["minus", ["symbol", name]]) for part in parts) or any(
+        _is_added(part, name) for part in tree
+    )
 
 
 def _equations(truth: Tree, value: Tree) -> list[Tree]:
@@ -115,45 +151,53 @@ def _slopes(tree: Tree, name: str, numbers: dict[str, Fraction]) -> list[Any] | 
 
 
 def _span_the_same(one: Tree, other: Tree, constants: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether two expressions, linear in `constants` and in `others` respectively, describe the same family of
-    functions. Returns False if one of them is not linear in its constants or cannot be computed.
+    """Return whether two expressions, of which the first is linear in `constants`, describe the same family of
+    functions: whatever the constants `others` of the second are, it is in the first family, and each of them counts.
+    Returns False if the first is not linear or one of them cannot be computed.
     """
     try:
-        first, second = _basis(one, constants), _basis(other, others)
+        (base, vectors), (other_base, other_vectors) = _basis(one, constants), _basis(other, others)
+        numbers = {name: Fraction(place + 2) for place, name in enumerate(constants)}
+        linear = [
+            start + sum(number(numbers[name] - 1) * x for name, x in zip(constants, column, strict=True))
+            for start, *column in zip(base, *vectors, strict=True)
+        ]
+        if any(
+            abs(total - found) > _ROUNDING * max(1, abs(found))
+            for total, found in zip(linear, _values(one, constants, numbers), strict=True)
+        ):
+            return False
+        members = [
+            _values(other, others, {name: Fraction(place + turn, 3) for place, name in enumerate(others)})
+            for turn in range(1, _POINTS)
+        ]
     except (NoValue, OutOfReach):
         return False
-    if first is None or second is None:
-        return False
-    (base, vectors), (other_base, other_vectors) = first, second
-    shift = [a - b for a, b in zip(base, other_base, strict=True)]
-    return all(_is_in_span(vectors, vector) for vector in (*other_vectors, shift)) and all(
+    shifts = [[a - b for a, b in zip(base, member, strict=True)] for member in (other_base, *members)]
+    return all(_is_in_span(vectors, vector) for vector in (*other_vectors, *shifts)) and all(
         _is_in_span(other_vectors, vector) for vector in vectors
     )
 
 
-def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]] | None:
-    """Return an expression's values with constants of 0 and, for each constant, by how much a constant of 1 changes
-    them, or None if it is not linear. The values are those at some trial points.
+def _values(tree: Tree, constants: Sequence[str], numbers: Mapping[str, Fraction]) -> list[Any]:
+    """Return the values of an expression at some trial points, with the given numbers for its constants."""
+    found = []
+    for trial in (TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)):
+        point = Point({**{name: trial(name) for name in symbols_of(tree)}, **numbers}.__getitem__)
+        found.append(number(value_of(tree, point)))
+    return found
+
+
+def _basis(tree: Tree, constants: Sequence[str]) -> tuple[list[Any], list[list[Any]]]:
+    """Return an expression's values at some trial points with constants of 1 and, for each constant, by how much
+    these change if it is 2.
     """
-    trials = [TrialNumbers(index, "positive", set()) for index in range(2 * len(constants) + 2)]
-
-    def values(numbers: Mapping[str, Fraction]) -> list[Any]:
-        """Return the values of the expression at all trial points, with these numbers for its constants."""
-        found = []
-        for trial in trials:
-            point = Point({**{name: trial(name) for name in symbols_of(tree)}, **numbers}.__getitem__)
-            found.append(number(value_of(tree, point)))
-        return found
-
-    base = values(dict.fromkeys(constants, Fraction(0)))
-    units = [values({name: Fraction(name == one) for name in constants}) for one in constants]
-    vectors = [[a - b for a, b in zip(unit, base, strict=True)] for unit in units]
-    numbers = {name: Fraction(place + 2) for place, name in enumerate(constants)}
-    for start, found, *column in zip(base, values(numbers), *vectors, strict=True):
-        total = start + sum(number(numbers[name]) * x for name, x in zip(constants, column, strict=True))
-        if abs(total - found) > _ROUNDING * max(1, abs(found)):
-            return None
-    return base, vectors
+    ones = dict.fromkeys(constants, Fraction(1))
+    base = _values(tree, constants, ones)
+    return base, [
+        [a - b for a, b in zip(_values(tree, constants, {**ones, name: Fraction(2)}), base, strict=True)]
+        for name in constants
+    ]
 
 
 def _is_in_span(vectors: Sequence[Sequence[Any]], vector: Sequence[Any]) -> bool:

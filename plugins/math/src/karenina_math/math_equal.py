@@ -69,6 +69,13 @@ _LEFT_OUT: Final = (
     ),
 )
 """Signs that a text may leave out if the question asks for a percentage, or for a number in a base."""
+_ANY_INTEGER: Final = lazy_pattern(
+    r"(?<=[\w})°])[\s,;(]*[\s,;(](?:where\s+|with\s+|for\s+)?"
+    r"(?:[j-n]\s*(?:∈|\\in\b|\bin\b)\s*(?:\\mathbb\s*\{\s*Z\s*\}|\\mathbb\s*Z\b|\u2124|Z\b)"
+    r"|[j-n]\s+(?:is\s+)?(?:an|any)\s+integer|(?:(?:an|any|all|every)\s+)?integers?\s+[j-n]\b)\)?(?=[\s$.]*$)"
+)
+"""A condition behind an expression that a name such as *n* stands for any integer."""
+_ANGLE: Final = lazy_pattern(r"\\pi\b|π|°|\\circ\b")
 _COMMA: Final = lazy_pattern(r"[-\u2212]?[0-9]+,[0-9]+")
 
 
@@ -220,5 +227,7 @@ def _both_readings(text: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=4_096)
 def _read(text: str) -> Tree:
-    """Return the tree of a text."""
-    return read(text)
+    """Return the tree of a text. In a multiple of *\\pi* or of degrees, *n* stands for any integer whether the text
+    states this or not.
+    """
+    return read(_ANY_INTEGER.sub("", text) if _ANGLE.search(text) else text)

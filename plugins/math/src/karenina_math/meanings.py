@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
-from karenina_math.constants import are_same_family
+from karenina_math.constants import are_same_family, other_constant
 from karenina_math.evaluation import NoValue, OutOfReach, Point, equal, number, value_of
 from karenina_math.trees import (
     Tree,
@@ -61,9 +61,12 @@ def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree
         is_equation = other[0] == "relation" and set(other[2::2]) == {"="}
         if is_equation and one[0] != "relation" and all(is_same(one, side) for side in other[1::2]):
             return "one value is an equation, each side of which is equal to the other value"
-    if _have_same_integers(unnamed(truth), unnamed(value)):
+    integers = _integers(truth, value)
+    if _have_same_integers(
+        unnamed(truth), unnamed(renamed(value, {theirs: ours for ours, theirs in integers.items()}))
+    ):
         return "the values may be the same for other integers"
-    if are_same_family(truth, value):
+    if are_same_family(truth, value) or are_same_family(value, truth):
         return "the constants of an integration may have other names and values"
     if truth[0] == value[0] in ("tuple", "matrix") and _are_same_line(truth, value):
         return "the vectors may describe the same line with another parameter"
@@ -138,9 +141,26 @@ def _other_letters(truth: Tree, value: Tree) -> Iterator[tuple[Tree, Tree, str]]
     for name, other_name in (pair := other_names(truth, value)).items():
         meant = [name or "the argument of a function", other_name or "the argument of a function"]
         yield renamed(truth, pair), value, f"{meant[0]} and {meant[1]} may mean the same"
-    ours, theirs = symbols_of(truth) - symbols_of(value), symbols_of(value) - symbols_of(truth)
-    if len(ours) == len(theirs) == 1 and ours | theirs <= _INTEGERS and all(contains((tree,), "pi") for tree in both):
-        yield renamed(truth, dict(zip(ours, theirs, strict=True))), value, "two names may stand for any integer"
+    if constant := other_constant(truth, value):
+        yield renamed(truth, constant), value, "the constants of an integration may have other names and values"
+    if integers := _integers(truth, value):
+        yield renamed(truth, integers), value, "two names may stand for any integer"
+
+
+def _integers(truth: Tree, value: Tree) -> dict[str, str]:
+    """Return a dict with the name of an integer in `truth` and its other name in `value`, if they differ in one name
+    and both are the solutions of a periodic equation. Otherwise, return an empty dict.
+    """
+    names, others = symbols_of(unnamed(truth)), symbols_of(unnamed(value))
+    ours, theirs = names - others, others - names
+    if len(ours) != 1 or len(theirs) != 1 or not ours | theirs <= _INTEGERS or not _are_angles(truth, value):
+        return {}
+    return dict(zip(ours, theirs, strict=True))
+
+
+def _are_angles(*trees: Tree) -> bool:
+    """Return whether each tree contains *\\pi* or a degree sign."""
+    return all(contains((tree,), "pi") or contains((tree,), "degrees") for tree in trees)
 
 
 def with_letter_i(truth: Tree, value: Tree) -> list[Tree] | None:
@@ -157,7 +177,8 @@ def _have_same_integers(one: Tree, other: Tree) -> bool:
         contains((one, other), "apply")
         or len(names) != 1
         or not names <= _INTEGERS
-        or not all(contains((tree,), "pi") for tree in (one, other))
+        or not _are_angles(one, other)
+        or contains((one,), "pm") is not contains((other,), "pm")
     ):
         return False
     points = [Point(dict.fromkeys(names, Fraction(place)).__getitem__) for place in range(3)]

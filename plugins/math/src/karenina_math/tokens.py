@@ -88,8 +88,9 @@ _GREEK_LETTERS: Final = {
 _SAME: Final = {
     "\u2212": "-", "\u2013": "-", "\u00d7": r"\times ", "·": "*", "⋅": "*", "÷": "/", "\u2215": "/",
     "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
-    "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "\u222a": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
-    "\u211d": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ", "½": r"\frac12 ", "⅓": r"\frac13 ",
+    "+/-": r"\pm ", "π": r"\pi ", "∞": r"\infty ", "±": r"\pm ", "∓": r"\mp ", "\u222a": r"\cup ", "∩": r"\cap ",
+    "∅": r"\emptyset ", "\u211d": r"\mathbb{R}", "°": r"^\circ ", "√": r"\sqrt ", "∈": r"\in ",
+    "½": r"\frac12 ", "⅓": r"\frac13 ",
     "⅔": r"\frac23 ", "¼": r"\frac14 ", "¾": r"\frac34 ", "⅕": r"\frac15 ", "⅙": r"\frac16 ", "⅛": r"\frac18 ",
     ">=": r"\ge ", "<=": r"\le ", " !=": r" \ne ", "**": "^", r"\%": "%", r"\$": "",
     r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lvert": "|", r"\rvert": "|", r"\vert": "|",

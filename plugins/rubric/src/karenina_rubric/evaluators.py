@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import ValidationError
@@ -162,6 +163,9 @@ class ResultFields:
         in `other_trait_scores`. Invalid values in `fields` are stored separately and have no other effect.
         """
         error = None if score.error is None else str(score.error)
+        if error is None and (number := _find_unusable_number(score.score)):
+            error = f"the score contains {number}, which is no number that results can store"
+            self.unfit.setdefault(score.result_field, {})[trait.name] = repr(score.score)
         scored = score.score if error is None else None
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
             self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = scored
@@ -189,6 +193,17 @@ class ResultFields:
 
     def _put(self, name: str, trait: str, value: object) -> None:
         self.fields.setdefault(name, {})[trait] = value
+
+
+def _find_unusable_number(score: object) -> str:
+    """Return the first number in a score that is not finite or beyond the range of a float, or an empty string."""
+    if isinstance(score, Mapping | list | tuple):
+        parts = score.values() if isinstance(score, Mapping) else score
+        return next(filter(None, map(_find_unusable_number, parts)), "")
+    try:
+        return "" if not isinstance(score, int | float) or isfinite(score) else str(score)
+    except OverflowError:
+        return "an integer of more than 308 digits"
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:

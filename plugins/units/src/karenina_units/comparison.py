@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from karenina_template.templates.primitives import Undecided, Unreadable
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.values import exact
-from karenina_units.conversion import Converted, UnknownMolarMass, convert, is_number
+from karenina_units.conversion import Converted, UnknownActivity, UnknownMolarMass, convert, is_number
 from karenina_units.unit_text import Unit, read_unit
 
 _SLACK: Final = Fraction(1, 10**9)
@@ -58,8 +58,10 @@ class Allowance(NamedTuple):
         """
         try:
             converted = self.convert(number, source, target)
-        except UnknownMolarMass:
-            return Undecided("a mass and an amount of substance need the parameter `molar_mass`")
+        except UnknownActivity as error:
+            return number != truth.number and Undecided(str(error))
+        except UnknownMolarMass as error:
+            return Undecided(str(error))
         if converted is None:
             return False
         if self.is_within(converted.number, truth, source, target):

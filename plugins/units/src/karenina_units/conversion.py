@@ -90,6 +90,10 @@ class UnknownMolarMass(ValueError):
     """Raised if a mass must be converted to an amount of substance without a molar mass."""
 
 
+class UnknownActivity(UnknownMolarMass):
+    """Raised if a mass must be converted to or from international units."""
+
+
 class _Scale(NamedTuple):
     """A unit in terms of root units: their `factor`, the zero in root units, and the dimensions with exponents."""
 
@@ -111,7 +115,8 @@ def is_number(unit: Unit) -> bool:
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
     """Convert a number exactly from one unit to another, with bounds if the length of a month matters. Returns None if
     the units have different dimensions, apart from what is counted, such as cells, which one of them may omit. Raises
-    `UnknownMolarMass` if a mass is converted to or from an amount of substance without `molar_mass`.
+    `UnknownMolarMass` if a mass is converted to or from an amount of substance without `molar_mass`, and
+    `UnknownActivity` if it is converted to or from international units.
 
     `molar_mass` is in g/mol.
     """
@@ -129,9 +134,11 @@ def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction |
         if len(left) > 2:
             return None
         if molar_mass is None:
-            raise UnknownMolarMass
+            raise UnknownMolarMass("a mass and an amount of substance need the parameter `molar_mass`")
         factor /= molar_mass ** left.pop("[mass]")
         left.pop("[substance]")
+    if left.get("[mass]") and left == {"[mass]": left["[mass]"], "[biological_activity]": -left["[mass]"]}:
+        raise UnknownActivity("how many international units a mass has depends on the substance")
     if (months := left.get("[month]", 0)) and months == -left.get("[time]", 0):
         left.pop("[month]")
         left.pop("[time]")

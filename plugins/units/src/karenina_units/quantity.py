@@ -24,6 +24,7 @@ from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
     find_quantities,
+    is_rounded,
     known_part,
     read_quantity,
     split_pair,
@@ -427,6 +428,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
             self._allowance.compare_number(number, meanings, truth) is True for number in numbers[1:]
         ):
             return Undecided("the number can be read in two ways because of its mark or brackets")
+        right = Decimal(truth.number.numerator) / truth.number.denominator
+        if verdict is False and meanings == truth.meanings and is_rounded(value.numbers[0], right):
+            return Undecided("a number may be the rounded fraction")
         return verdict
 
     def _meanings(self, value: Written, truth: Truth) -> tuple[Unit, ...] | Verdict:

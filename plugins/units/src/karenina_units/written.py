@@ -96,6 +96,10 @@ _OTHER_SYMBOLS: Final = (
     (_BY_VOLUME, " %"),
     (lazy_pattern(r"\bcalories?\b"), "kcal"),
     (lazy_pattern(r"(?<=[0-9])\s?kt\b"), " knots"),
+    (lazy_pattern(r"(?<=[0-9])\s?m\b(?![\^/\u00b2\u00b3 ])"), " min"),
+    (lazy_pattern(r"(?<=[0-9])\s?gr\b"), " g"),
+    (lazy_pattern(r"(?<=[0-9])\s?([mµu]?)N\b(?![\^/\u00b7 ])"), r" \1Eq/L"),
+    (lazy_pattern(r"(?<=[0-9])\s?([kKMG])b\b"), r" \1bit"),
     (lazy_pattern(r"\b(?:BTU|british thermal unit)s?\b", re.IGNORECASE), "international british thermal units"),
     (lazy_pattern(r"(?<=[0-9])\s?(k?cal)\b"), r" \1_IT"),
     (lazy_pattern(r"(?<!metric )\b(horsepower|hp)\b"), r"metric \1"),
@@ -108,8 +112,9 @@ _OTHER_SYMBOLS: Final = (
 _DIRECTION: Final = lazy_pattern(
     r"(?<=[^\W\d]|[°'\"\u2032\u2033])\s((?:due\s)?(?:[NESW]{1,3}|up|(?i:(?:north|south|east|west)+)))"
     r"(?=[\s.,;)]*\Z|,?\s[a-z]{2})"
+    r"|(?<=g)\s([NPCSK])(?=\s?/)"
 )
-"""A direction after a unit: *N* is also newton, *NW* any nanowatt, and *up* any micropoise."""
+"""A direction or element after a unit: *N* is also newton and nitrogen, *NW* any nanowatt, and *up* any micropoise."""
 _PREFIX: Final = lazy_pattern(
     r"\\(femto|pico|nano|micro|milli|centi|deci|hecto|kilo|mega|giga|tera|peta)\s*\\(?=[a-z])"
 )
@@ -283,9 +288,9 @@ def other_spellings(text: str, beside: str) -> list[str]:
 
 
 def _direction(text: str) -> str:
-    """Return *nw* for *50 km NW* and *50 km due northwest*, or an empty string for a text without a direction."""
+    """Return *nw* for *50 km NW* and *50 km due northwest*, *n* for *5 mg N/L*, or "" for other texts."""
     found = _DIRECTION.search(text)
-    return "" if found is None else re.sub("due |orth|outh|ast|est", "", found[1].casefold())
+    return "" if found is None else re.sub("due |orth|outh|ast|est", "", found[0].strip().casefold())
 
 
 def as_range(text: str) -> str:

@@ -48,6 +48,7 @@ _ABOUT_A_TEXT: Final = re.compile(
     r"\baccording to (?:the|this)\b|\b(?:above|below|in the (?:provided|given))\b",
     re.IGNORECASE,
 )
+_BYTES: Final = re.compile(r"\[[0-9,]+ bytes\]")
 _MENTION: Final = 0.1
 """If more than this share of the questions refer to a text, contexts become part of the questions."""
 _SHARED: Final = 1.5
@@ -200,6 +201,9 @@ def make_question_rows(
             )
             continue
         cell = plain_truth(row.values.get(truth)) if truth is not None else None
+        if any(isinstance(one, str) and _BYTES.fullmatch(one) for one in (asked, cell)):
+            done.unreadable.append((row, "the question or its answer consists of bytes that are not text"))
+            continue
         if choices is not None and choice_by is None:
             cell = letter_of_label(cell, row.values.get(choices))
         options = _options_of(row, roles) or options_in(text, cell) or _NO_OPTIONS

@@ -406,18 +406,11 @@ def _with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _plain_value(value: Any) -> Any:
-    """Return an Excel or Parquet cell as a JSON value. Bytes become the text that they encode in UTF-8, as in columns
-    of text without a type, or a string that states their number.
-    """
+    """Return an Excel or Parquet cell, or a value in one, as a JSON value."""
     if isinstance(value, Mapping):
         return {str(key): _plain_value(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_plain_value(item) for item in value]
-    if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            return f"[{len(value):,} bytes]"
     return plain_cell(value)
 
 

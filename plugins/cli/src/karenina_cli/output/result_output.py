@@ -21,6 +21,7 @@ from karenina_engine.results.result_text import (
     outcome_symbol,
     trait_lines,
 )
+from karenina_engine.results.summary_text import seconds_text
 from karenina_engine.results.tables import result_table
 from karenina_terminal.styled_text import (
     Content,
@@ -355,7 +356,7 @@ def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tu
     for number, record in enumerate(result.stages):
         yield "" if number else "Stages", [StyledText([(_stage_text(record), "")])]
     meta = result.metadata
-    item = f"{meta.result_id}, {meta.execution_time:.2f} s, ended {meta.timestamp}"
+    item = f"{meta.result_id}, {seconds_text(meta.execution_time)} s, ended {meta.timestamp}"
     yield "Item", [StyledText([(item, "dim")], "dim")]
 
 
@@ -386,7 +387,9 @@ def _stage_text(record: StageRecord) -> str:
     reason = record.error or record.reason
     if record.status == "skipped":
         return clean(f"{record.name} skipped: {reason}")
-    parts = [f"{record.name} {record.status} in {record.seconds:.3f} s"]
+    parts = [
+        f"{record.name} {record.status} in {'< 0.001' if 0 < record.seconds < 0.0005 else f'{record.seconds:.3f}'} s"
+    ]
     if record.calls:
         parts += [quantity(record.calls, "call"), f"{record.input_tokens:,} tokens in", f"{record.output_tokens:,} out"]
     if record.waited >= _LEAST_WAIT:

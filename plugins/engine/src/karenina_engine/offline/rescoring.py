@@ -21,7 +21,7 @@ from karenina_core.errors import ConfigError
 from karenina_engine.check.plugin_checks import loaded_distributions, warn_about_absent
 from karenina_engine.journal.view import JournalView
 from karenina_engine.offline.replay import EarlierResult, Replay, ReplayReplies, replay_items
-from karenina_engine.results.aggregate import GroupKey, RunTally, Summary, lacks_verdict
+from karenina_engine.results.aggregate import GroupKey, RunTally, Summary
 from karenina_engine.results.kept_files import FileStore, files_folder
 from karenina_engine.results.question_units import unit_of_question
 from karenina_engine.results.result_file import (
@@ -32,7 +32,7 @@ from karenina_engine.results.result_file import (
     prepare_output,
 )
 from karenina_engine.results.result_lines import LineWriter, dump_result
-from karenina_engine.results.summary_text import group_lines
+from karenina_engine.results.summary_text import group_lines, number_text
 from karenina_engine.run.process_pool import ProcessPool, Work, can_fork
 from karenina_engine.run.request import RunRequest
 from karenina_engine.settings import EngineSettings
@@ -196,7 +196,7 @@ def _passed_text(passed: bool | None) -> str:
 
 def _number(value: Any) -> str:
     """Return a granular result as text. Only floats are rounded."""
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 _CHUNK: Final = 200
@@ -213,8 +213,8 @@ class _Job:
     ids: Sequence[str]
 
 
-_Score = tuple[Outcome, Any, bool]
-"""An outcome, the granular result, and whether a verdict is missing."""
+_Score = tuple[Outcome, Any, str]
+"""An outcome, the granular result, and the id of the template."""
 _Scores = tuple[GroupKey, str, _Score, _Score]
 
 
@@ -291,8 +291,8 @@ def rescore(
         replay = Replay(request, Path(journal), ask, by_id, files or FileStore.that_writes_nothing())
         for part in _reports(_Job(replay, output is not None, full, ids), 1 if ask else processes):
             for group, question, *scores in part.scores:
-                for tally, (outcome, granular, unjudged) in zip((before, after), scores, strict=True):
-                    tally.add(group, outcome, units[question], granular, unjudged=unjudged)
+                for tally, (outcome, granular, template_id) in zip((before, after), scores, strict=True):
+                    tally.add(group, outcome, units[question], granular, template_id=template_id)
             changes += part.changes
             held += part.lines if full else [line for text in part.lines for line in writer.lines(text)]
             outcomes = [now[0] for *_, now in part.scores]
@@ -385,8 +385,7 @@ async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
 
 def _score(result: VerificationResult | EarlierResult) -> _Score:
     """Return the parts of a result that the summary counts."""
-    outcome, template_id = result.outcome, result.metadata.template_id
-    return outcome, result.template.verify_granular_result, lacks_verdict(outcome, template_id)
+    return result.outcome, result.template.verify_granular_result, result.metadata.template_id
 
 
 def _output_text(job: _Job, result: VerificationResult) -> str:

@@ -87,7 +87,8 @@ class RunProgress:
         parts = []
         rate = self._rate()
         if rate:
-            parts.append(f"{rate:.1f} items/s" if rate >= 1 else f"{60 * rate:.1f} items/min")
+            number, unit = (rate, "s") if rate >= 1 else (60 * rate, "min") if 60 * rate >= 1 else (3600 * rate, "h")
+            parts.append(f"{number:.1f} items/{unit}")
             if self.done < self.total:
                 parts.append(f"{_duration((self.total - self.done) / rate)} left")
         cost = self._cost()

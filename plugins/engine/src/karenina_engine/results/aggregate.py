@@ -11,7 +11,6 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import repeat
-from math import isfinite
 from operator import add
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +20,7 @@ from karenina_core.data.outcome import Outcome
 from karenina_core.models.ports import Usage
 from karenina_core.stages.finalize import NO_TEMPLATE
 from karenina_engine.results.question_units import unit_of_result
-from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally
+from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally, is_number
 from karenina_toolkit.conversations import OWNER
 
 if TYPE_CHECKING:
@@ -157,6 +156,19 @@ def lacks_verdict(outcome: Outcome, template_id: str) -> bool:
     return not outcome.judged and not without
 
 
+def has_verdict(result: VerificationResult) -> bool:
+    """Return whether a result counts towards a pass rate, like `is_rated`."""
+    return is_rated(result.outcome, result.metadata.template_id)
+
+
+def is_rated(outcome: Outcome, template_id: str) -> bool:
+    """Return whether a result with this outcome and template counts towards a pass rate.
+
+    Without a template, no result can be correct, so one that a rule failed has no part in a rate.
+    """
+    return outcome.has_verdict and not (outcome.group == "failed" and template_id == NO_TEMPLATE)
+
+
 class UserFaults(BaseModel):
     """How many of the items with a simulated user were not judged because the user was at fault.
 
@@ -249,18 +261,15 @@ class OutcomeTally:
         """Return the number of items counted so far."""
         return self._counts.total()
 
-    def add(
-        self, outcome: Outcome, question: Hashable, granular: object = None, *, unjudged: bool | None = None
-    ) -> None:
+    def add(self, outcome: Outcome, question: Hashable, granular: object = None, *, template_id: str = "") -> None:
         """Count an item. `granular` is the item's granular result. It is only used if it is a number and the item has a
-        verdict. `unjudged` states whether a verdict is missing; by default, this depends on the outcome alone.
+        verdict. `template_id` is the id of its template, which decides whether a verdict is missing.
         """
         self._counts[outcome] += 1
-        if unjudged is None:
-            unjudged = not outcome.judged and outcome is not Outcome.RUBRIC_ERROR
-        self._unjudged += unjudged
-        self._verdicts.add_outcome(question, outcome)
-        if outcome.has_verdict and isinstance(granular, (int, float)) and isfinite(granular):
+        self._unjudged += lacks_verdict(outcome, template_id)
+        if is_rated(outcome, template_id) or not outcome.has_verdict:
+            self._verdicts.add_outcome(question, outcome)
+        if outcome.has_verdict and is_number(granular):
             if granular == int(granular):
                 self._whole_grades += int(granular)
             else:
@@ -317,13 +326,13 @@ class RunTally:
         question: Hashable,
         granular: object = None,
         *,
-        unjudged: bool | None = None,
+        template_id: str = "",
     ) -> None:
         """Count an item in a group, like `OutcomeTally.add`."""
         tally = self._groups.get(group)
         if tally is None:
             tally = self._groups[group] = OutcomeTally(self._per_question, self._repeated)
-        tally.add(outcome, question, granular, unjudged=unjudged)
+        tally.add(outcome, question, granular, template_id=template_id)
 
     def groups(self) -> dict[GroupKey, GroupSummary]:
         """Return the summary of each group by the ids of its answering model and judge, sorted by these."""
@@ -410,7 +419,7 @@ class Totals:
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
         unit, grade = unit_of_result(result), template.verify_granular_result
-        self.outcomes.add(group, result.outcome, unit, grade, unjudged=is_unjudged(result))
+        self.outcomes.add(group, result.outcome, unit, grade, template_id=meta.template_id)
         if not result.outcome.judged:
             self._failures.add(result.why(), result.question_id, item_texts(result))
         if result.rubric is not None:

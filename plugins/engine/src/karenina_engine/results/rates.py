@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from fractions import Fraction
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
@@ -277,20 +277,24 @@ class _Scores:
 
     def add(self, score: Any, label: str | None) -> None:
         """Count a score, as a boolean, number or label, or as a mapping of numbers. For a literal trait, `label` is the
-        name of the class. Scores of other types are only counted in `n`.
+        name of the class. A number that no float can hold counts as not scored. Scores of other types are only counted
+        in `n`.
         """
+        if isinstance(score, int | float) and not is_number(score):
+            self.not_scored += 1
+            return
         self.n += 1
         if label is not None:
             self.labels[label] += 1  # the score is the number of a class, so its mean would be meaningless
         elif isinstance(score, bool):
             self.truths.add(score)
-        elif _is_number(score):
+        elif is_number(score):
             self.numbers.add(score)
         elif isinstance(score, str):
             self.labels[score] += 1
         elif isinstance(score, Mapping):
             for name, value in score.items():
-                if _is_number(value):
+                if is_number(value):
                     self.parts.setdefault(name, _Mean()).add(value)
 
     def summary(self) -> TraitSummary:
@@ -342,8 +346,8 @@ class TraitTally:
         return tally
 
 
-def _is_number(value: Any) -> bool:
-    """Return whether a value is a finite number or a boolean. Integers that no float can hold are none."""
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a finite number, including True and False. Integers that no float can hold are none."""
     try:
         return isinstance(value, int | float) and isfinite(value)
     except OverflowError:

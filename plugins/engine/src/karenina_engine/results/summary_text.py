@@ -23,6 +23,7 @@ GROUP_TEXTS: Final = (0, 1)
 """The indexes of the columns in `group_table` that contain text. All other columns contain numbers."""
 _MAX_NAME: Final = 200
 _MOST_PLACES: Final = 9
+_MOST_DIGITS: Final = 12
 """The maximum number of decimal places of a percentage. What is closer to 0% or 100% is an error of rounding."""
 
 
@@ -66,7 +67,7 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
     if summary.mean_granular is not None:
         yield (
             "Granular",
-            f"{summary.mean_granular:.3f} (mean field score, {quantity(summary.granular_out_of, 'item')})",
+            f"{number_text(summary.mean_granular)} (mean field score, {quantity(summary.granular_out_of, 'item')})",
         )
     traits = [(group.name if several else "", *trait) for group in summary.groups for trait in group.traits.items()]
     for place, (group, name, trait) in enumerate(traits[:MAX_TRAITS]):
@@ -115,7 +116,7 @@ def _group_cells(group: GroupSummary, undecided: bool, unjudged: bool, scored: b
         bounded = group.not_judged and group.worst is not None
         row += [f"{group.not_judged:,}", f"{percent(group.worst)}-{percent(group.best)}" if bounded else "-"]
     row += [f"{group.scored:,}"] if scored else []
-    grade = "-" if group.mean_granular is None else f"{group.mean_granular:.3f}"
+    grade = "-" if group.mean_granular is None else number_text(group.mean_granular)
     return [*row, grade] if granular else row
 
 
@@ -179,9 +180,9 @@ def trait_text(trait: TraitSummary) -> str:
     if trait.share is not None:
         parts.append(f"{percent(trait.share)} true")
     if trait.mean is not None:
-        parts.append(f"mean {trait.mean:.3g}")
+        parts.append(f"mean {short_number(trait.mean)}")
     parts += [f"{clean(label)} {count}" for label, count in trait.labels.items()]
-    parts += [f"{clean(name)} {mean:.3g}" for name, mean in trait.parts.items()]
+    parts += [f"{clean(name)} {short_number(mean)}" for name, mean in trait.parts.items()]
     text = f"{', '.join(parts) or 'scored'} of {trait.n}" if trait.n else ""
     missing = f"{trait.not_scored} not scored" if trait.not_scored else ""
     absent = f"{trait.skipped} without its concept" if trait.skipped else ""
@@ -224,6 +225,32 @@ def percent(share: float | None) -> str:
         longer = (f"{100 * share:.{places}f}" for places in range(2, _MOST_PLACES + 1))
         text = next((number for number in longer if float(number) not in (0, 100)), text)
     return f"{text}%"
+
+
+def number_text(value: float) -> str:
+    """Return a number with three decimal places, or with as many more as it takes if it is not a whole number but would
+    look like one.
+    """
+    texts = [f"{value or 0.0:.{places}f}" for places in range(3, _MOST_PLACES + 1)]
+    return next((text for text in texts if _is_faithful(text, value)), texts[0])
+
+
+def short_number(value: float) -> str:
+    """Return a number with three significant digits, or with as many more as it takes if it is not a whole number but
+    would look like one, or if it is a larger whole number.
+    """
+    texts = [f"{value or 0.0:.{digits}g}" for digits in range(3, _MOST_DIGITS + 1)]
+    return next((text for text in texts if "e" not in text and _is_faithful(text, value)), texts[0])
+
+
+def seconds_text(seconds: float) -> str:
+    """Return seconds with two decimal places. A time that is not zero is at least `< 0.01`."""
+    return "< 0.01" if 0 < seconds < 0.005 else f"{seconds:.2f}"
+
+
+def _is_faithful(text: str, value: float) -> bool:
+    """Return whether a rounded number is exact, or shows that it is not a whole number."""
+    return float(text) == value or not float(text).is_integer()
 
 
 def unjudged_text(summary: Counts) -> str:

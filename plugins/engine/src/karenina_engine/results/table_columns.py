@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeVar
 
+from karenina_engine.results.rates import is_number
 from karenina_toolkit.known_values import known_fields
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def _item(result: Callable[[S], VerificationResult]) -> Columns[S]:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if is_number(value) else None
 
 
 def _text(value: object) -> str | None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from karenina_engine.cost.price_source import format_cost, to_picodollars
-from karenina_engine.results.summary_text import percent
+from karenina_engine.results.summary_text import percent, seconds_text, short_number
 from karenina_report.comparison.comparison_result import (
     Change,
     ComparedRun,
@@ -69,7 +69,7 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
         ["Calls", *(f"{run.calls:,}" for run in runs)],
         ["Tokens in", *(_tokens(run, run.input_tokens) for run in runs)],
         ["Tokens out", *(_tokens(run, run.output_tokens) for run in runs)],
-        ["Seconds per item", *(f"{run.seconds / run.summary.items:.2f}" for run in runs)],
+        ["Seconds per item", *(seconds_text(run.seconds / run.summary.items) for run in runs)],
         ["Cost", *(_cost(run) for run in runs)],
     ]
 
@@ -199,7 +199,7 @@ def p_text(one: Difference) -> str:
 
 def _p_equals(p: float) -> str:
     text = p_value(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"p {text}" if text[0] in "<>" else f"p = {text}"
 
 
 def _size(difference: Difference, unit: str) -> str:
@@ -376,7 +376,7 @@ def _extracted_text(counts: Mapping[str, int]) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "not judged" if value is None else f"{value:.3g}"
+    return "not judged" if value is None else short_number(value)
 
 
 def _outcomes(counts: object) -> str:
@@ -401,8 +401,9 @@ def _several_pairs_text(comparison: Comparison) -> str:
 
 
 def points(share: float) -> str:
-    """Format a difference between shares as signed percentage points."""
-    return f"{100 * share:+.2f}"
+    """Format a difference between shares as signed percentage points, with more decimals if it would be zero."""
+    texts = [f"{100 * (share or 0.0):+.{places}f}" for places in range(2, 8)]
+    return next((text for text in texts if float(text) or not share), texts[0].replace("-", "+"))
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -411,5 +412,10 @@ def interval(low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float) -> str:
-    """Format a p value with three decimals, with four if it is below 0.01, or as `< 0.0001`."""
-    return "< 0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.01 else f"{p:.3f}"
+    """Format a p value with three decimals, with four if it is below 0.01 or would be 0.050, or as `< 0.0001` or
+    `> 0.999`.
+    """
+    if p < 0.0001 or 0.9995 <= p < 1:
+        return "< 0.0001" if p < 1 / 2 else "> 0.999"
+    text = f"{p:.3f}"
+    return f"{p:.4f}" if p < 0.01 or text == "0.050" else text

@@ -167,14 +167,21 @@ class _Sheets:
 
     def add_results(self) -> None:
         """Add a sheet with the JSON of whole results for `read_export`, split into pieces that fit into cells. Each row
-        has one piece and the number of its result.
+        has one piece and the number of its result. Results that do not fit on the sheet are skipped and counted.
         """
         sheet = self._book.create_sheet(_SHEET_OF_RESULTS)
         sheet.append(["result", "json"])
+        rows = 0
         for number, result in enumerate(self._request.results, 1):
             text = NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", result.model_dump_json())
-            for start in range(0, len(text), _LONGEST_CELL // 2):
-                sheet.append([number, self._text(sheet, text[start : start + _LONGEST_CELL // 2])])
+            size = _LONGEST_CELL if text.isascii() or max(text) <= "\uffff" else _LONGEST_CELL // 2
+            pieces = [text[start : start + size] for start in range(0, len(text), size)]
+            if rows + len(pieces) > _MOST_ROWS:
+                self._left_out[_SHEET_OF_RESULTS] = self._left_out.get(_SHEET_OF_RESULTS, 0) + len(pieces)
+                continue
+            rows += len(pieces)
+            for piece in pieces:
+                sheet.append([number, self._text(sheet, piece)])
 
     def report(self) -> None:
         """Warn about truncated cells and skipped rows, if there were any, with one message for each table."""

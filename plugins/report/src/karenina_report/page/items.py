@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.text import compose
+from karenina_engine.results.rates import is_number
 from karenina_engine.results.result_text import field_rows, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.attached_files import AttachedFiles, attachments_of
@@ -210,7 +211,7 @@ class ItemIndex:
             "keywords": [_position(self._keywords, keyword) for keyword in meta.keywords or ()],
             "replicate": meta.replicate or 1,
             "passed": template.verify_result,
-            "granular": round(float(granular), 4) if isinstance(granular, int | float) else None,
+            "granular": round(float(granular), 4) if is_number(granular) else None,
             "seconds": round(meta.execution_time, 3),
             "calls": usage.get("calls", 0),
             "tokens": usage.get("input_tokens", 0) + usage.get("output_tokens", 0),

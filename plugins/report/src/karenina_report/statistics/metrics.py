@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import isfinite
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ConfigError
 from karenina_core.text import did_you_mean
-from karenina_engine.results.aggregate import is_unjudged
+from karenina_engine.results.aggregate import has_verdict, is_unjudged
+from karenina_engine.results.rates import is_number
 from karenina_report.estimators.paired import MOST_PARTS
 
 if TYPE_CHECKING:
@@ -77,15 +77,13 @@ def _was_compared(result: VerificationResult) -> bool:
 
 def verdict(result: VerificationResult) -> float | None:
     """Return 1 for a correct result, 0 for any other verdict, and None without a verdict."""
-    return float(result.outcome is Outcome.CORRECT) if result.outcome.has_verdict else None
+    return float(result.outcome is Outcome.CORRECT) if has_verdict(result) else None
 
 
 def partial_credit(result: VerificationResult) -> float | None:
     """Return the granular result, or None if there is no verdict or it is not a finite number."""
     credit = result.template.verify_granular_result
-    if not result.outcome.has_verdict or not isinstance(credit, int | float) or not isfinite(credit):
-        return None
-    return float(credit)
+    return float(credit) if result.outcome.has_verdict and is_number(credit) else None
 
 
 @lru_cache(maxsize=4096)
@@ -121,14 +119,6 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
         elif score is None or isinstance(score, str):
             scores[name] = score
     return scores
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite number, including True and False. Integers that no float can hold are none."""
-    try:
-        return isinstance(value, int | float) and isfinite(value)
-    except OverflowError:
-        return False
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import karenina_report.statistics.statistics_text  # noqa: F401 - it registers how statistics are shown
-from karenina_engine.results.aggregate import is_unjudged
+from karenina_engine.results.aggregate import has_verdict, is_unjudged
 from karenina_engine.results.rates import pass_rate
 from karenina_report.benchmark_questions import (
     BenchmarkQuestions,
@@ -162,7 +162,8 @@ def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> 
 
 def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
     """Return the pass rate, with an interval that accounts for correlation within units."""
-    return pass_rate((units.of(result.question_id), result.outcome) for result in results)
+    rated = (result for result in results if has_verdict(result) or not result.outcome.has_verdict)
+    return pass_rate((units.of(result.question_id), result.outcome) for result in rated)
 
 
 def _by_judge(
@@ -237,7 +238,7 @@ def group_rates(
 
 def _needs_verdict(result: VerificationResult) -> bool:
     """Return whether the result has a verdict or should have one."""
-    return result.outcome.has_verdict or is_unjudged(result)
+    return has_verdict(result) or is_unjudged(result)
 
 
 def _draws(verdicts: Mapping[Answer, Mapping[str, bool]], questions: Set[str]) -> Iterator[PassAtK]:

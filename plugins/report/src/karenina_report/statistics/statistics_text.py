@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from karenina_engine.results.summary_text import fault_bounds, percent, undecided_text
+from karenina_engine.results.summary_text import fault_bounds, number_text, percent, undecided_text
 from karenina_report.statistics.statistics_result import Agreement, Coefficient, RunStatistics
 from karenina_terminal.notebook_html import sections_of
 from karenina_terminal.text_layout import Facts, Grid, Title
@@ -61,7 +61,7 @@ def statistics_sections(found: RunStatistics) -> Iterator[Section]:
             [
                 in_one_line(mean.metric),
                 *([in_one_line(mean.judge)] if several else []),
-                f"{mean.value:.3f}",
+                number_text(mean.value),
                 _bounds(mean.low, mean.high),
                 f"{mean.results:,}",
                 f"{mean.missing:,}",
@@ -149,7 +149,7 @@ def _variance_text(statistics: RunStatistics) -> str:
     variance = statistics.variance
     if variance is None:
         return "the components cannot be separated with one judge and one replicate, or with one question"
-    shares = ", ".join(f"{share:.0%} {name}" for name, share in variance.shares.items()) or "nothing varies"
+    shares = ", ".join(f"{_whole_percent(share)} {name}" for name, share in variance.shares.items()) or "nothing varies"
     text = (
         f"{shares} ({quantity(variance.questions, 'question')} with {variance.judges} x {variance.replicates} verdicts)"
     )
@@ -157,6 +157,12 @@ def _variance_text(statistics: RunStatistics) -> str:
         why = "one judge" if variance.judges == 1 else "one replicate"
         text += f"; with {why}, {' and '.join(variance.unknown)} cannot be separated"
     return text
+
+
+def _whole_percent(share: float) -> str:
+    """Return a share as a whole percentage, which is only 0% or 100% if the share is."""
+    text = f"{share:.0%}"
+    return "< 1%" if text == "0%" and share > 0 else "> 99%" if text == "100%" and share < 1 else text
 
 
 def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
@@ -172,8 +178,8 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
 def _coefficient_text(coefficient: Coefficient) -> str:
     """Return a coefficient with its interval, or with the reason why it has none."""
     if coefficient.low is None or coefficient.high is None:
-        return f"{coefficient.value:.3f}, without an interval because too few results have the rarer verdict"
-    return f"{coefficient.value:.3f} {_bounds(coefficient.low, coefficient.high)}"
+        return f"{number_text(coefficient.value)}, without an interval because too few results have the rarer verdict"
+    return f"{number_text(coefficient.value)} {_bounds(coefficient.low, coefficient.high)}"
 
 
 def _rate_cells(rate: Rate) -> list[str]:
@@ -187,4 +193,4 @@ def _bounds(low: float | None, high: float | None, *, of_100: bool = False) -> s
     """Format an interval with three decimals, or in percent if `of_100`. Returns `-` if there is none."""
     if low is None or high is None:
         return "-"
-    return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{low:.3f}, {high:.3f}]"
+    return f"[{percent(low)}, {percent(high)}]" if of_100 else f"[{number_text(low)}, {number_text(high)}]"

@@ -235,15 +235,31 @@ def _shown_time(value: time | timedelta, shape: str) -> str:
 
 
 def plain_cell(cell: Any) -> Any:
-    """Convert an Excel cell to a JSON value. Whole numbers become integers, times become strings in ISO 8601 format
-    (only the date if the time is midnight), and other values that JSON cannot represent become strings.
+    """Convert an Excel or Parquet cell to a JSON value. Whole numbers become integers, times become strings in ISO 8601
+    format (only the date if the time is midnight), durations become hours, minutes and seconds (26:30:00), and bytes
+    become text if they are UTF-8, and otherwise a string that states their number. Other values that JSON cannot
+    represent become strings.
     """
     if isinstance(cell, float) and cell.is_integer():
         return int(cell)
     if cell is None or isinstance(cell, str | bool | int | float):
         return cell
+    if isinstance(cell, bytes):
+        return _text_of_bytes(cell)
+    if isinstance(cell, timedelta):
+        hours, rest = divmod(abs(cell), timedelta(hours=1))
+        return f"{'-' if cell < timedelta() else ''}{hours}{str(rest)[1:]}"
     text: str = cell.isoformat() if hasattr(cell, "isoformat") else str(cell)
     return text.removesuffix("T00:00:00")
+
+
+def _text_of_bytes(data: bytes) -> str:
+    """Return bytes as text if they are UTF-8 without null characters, or otherwise their number in brackets."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    return text if "\0" not in text else f"[{len(data):,} bytes]"
 
 
 def _first_cause(error: BaseException) -> BaseException:
@@ -421,7 +437,7 @@ class ParquetRows:
         count = 0
         try:
             for batch in self._file.iter_batches(batch_size=_BATCH, columns=self._only):
-                rows = batch.to_pylist()
+                rows = batch.to_pylist(maps_as_pydicts="lossy")  # a key that is repeated has its last value
                 for at, column in enumerate(batch.schema):
                     if str(column.type) == "float":
                         numbers = batch.column(at).cast("string").cast("double").to_pylist()

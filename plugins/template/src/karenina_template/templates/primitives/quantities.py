@@ -27,6 +27,7 @@ from karenina_template.templates.primitives.quantity_parser import (
     find_quantities,
     following_unit,
     is_known_unit,
+    is_rounded,
     known_part,
     other_readings,
     read_quantity,
@@ -38,6 +39,7 @@ from karenina_template.templates.primitives.units import (
     find_unit,
     is_money,
     kind_of_unit,
+    may_be_same_kind,
     unit_of_amount,
 )
 from karenina_template.templates.primitives.values import above_by, text_of
@@ -59,6 +61,9 @@ _REMARK: Final = lazy_pattern(r"\(([^()0-9]+)\)")
 _ROMAN: Final = lazy_pattern(r"[IVXLCDM]{2,}")
 _NOTHING: Final = frozenset(("none", "no", "nil", "nothing", "never", "no one", "nobody"))
 _BRACKETS: Final = lazy_pattern(r"(?<=\s)[(\[]\s*([^()\[\]]*[0-9][^()\[\]]*)[)\]]")
+_MARKED: Final = lazy_pattern(r"[0-9]\s?(?:'|\"|°\s?[0-9])")
+"""A number with a mark of feet, inches, minutes or seconds, also of angles."""
+_CLOCK: Final = lazy_pattern(r"\A\s*([0-9]{1,3}):([0-5][0-9])(?::([0-5][0-9]))?\s*\Z")
 _TEMPERATURES: Final = ("°C", "°F")
 _SYMBOLS: Final = {
     frozenset(("°C", "coulomb")): "C",
@@ -86,8 +91,9 @@ class NumberWithUnit(Primitive, defer_build=True):
 
     The field is undecided if the value could be correct despite one of these differences:
 
-    - another unit of the same kind (g for mg, cents for dollars), *pounds*, which may be money or a mass, and *C*, *F*,
-      *A* and *m*, which may be coulombs, farads, ångströms and minutes;
+    - another unit of the same quantity (g for mg, N/m2 for Pa, cents for dollars), units that a molar mass or density
+      may convert (ppm for mg/L), *pounds*, which may be money or a mass, and *C*, *F*, *A* and *m*, which may be
+      coulombs, farads, ångströms and minutes;
     - another unit after it (*5 N m* for *5 N*), which makes it another quantity;
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
@@ -97,8 +103,9 @@ class NumberWithUnit(Primitive, defer_build=True):
     - words that change a number (*a loss of 5*, *5 less*, *half*, *2 dozen*, *two 5 mg tablets*, *none*);
     - words that make it a rate (*5 mg daily*), an ordinal (*12th*) or part of an expression (*12!*, *log 12*);
     - other words after an amount of money that may change it (*$5 off*, *$5 each*);
-    - a letter or foreign word that may be a power of ten (*8B people*, *5 Millionen*), or two numbers with a slash
-      (*120/80 mmHg*);
+    - a letter or foreign word that may be a power of ten (*8B people*, *5 Millionen*), number words of other languages
+      (*fünf*, *五万*), or two numbers with a slash (*120/80 mmHg*);
+    - a fraction for the same number rounded (*2/3* for *0.667*), *10-3* for a power of ten, and *5' 10"*;
     - more than 2,000 characters.
 
     A value without a number, with a different number, or with a unit of another kind fails.
@@ -177,9 +184,18 @@ class NumberWithUnit(Primitive, defer_build=True):
             if any(self._compare(quantity, positive) is not False for quantity in quantities):
                 return f"{words!r} may make the number negative"
         if (rate := rate_beside(text, quantities, is_known_unit)) and "/" in truth.unit:
-            without_unit = truth._replace(unit="")
-            if any(self._compare(quantity._replace(unit=""), without_unit) is True for quantity in quantities):
+            without_unit, count = truth._replace(unit=""), find_count(text)[1]
+            numbers = [
+                tuple(times * one for one in quantity.numbers for times in (1, count)) for quantity in quantities
+            ]
+            if any(self._compare(Quantity(one), without_unit) is not False for one in numbers if one):
                 return f"{rate!r} may belong to the unit"
+        unit = find_unit(truth.unit)
+        kind = "" if unit is None else kind_of_unit(unit)
+        if _CLOCK.match(text) and kind == "time":
+            return "it may be a time"
+        if _MARKED.search(fold(text)) and kind in ("length", "time", "angle"):
+            return "its marks may be feet, minutes or seconds"
         count = find_count(text)[1]
         known = [one._replace(numbers=tuple(count * number for number in one.numbers)) for one in quantities]
         if count > 1 and any(self._compare(quantity, truth) is True for quantity in known):
@@ -274,7 +290,7 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
             return Undecided(f"the value is in {value}, but the ground truth is in degrees on an unknown scale")
         if _SYMBOLS.get(frozenset((unit, truth_unit))) in (value, truth):
             return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
-        same_kind = kind_of_unit(unit) == kind_of_unit(truth_unit) or _is_pound(value, unit, truth, truth_unit)
+        same_kind = may_be_same_kind(unit, truth_unit) or _is_pound(value, unit, truth, truth_unit)
         return same_kind and _OtherUnit(
             f"the value is in {value} and the ground truth is in {truth}, but units are not converted"
         )
@@ -353,6 +369,8 @@ def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     other = not set(value.numbers).isdisjoint(truth.numbers)
     if other and any(-number in (*value.numbers, *truth.numbers) for number in value.numbers):
         return Undecided("a number in brackets may be negative")
+    if not other and is_rounded(number, right):
+        return Undecided("a number may be the rounded fraction")
     return other and Undecided(_TWO_WAYS)
 
 

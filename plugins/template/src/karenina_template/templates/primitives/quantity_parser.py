@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple
+from unicodedata import decimal as digit_of
 from unicodedata import normalize
 
 from karenina_template.templates.primitives.units import CURRENCIES, find_unit, is_money, unit_of_amount
@@ -34,6 +35,7 @@ _SIGNS: Final = {
 _SIGN: Final = {sign: lazy_pattern(rf"(?:{words})\s*", re.I) for sign, words in _SIGNS.items()}
 _FRACTION: Final = lazy_pattern("([0-9]?) ?([½⅓⅔¼¾⅛⅜⅝⅞])")
 _RAISED: Final = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_ARABIC_MARKS: Final = {0x66B: ".", 0x66C: ",", 0xFE63: "-"}
 _POWER: Final = lazy_pattern(r"(?<=10)[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _CURRENCY: Final = "|".join(sorted(map(re.escape, CURRENCIES), key=len, reverse=True))
 _DIGITS: Final = "|".join(
@@ -56,7 +58,7 @@ _NUMBER: Final = lazy_pattern(
 )  # fmt: skip
 _SCALES: Final = {
     "hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12, "mn": 6, "mio": 6, "bn": 9, "mrd": 9,
-    "mln": 6, "trn": 12, "lakh": 5, "crore": 7,
+    "mln": 6, "trn": 12, "quadrillion": 15, "quintillion": 18, "lakh": 5, "crore": 7,
 }  # fmt: skip
 _SCALE: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(_SCALES)})s?\b", re.I)
 _NEWTONS: Final = ("mN", "MN")
@@ -66,14 +68,14 @@ _LETTER: Final = lazy_pattern(rf"\s?(?P<scale>{'|'.join(sorted(_LETTERS, key=len
 _LETTER_AND_MONEY: Final = lazy_pattern(
     rf"\s?(?P<scale>bn|[kKmMbBtT])(?=\s?(?:{_CURRENCY}|(?:[Uu][Ss]\s)?(?:dollar|euro|rupee|rouble|ruble)s?|yen|yuan)(?!\w))"
 )
-_MAYBE_SCALE: Final = lazy_pattern(r"(?<=[0-9])\s?([kKMBT])(?=\s+[a-z]|\s*\Z)")
+_MAYBE_SCALE: Final = lazy_pattern(r"(?<=[0-9])\s?([kKBT]|MM?)(?=\s+[a-z]|\s*\Z)")
 """A letter that may stand for a power of ten or be a unit: *8B people*, *5 M*."""
 _CODE: Final = lazy_pattern(r"\b([A-Z]{3})(?=[0-9])")
 _SPACED: Final = lazy_pattern(r"(?<=[0-9]), (?=[0-9]{3}(?![0-9]))")
 _POINT: Final = lazy_pattern(r"(?<=[0-9])(?:\. |\u00b7)(?=[0-9])")
 _COINS: Final = lazy_pattern(r"\b([0-9]+) (euros?|dollars?|pounds?|francs?) (?:and )?([0-9]{2})\b(?! ?[^\W\d])", re.I)
 """*1 euro 20*, which is 1.20 euros."""
-_LETTER_WORDS: Final = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
+_LETTER_WORDS: Final = {"k": "thousand", "m": "million", "mm": "million", "b": "billion", "t": "trillion"}
 _RANGE: Final = lazy_pattern(r"\s?(?:-|\u2014|\bto\b|\band\b)\s?", re.I)
 _RANGE_WORD: Final = lazy_pattern(r"(?:between|from)\s+(?=\S)", re.I)
 _UNIT_AND_RANGE: Final = lazy_pattern(
@@ -81,19 +83,44 @@ _UNIT_AND_RANGE: Final = lazy_pattern(
 )
 """The unit of a range's first number, and the sign or word after it: *mg to* in *5 mg to 10 mg*."""
 _FOREIGN_SCALES: Final = {
-    "tausend|duizend|tusen|mille|mila?|tysi[ąa]c[ey]?|тысяч[аи]?|тыс|千": 3,
-    "万|萬": 4,
-    "million[ei]n?|mill[oó]n(?:es)?|milion[ei]|milh(?:[aã]o|[oõ]es)|miljoen|miljon(?:er)?|milion(?:y|ów)?"
-    "|миллион(?:а|ов)?|млн|百万": 6,  # noqa: RUF001 - Russian
-    "亿|億": 8,
-    "milliarden?|milliards?|mil mill?ones|miliard[io]|mil milh(?:ão|ões)|miljard(?:en|er)?|miliard(?:y|ów)?"
-    "|миллиард(?:а|ов)?|млрд": 9,  # noqa: RUF001 - Russian
+    "tausend|duizend|tusen|mille|mila?|tysi[ąa]c[ey]?|tys|тысяч[аи]?|тыс|bin|ribu|nghìn|ngàn|千|천": 3,
+    "万|萬|만": 4,
+    "lac": 5,
+    "million[ei]n?|millioner|mill[oó]n(?:es)?|milion[ei]|milh(?:[aã]o|[oõ]es)|miljoen|miljon(?:er)?|milion(?:y|ów)?"
+    "|миллион(?:а|ов)?|млн|milyon|juta|triệu|百万": 6,  # noqa: RUF001 - Russian
+    "cr": 7,
+    "亿|億|억": 8,
+    "milliarden?|milliards?|milliarder|mil mill?ones|miliard[io]|mil milh(?:ão|ões)|miljard(?:en|er)?|miliard(?:y|ów)?"
+    "|bilh(?:ão|ões)|thousand million|mld|миллиард(?:а|ов)?|млрд|milyar|miliar|tỷ|arab": 9,  # noqa: RUF001 - Russian
+    "billionen|billioner|bill[oó]n(?:es)?|bilion[iy]?|bilionów|biljoen|biljon(?:er)?|trilh(?:ão|ões)|million million"
+    "|триллион(?:а|ов)?|трлн|trilyon|兆|조": 12,  # noqa: RUF001 - Russian
+    "trillionen|trill[oó]n(?:es)?|triljoen|triljon(?:er)?": 18,
 }
 _FOREIGN_SCALE: Final = tuple(
     (lazy_pattern(rf"(?<=[0-9])\s?(?:{words})(?![^\W\d_\u4e00-\u9fff])\.?", re.I), f" x 10^{power}")
     for words, power in _FOREIGN_SCALES.items()
 )
 """Words for powers of ten in other languages, in which *billion* is another one."""
+
+
+def _without_commas(match: re.Match[str]) -> str:
+    return match[0].replace(",", "")
+
+
+_LANGUAGES: Final = ("de", "es", "fr", "it", "nl", "pt")
+"""Languages whose number words are read, but English."""
+_NUMERALS: Final = {**{one: digit for digit, one in enumerate("〇一二三四五六七八九")}, "零": 0, "两": 2, "兩": 2}
+_TENS: Final = {"十": 10, "百": 100, "千": 1_000}
+_NUMERAL: Final = lazy_pattern(f"[{''.join((*_NUMERALS, *_TENS))}]+")
+_OTHER_MARKS: Final = (
+    (lazy_pattern(r"(?<=[0-9])-(?=[0-9]{1,4}[/\u2044][0-9])"), " "),  # 1-1/2
+    (lazy_pattern(r"(?<=[0-9]) (?=10\s?\^)"), " x "),  # 5 10^3
+    (lazy_pattern(r"(?<=[0-9])[dD](?=[-+\u2212]?[0-9])"), "e"),  # 5D-3 of Fortran
+    (lazy_pattern(r"(?<![0-9.,])10(?=[-\u2212][0-9]{1,2}(?![0-9.,]))"), "10^"),  # a power of ten without its sign
+    (lazy_pattern(r"(?<![0-9.,])[0-9]{1,4}(?:,[0-9]{4})+(?![0-9,])"), _without_commas),  # 1,0000
+    (lazy_pattern(r"\A\s*([0-9][0-9.,]*)\s?[-\u2010-\u2014]\s?([0-9][0-9.,]*)\s*\Z"), r"\1 to \2"),
+)  # fmt: skip
+"""Marks in numbers that can be read in two ways, with the second one."""
 _PLURAL: Final = lazy_pattern(r"\b(?:ten|hundred|thousand|million|billion|trillion|lakh|crore)s\b", re.I)
 _IN_ORDER: Final = lazy_pattern(r"[0-9]+(?:st|nd|rd|th)s?\b")
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
@@ -108,7 +135,8 @@ _WORD: Final = lazy_pattern(r"[\w.,/-]+")
 _BRACKETS: Final = lazy_pattern(r"(?<![/*\u00b7])(?<![/*\u00b7] )(?:\([^()]*\)|\[[^\[\]]*\])")
 """Text in brackets, except in a unit such as *J/(kg K)*."""
 PART_WORDS: Final = lazy_pattern(
-    r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter)|dozens?)\b",
+    r"\b(?:(?<!first )(?<!second )half(?!-)|halves|thirds|quarters|(?:a|one) (?:third|quarter)"
+    r"|quarter(?= (?:million|billion|trillion)\b)|dozens?)\b",
     re.IGNORECASE,
 )
 """Words that change an adjacent number, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
@@ -116,6 +144,8 @@ _PAIR: Final = lazy_pattern(r"(?<![0-9.,/])([0-9]{2,3})\s?/\s?([0-9]{2,3})(?![0-
 _HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
 )
+_LONGEST_ROUNDED: Final = 15
+"""The most decimal places of a number that may be a rounded fraction."""
 _LARGEST: Final = 10**4
 """The largest supported exponent."""
 
@@ -230,8 +260,43 @@ def other_readings(text: str) -> list[str]:
         *(with_scales(text), _CODE.sub(_after_code, text), _SPACED.sub(",", text)),
         *(_COINS.sub(r"\1.\3 \2", text), _POINT.sub(".", text)),
         *(pattern.sub(power, text) for pattern, power in _FOREIGN_SCALE),
+        *(pattern.sub(meaning, text) for pattern, meaning in _OTHER_MARKS),
+        *(() if _DIGIT.search(text) else _from_other_languages(text)),
     )
     return [other for other in dict.fromkeys(others) if other != text]
+
+
+def _from_other_languages(text: str) -> Iterator[str]:
+    """Yield a text without digits with digits for its number words in other languages, as in *fünf mg* and *五万*."""
+    from text_to_num import alpha2digit
+
+    for language in _LANGUAGES:
+        yield alpha2digit(text.encode("utf-8", "replace").decode(), language, threshold=0)
+    digits = _NUMERAL.sub(_from_numerals, text)
+    yield digits
+    yield from (pattern.sub(power, digits) for pattern, power in _FOREIGN_SCALE)
+
+
+def _from_numerals(match: re.Match[str]) -> str:
+    """Return the digits for Chinese numerals, with powers of ten (*三百二十*) or without (*三二〇*)."""
+    if not any(numeral in _TENS for numeral in match[0]):
+        return "".join(str(_NUMERALS[numeral]) for numeral in match[0])
+    total = digit = 0
+    for numeral in match[0]:
+        if numeral in _TENS:
+            total, digit = total + (digit or 1) * _TENS[numeral], 0
+        else:
+            digit = _NUMERALS[numeral]
+    return str(total + digit)
+
+
+def is_rounded(one: Decimal, other: Decimal) -> bool:
+    """Return whether one of two numbers is a fraction such as 2/3, and the other is the same rounded: *0.667*."""
+    for fraction, rounded in ((one, other), (other, one)):
+        places, rest = (-int(number.as_tuple().exponent) for number in (rounded, fraction))
+        if 2 <= places <= _LONGEST_ROUNDED < rest and round(fraction, places) == rounded:
+            return True
+    return False
 
 
 def _after_code(match: re.Match[str]) -> str:
@@ -329,9 +394,12 @@ def _sign_before(text: str, start: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Convert spaces, signs, fractions and powers in the text to ASCII."""
+    """Convert spaces, signs, fractions, powers and the digits of other scripts in the text to ASCII."""
     text = _POWER.sub(lambda match: "^" + match[0].translate(_RAISED), text)
     text = _FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{normalize('NFKC', match[2])}", text)
+    if not text.isascii():
+        text = "".join(str(digit_of(letter)) if letter.isdecimal() else letter for letter in text)
+        text = text.translate(_ARABIC_MARKS)
     return " ".join(fold(text).split())
 
 

@@ -34,7 +34,8 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "l": "L|liter|litre", "ml": "mL|milliliter|millilitre|cc", "dl": "dL|deciliter|decilitre",
         "cl": "cL|centiliter|centilitre", "µl": "µL|uL|microliter|microlitre|ul", "m3": "cubic meter|cubic metre",
         "cm3": "cubic centimeter|cubic centimetre",
-        "km3": "cubic kilometer|cubic kilometre", "gal": "gallon",
+        "km3": "cubic kilometer|cubic kilometre", "gal": "gallon|US gallon", "imperial gallon": "", "qt": "quart",
+        "pint": "", "fl oz": "fluid ounce", "tbsp": "tablespoon", "tsp": "teaspoon",
     },
     "time": {
         "s": "sec|secs|second", "min": "mins|minute", "h": "hr|hrs|hour", "d": "day", "wk": "wks|week",
@@ -61,7 +62,7 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     "power": {"W": "watt", "kW": "kilowatt", "MW": "megawatt", "mW": "milliwatt", "GW": "gigawatt", "hp": "horsepower"},
     "pressure": {
         "Pa": "pascal", "kPa": "kilopascal", "MPa": "megapascal", "GPa": "", "hPa": "", "bar": "", "mbar": "millibar",
-        "atm": "atmosphere", "mmHg": "mm Hg", "psi": "",
+        "atm": "atmosphere", "mmHg": "mm Hg|torr|Torr", "psi": "lb/in2|lbs/in2|pounds per square inch",
     },
     "electricity": {
         "V": "volt", "mV": "millivolt", "kV": "kilovolt", "A": "amp|ampere", "mA": "ma|milliampere", "Ω": "ohm",
@@ -162,6 +163,15 @@ _SIZES: Final[dict[str, Decimal]] = {
     }.items()
 }  # fmt: skip
 """The sizes of common units, relative to another unit of their kind."""
+_DIMENSIONS: Final[dict[str, dict[str, int]]] = {
+    "ratio": {}, "mass": {"mass": 1}, "length": {"length": 1}, "area": {"length": 2}, "volume": {"length": 3},
+    "time": {"time": 1}, "frequency": {"time": -1}, "speed": {"length": 1, "time": -1}, "amount": {"substance": 1},
+    "force": {"mass": 1, "length": 1, "time": -2}, "pressure": {"mass": 1, "length": -1, "time": -2},
+    "energy": {"mass": 1, "length": 2, "time": -2}, "power": {"mass": 1, "length": 2, "time": -3},
+    "concentration": {"substance": 1, "length": -3}, "information": {"information": 1},
+    "data rate": {"information": 1, "time": -1},
+}  # fmt: skip
+"""The exponents of the dimensions of the kinds of quantities, as far as all units of a kind have the same."""
 _SAME: Final = Decimal("0.1")
 """The greatest relative difference of two numbers that may be rounded."""
 _EXPONENT: Final = lazy_pattern(r"([^0-9]*[^-0-9])(-?[2-9])")
@@ -192,7 +202,7 @@ def find_unit(text: str) -> str | None:
         return None
     if len(below) == 2 and below[0] == below[1] and below[0] in _KIND_OF:  # m/s/s
         below = [f"{below[0]}2"]
-    known = [part for part in below if part is not None]
+    known = sorted(part for part in below if part is not None)
     unit = "/".join([above, *known])
     return _UNITS.get(unit, unit) if len(known) == len(below) else None
 
@@ -234,6 +244,35 @@ def kind_of_unit(unit: str) -> str:
         return _KIND_OF[unit]
     bases = [(part if part in _KIND_OF else part.rstrip("-0123456789"), part) for part in unit.split("/")]
     return "/".join(_KIND_OF[base] + part.removeprefix(base) for base, part in bases)
+
+
+def may_be_same_kind(one: str, other: str) -> bool:
+    """Return whether two units from `find_unit` may be units of the same quantity: *psi* and *N/m2*, but not *mL* and
+    *mL/min*. An amount of substance may be a mass, whose molar mass is unknown, and *ppm* may be *mg/L*.
+    """
+    kinds = [kind_of_unit(unit) for unit in (one, other)]
+    if kinds[0] == kinds[1]:
+        return True
+    ours, theirs = (_dimensions(kind) for kind in kinds)
+    if ours is None or theirs is None:
+        return False
+    left = {name: power for name in {**ours, **theirs} if (power := ours.get(name, 0) - theirs.get(name, 0))}
+    if "ratio" in kinds and left in ({"mass": 1, "length": -3}, {"mass": -1, "length": 3}):
+        return True
+    return not left or (set(left) == {"mass", "substance"} and sum(left.values()) == 0)
+
+
+def _dimensions(kind: str) -> dict[str, int] | None:
+    """Return the exponents of the dimensions of a kind of quantity, such as *mass/volume*, or None if it has others."""
+    found: dict[str, int] = {}
+    for place, part in enumerate(kind.split("/")):
+        base = part.rstrip("-0123456789")
+        if base not in _DIMENSIONS:
+            return None
+        power = int(part.removeprefix(base) or 1) * (-1 if place else 1)
+        for name, size in _DIMENSIONS[base].items():
+            found[name] = found.get(name, 0) + power * size
+    return {name: power for name, power in found.items() if power}
 
 
 def is_money(text: str) -> bool:
