@@ -59,10 +59,45 @@ def test_a_status_decides_the_category_and_what_to_do(status: int, category: Err
         ("<html>Bad Gateway</html>", "a web page, Bad Gateway"),
         ([], "[]"),
         ({"error": {"message": "x" * 5000}}, "x" * 300 + "…"),
+        ({"error": None, "message": "beside no error"}, "beside no error"),
+        pytest.param([{"error": {"code": 503, "message": "overloaded"}}], "overloaded", id="Google"),
+        pytest.param({"error": {"message": '{"error": {"message": "no quota"}}'}}, "no quota", id="a gateway"),
+        pytest.param({"error": {"message": "{braces}"}}, "{braces}", id="braces"),
+        pytest.param(
+            {"message": {"detail": [{"loc": ["body", "messages"], "msg": "Field required"}]}},
+            "body.messages: Field required",
+            id="Mistral",
+        ),
+        pytest.param({"errors": [{"code": "x", "message": "unknown model"}], "trace": "1"}, "unknown model", id="IBM"),
+        pytest.param({"Message": "no such model"}, "no such model", id="AWS"),
+        pytest.param(
+            {"error": {"message": "Provider returned error", "metadata": {"raw": "busy", "provider_name": "X"}}},
+            "Provider returned error (X): busy",
+            id="OpenRouter",
+        ),
     ],
 )
 def test_the_servers_message_is_shortened(body: Any, shown: str) -> None:
     assert str(failure(500, body)).endswith(f"HTTP 500: {shown}")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "category", "cure"),
+    [
+        ({"code": "content_filter", "message": "no"}, C.FILTERED, "the provider's content filter blocked"),
+        ({"code": "insufficient_quota", "message": "no"}, C.PERMANENT, "no credit left"),
+        ({"message": "prompt is too long: 9 tokens > 8 maximum"}, C.PERMANENT, "context window"),
+    ],
+)
+def test_the_error_of_a_provider_behind_openrouter_decides(
+    theirs: dict[str, str], category: ErrorCategory, cure: str
+) -> None:
+    raw = json.dumps({"error": theirs})
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw, "provider_name": "Azure"}}
+    found = failure(400, {"error": error})
+    assert found.category == category
+    assert "Provider returned error (Azure): " in str(found)
+    assert cure in str(found)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ _SHOWN_REASON = 80
 _LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
 _WINDOW = 24  # so many consecutive characters do not match the prompt by chance
 _SHORTEST = 6
+_MESSAGE_FIELDS: Final = ("message", "detail", "msg", "Message")  # the last one is of AWS
 _STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 451})
 CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
@@ -298,7 +299,7 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
         data: Any = json.loads(body)
     except (ValueError, RecursionError):
         return body, frozenset()
-    error = data.get("error", data) if isinstance(data, dict) else data
+    error = _find_error(data)
     if isinstance(error, str):
         return error, frozenset(re.findall(r"^\w+", error))  # a code, or the first word
     if not isinstance(error, dict):
@@ -307,14 +308,36 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
     codes = frozenset(
         str(level[key])
         for level in (error, *((inner,) if isinstance(inner, dict) else ()))
-        for key in ("type", "code")
+        for key in ("type", "code", "error_code")
         if level.get(key)
     )
-    for key in ("message", "detail", "msg"):
-        if isinstance(error.get(key), str):
-            return str(error[key]), codes
-    details = error.get("detail")
-    return _join_details(details) if isinstance(details, list) else body, codes
+    text = next((error[key] for key in _MESSAGE_FIELDS if isinstance(error.get(key), str)), None)
+    if text is None:
+        details = error.get("detail")
+        return _join_details(details) if isinstance(details, list) else body, codes
+    provider = error.get("metadata")  # OpenRouter's
+    if isinstance(provider, dict) and (raw := provider.get("raw")):
+        theirs, their_codes = _read_message(raw if isinstance(raw, str) else json.dumps(raw))
+        name = provider.get("provider_name")
+        return f"{text}{f' ({name})' if name else ''}: {theirs}", codes | their_codes
+    if text.lstrip().startswith(("{", "[")):
+        theirs, their_codes = _read_message(text)
+        return theirs, codes | their_codes
+    return text, codes
+
+
+def _find_error(data: Any) -> Any:
+    """Return the error in a body: its `error`, the first of its `errors` (Cloudflare, IBM watsonx), the `message` of
+    which it consists (Mistral), or the whole body. Google's OpenAI endpoint sends a list with one such body.
+    """
+    if isinstance(data, list) and data:
+        data = data[0]
+    if not isinstance(data, dict):
+        return data
+    errors, message = data.get("errors"), data.get("message")
+    if isinstance(errors, list) and errors:
+        return errors[0]
+    return data.get("error") or (message if isinstance(message, dict) else data)
 
 
 def _join_details(details: Sequence[Any]) -> str:
