@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_core.models.ports import ErrorCategory, Message
-from karenina_toolkit.http.http_errors import HTTPStatusError, redact_text, retry_after, status_error
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message
+from karenina_toolkit.http.http_errors import HTTPStatusError, error_in_reply, redact_text, retry_after, status_error
 
 C = ErrorCategory
 KEY = "sk-very-secret-key-000"
@@ -130,6 +130,37 @@ def test_the_time_to_wait_is_data(headers: dict[str, str], low: float, high: flo
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "soon"}, {"Retry-After": "nan"}, {"Retry-After": "inf"}])
 def test_a_time_to_wait_that_cannot_be_read_is_none(headers: dict[str, str]) -> None:
     assert retry_after(headers) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Rate limit reached. Please try again in 6m0s. Visit https://x", 360),
+        ("Please try again in 1h2m3.5s.", 3723.5),
+        ("Please try again in 842ms.", 0.842),
+        ("Please retry after 26 seconds.", 26),
+        ("Please retry in 34.074824224s.", 34.074824224),
+        ("No deployments available, Try again in 5 seconds. Passed model=m", 5),
+        ("Try again in 2 minutes.", 120),
+        ("Please try again later.", None),
+        ("Try again in a moment, m9s", None),
+    ],
+)
+def test_the_time_to_wait_may_be_in_the_message(message: str, seconds: float | None) -> None:
+    assert failure(429, {"error": {"message": message}}).retry_after == seconds
+    assert failure(429, {"error": {"message": message}}, {"Retry-After": "7"}).retry_after == 7
+    forwarded = error_in_reply("any:m", {"code": 429, "message": message}, NO_USAGE, [], [])
+    assert (forwarded.status, forwarded.retry_after) == (429, seconds)
+
+
+@pytest.mark.parametrize("in_gateway", [False, True])
+def test_the_time_to_wait_of_google_is_read(in_gateway: bool) -> None:
+    kind = "type.googleapis.com/google.rpc.RetryInfo"
+    details = [{"@type": "QuotaFailure", "violations": ["x" * 3000]}, {"@type": kind, "retryDelay": "34.5s"}]
+    body: Any = [{"error": {"code": 429, "message": "quota", "details": details}}]
+    if in_gateway:
+        body = {"error": {"message": json.dumps(body[0])}}
+    assert failure(429, body).retry_after == 34.5
 
 
 def test_no_secret_and_no_prompt_is_in_an_error() -> None:

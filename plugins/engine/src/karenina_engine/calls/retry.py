@@ -33,7 +33,7 @@ class RetryPolicy:
     """The number of retries for each category of error, and the delays between them.
 
     The delay before the n-th retry is a random number of seconds between half and all of `base * 2**n`, but at most
-    `cap`. It is never shorter than the delay that the server asks for in a Retry-After header. A call fails if its
+    `cap`. It is never shorter than the delay that the server asks for. A call fails if its
     delays would add up to more than `patience` seconds, or if its server has refused all calls for that long.
     """
 

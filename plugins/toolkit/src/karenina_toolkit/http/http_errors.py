@@ -32,6 +32,12 @@ _LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
 _WINDOW = 24  # so many consecutive characters do not match the prompt by chance
 _SHORTEST = 6
 _MESSAGE_FIELDS: Final = ("message", "detail", "msg", "Message")  # the last one is of AWS
+_NUMBER: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?"
+_WAIT: Final = re.compile(
+    r"(?:(?:try again|retry) (?:in|after)|retryDelay\\*\": ?\\*\") ?"  # OpenAI, Azure, Groq, LiteLLM; Google
+    rf"(?:{_NUMBER}h(?:ours?)? ?)?(?:{_NUMBER}m(?:in(?:ute)?s?)?(?!s) ?)?(?:{_NUMBER}s|{_NUMBER}ms)?",
+    re.IGNORECASE,
+)
 _STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 451})
 CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
@@ -110,7 +116,9 @@ def status_error(
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} responded with HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
-    return HTTPStatusError(message, detail, category, status, retry_after(headers), usage or NO_USAGE)
+    wait = retry_after(headers)
+    wait = _read_wait(body) if wait is None else wait
+    return HTTPStatusError(message, detail, category, status, wait, usage or NO_USAGE)
 
 
 def error_in_reply(
@@ -136,7 +144,13 @@ def error_in_reply(
         category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
     elif (refused := _cure_for_files(status if is_error else None, detail, prompt)) is not None:
         category, message = ErrorCategory.PERMANENT, f"{message.removesuffix('.')}; {refused}"
-    return PortError(message, category=category, status=status if is_error else None, usage=usage)
+    return PortError(
+        message,
+        category=category,
+        status=status if is_error else None,
+        retry_after=_read_wait(body) if is_error else None,
+        usage=usage,
+    )
 
 
 def messages_api_error(
@@ -279,6 +293,18 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         if math.isfinite(seconds):
             return max(0.0, seconds)
     return None
+
+
+def _read_wait(body: str) -> float | None:
+    """Return the seconds after which a server's error says to try again, or None if it does not. If it names several
+    times, the longest is used.
+    """
+    waits = [
+        float(hours or 0) * 3600 + float(minutes or 0) * 60 + float(seconds or 0) + float(milliseconds or 0) / 1000
+        for hours, minutes, seconds, milliseconds in _WAIT.findall(body[:_LONGEST_ERROR])
+        if hours or minutes or seconds or milliseconds
+    ]
+    return max(waits, default=None)
 
 
 def _until(date: str) -> float:
