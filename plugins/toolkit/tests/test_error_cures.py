@@ -74,6 +74,16 @@ def test_a_request_beyond_the_context_names_the_cure(status: int, body: Any) -> 
         (402, openai("Insufficient credits. Add more.")),
         (403, openai("Your credit balance is too low to access the API.")),
         (429, openai("You exceeded your current quota.", "insufficient_quota")),
+        (429, {"error": {"message": "You spent your allowance.", "type": "budget_exceeded", "code": "429"}}),
+        (400, openai("litellm.BadRequestError: OpenAIException - Budget has been exceeded! Current cost: 2")),
+        (429, {"error": {"message": "Your account is suspended", "type": "exceeded_current_quota_error"}}),
+        (400, openai("Access denied, please make sure your account is in good standing.", "Arrearage")),
+        (429, openai("余额不足或无可用资源包,请充值。", "1113")),
+        (403, {"code": 30001, "message": "Sorry, your account balance is insufficient"}),
+        (403, {"code": "no permission", "error": "Your newly created teams doesn't have any credits yet."}),
+        (429, {"error": "Your team has either used all available credits or reached its monthly spending limit."}),
+        (412, openai("Account a is suspended, possibly due to reaching the monthly spending limit")),
+        (400, openai("You have reached your specified API usage limits. You will regain access on 2026-02-01")),
     ],
 )
 def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) -> None:

@@ -27,10 +27,20 @@ WRITE_HTTPS: Final = "write https:// instead of http:// in endpoint_base_url"
 WRITE_HTTP: Final = "the server does not use TLS on this port; write http:// instead of https:// in endpoint_base_url"
 
 _NO_CREDIT_CODES: Final = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
+    {
+        *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"),
+        "budget_exceeded",  # LiteLLM
+        "exceeded_current_quota_error",  # Moonshot
+        "Arrearage",  # DashScope
+        "1113",  # Zhipu: the account is in arrears
+    }
 )
 _NO_CREDIT_WORDS: Final = re.compile(
-    r"insufficient (credit|balance|funds|quota)|credit balance is too low|out of credits", re.IGNORECASE
+    r"insufficient (credit|balance|funds|quota)|credit balance is too low|(out of|used all available) credits"
+    r"|doesn't have any credits|balance is insufficient|budget has been exceeded"  # xAI, SiliconFlow, LiteLLM
+    r"|reach(?:ed|ing) (?:its|your|the) (?:\w+ )?spending limit"  # xAI, Fireworks
+    r"|reached your specified API usage limits",  # Anthropic
+    re.IGNORECASE,
 )
 _FILTER_CODES: Final = frozenset(
     {
