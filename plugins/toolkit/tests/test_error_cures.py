@@ -156,6 +156,8 @@ def test_a_base_url_without_a_path_gets_the_usual_one(url: str, cure: str) -> No
         (400, "Unknown field in 'My mail was flagged for spam'"),
         (403, "This key is not covered by our content management policy; ask an administrator."),
         (400, "unknown parameter: content_filter"),
+        (403, "Your account was flagged for review."),
+        (400, "Output guardrail 'ours' failed to evaluate: messages.0 is empty"),
     ],
 )
 def test_words_about_filters_are_no_filter(status: int, message: str) -> None:
@@ -173,10 +175,28 @@ def test_words_about_filters_are_no_filter(status: int, message: str) -> None:
         'a/b requires moderation on OpenInference. Your input was flagged for "violence".',
         "Input blocked by our safety policy",
         "content_filter: blocked",
+        "This content was flagged for possible cybersecurity risk.",
+        "OpenAI flagged this request for potential high-risk cyber activity",
+        'BAD_REQUEST: {"input_guardrail":[{"flagged":true}],"finishReason":"input_guardrail_triggered"}',
+        "Request blocked by input guardrail 'ours'",
+        "Response blocked due to security configurations",
     ],
 )
 def test_what_providers_say_of_their_filter_is_one(message: str) -> None:
     assert failure(400, {"error": message}).category is ErrorCategory.FILTERED
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, openai("Not allowed.", "cyber_policy")),
+        (424, {"name": "AiGatewayError", "message": "Prompt blocked due to security configurations", "code": 2016}),
+        (446, {"error": {"message": "The guardrail checks in the config failed", "type": "hooks_failed"}}),
+        (446, {"code": "900514", "type": "Status report", "message": "Runtime Error"}),
+    ],
+)
+def test_codes_and_statuses_of_guardrails_are_filters(status: int, body: Any) -> None:
+    assert failure(status, body).category is ErrorCategory.FILTERED
 
 
 PICTURE = Attachment("plot.png", "image/png", "0" * 64, 10)

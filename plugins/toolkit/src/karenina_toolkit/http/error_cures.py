@@ -49,6 +49,7 @@ _FILTER_CODES: Final = frozenset(
         "content_policy_violation",  # OpenAI, LiteLLM
         "invalid_prompt",  # OpenAI, for reasoning models
         "moderation_blocked",  # OpenAI
+        "cyber_policy",  # OpenAI
         "data_inspection_failed",  # DashScope
         "DataInspectionFailed",  # DashScope
         "contentFilter",  # Zhipu
@@ -61,6 +62,9 @@ _FILTER_WORDS: Final = re.compile(
     r"|blocked by content filter(?:ing)? polic"  # Anthropic
     r"|content violates usage guidelines|SAFETY_CHECK_TYPE"  # xAI
     r"|prompt was flagged as potentially violating"  # OpenAI
+    r"|flagged (?:\w+ ){0,3}(?:possible|potential) [\w -]{0,20}risk"  # OpenAI
+    r"|(?:in|out)put_guardrail_triggered"  # Databricks
+    r"|(?:prompt|response) blocked due to security configurations"  # Cloudflare
     r"|(?:in|out)put (?:\w+ )?data may contain inappropriate|DataInspectionFailed"  # DashScope
     r"|Content Exists Risk|rejected because it was considered high risk"  # DeepSeek, Moonshot
     r"|requires moderation on|your input was flagged for"  # OpenRouter

@@ -38,7 +38,8 @@ _WAIT: Final = re.compile(
     rf"(?:{_NUMBER}h(?:ours?)? ?)?(?:{_NUMBER}m(?:in(?:ute)?s?)?(?!s) ?)?(?:{_NUMBER}s|{_NUMBER}ms)?",
     re.IGNORECASE,
 )
-_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 451})
+_GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
+_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451})
 CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
     401: "check endpoint_api_key",
@@ -105,7 +106,7 @@ def status_error(
     cure = cure_for_message(status, detail, codes) or cures.get(status, "")
     if has_no_credit(detail, codes):
         category, cure = ErrorCategory.PERMANENT, NO_CREDIT
-    elif usage is not None or (status in _STATUSES_OF_FILTERS and is_filtered(detail, codes)):
+    elif status == _GUARDRAIL or usage is not None or (status in _STATUSES_OF_FILTERS and is_filtered(detail, codes)):
         category, cure = ErrorCategory.FILTERED, "the provider's content filter blocked the request or the reply"
         detail = detail if usage is None else "the completion was filtered"
     elif status < 400:
