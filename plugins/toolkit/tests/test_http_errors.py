@@ -35,10 +35,13 @@ def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HT
         (408, C.TIMEOUT, None),
         (409, C.SERVER, None),
         (422, C.PERMANENT, None),
+        (424, C.SERVER, None),
+        (498, C.SERVER, None),
         (429, C.RATE_LIMIT, None),
         (500, C.SERVER, None),
         (503, C.SERVER, "the server is overloaded or down"),
         (504, C.TIMEOUT, None),
+        (524, C.TIMEOUT, None),
         (529, C.SERVER, None),
     ],
 )
@@ -107,6 +110,17 @@ def test_an_account_without_credit_is_not_tried_again(error: dict[str, str]) -> 
     found = failure(429, {"error": {"message": "quota", **error}}, {"Retry-After": "1"})
     assert (found.category, found.retriable) == (C.PERMANENT, False)
     assert "no credit left" in str(found)
+
+
+@pytest.mark.parametrize("code", ["json_validate_failed", "tool_use_failed"])
+def test_output_that_the_server_rejects_is_requested_again(code: str) -> None:
+    error = {"message": "Failed to generate JSON.", "code": code, "failed_generation": "{"}
+    found = failure(400, {"error": error})
+    assert (found.category, found.retriable) == (C.SERVER, True)
+    assert str(found).endswith(
+        "; the model wrote JSON or a tool call that the server rejects; choose another model "
+        "or, for a judge, set extra.structured to prompt"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,10 @@ TOO_LONG: Final = (
     "the request is longer than the model's context window. Shorten the question or the judge's input, "
     "lower max_tokens, or choose a model with a longer context window"
 )
+FAILED_GENERATION: Final = (
+    "the model wrote JSON or a tool call that the server rejects; choose another model or, for a judge, set "
+    "extra.structured to prompt"
+)
 NO_MEDIA: Final = (
     "the model or its server does not accept the attached file. Choose a model that understands it, or start the "
     "server with what it needs (llama.cpp: --mmproj; vLLM: --limit-mm-per-prompt). State in extra.media what the model "
@@ -42,6 +46,8 @@ _NO_CREDIT_WORDS: Final = re.compile(
     r"|reached your specified API usage limits",  # Anthropic
     re.IGNORECASE,
 )
+FAILED_GENERATION_CODES: Final = frozenset({"json_validate_failed", "tool_use_failed", "output_parse_failed"})
+"""Codes of Groq for a reply of the model that it rejects. Another attempt may succeed."""
 _FILTER_CODES: Final = frozenset(
     {
         "content_filter",  # Azure, Moonshot

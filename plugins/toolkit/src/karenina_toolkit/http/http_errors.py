@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
 from karenina_toolkit.http.error_cures import (
+    FAILED_GENERATION,
+    FAILED_GENERATION_CODES,
     NO_CREDIT,
     cure_for_files,
     cure_for_message,
@@ -113,6 +115,8 @@ def status_error(
         cure = "the server redirects requests; set endpoint_base_url to the target of the redirect"
     elif (refused := _cure_for_files(status, detail, prompt)) is not None:
         category, cure = ErrorCategory.PERMANENT, refused
+    elif codes & FAILED_GENERATION_CODES:
+        category, cure = ErrorCategory.SERVER, FAILED_GENERATION
     page = read_page_text(body)
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} responded with HTTP {status}{f': {shown}' if shown else ''}"
@@ -402,13 +406,14 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
 
 
 def category_of_status(status: int) -> ErrorCategory:
-    """Return the category of an HTTP status of 400 or more. 408 and 504 are timeouts, and 429 is a rate limit. 409, 425
-    and other 5xx statuses are server errors. All other 4xx statuses are permanent errors.
+    """Return the category of an HTTP status of 400 or more. 408, 504 and Cloudflare's 524 are timeouts, and 429 is a
+    rate limit. 409, 424 (the model failed: Hugging Face TGI, Bedrock), 425, 498 (no capacity: Groq) and other 5xx
+    statuses are server errors. All other 4xx statuses are permanent errors.
     """
-    if status in (408, 504):
+    if status in (408, 504, 524):
         return ErrorCategory.TIMEOUT
     if status == 429:
         return ErrorCategory.RATE_LIMIT
-    if status >= 500 or status in (409, 425):
+    if status >= 500 or status in (409, 424, 425, 498):
         return ErrorCategory.SERVER
     return ErrorCategory.PERMANENT
