@@ -10,14 +10,18 @@ import pytest
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_toolkit.http.error_cures import (
+    BEYOND_THE_LIMIT,
+    BLOCKED,
     NO_CREDIT,
     NO_MEDIA,
+    NOT_IN_REGION,
     TOO_LARGE_FILE,
     TOO_LONG,
     TOO_MANY_FILES,
     UNREADABLE_FILE,
     WRITE_HTTP,
     WRITE_HTTPS,
+    WRONG_PATH,
     cure_for_path,
     cure_for_tls_error,
     find_page_text,
@@ -94,6 +98,38 @@ def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) ->
 
 def test_a_rate_limit_that_is_called_a_quota_stays_one() -> None:
     assert failure(429, openai("You exceeded your current quota, try again in 30 s")).retriable
+
+
+@pytest.mark.parametrize("status", [413, 429])
+def test_a_request_beyond_the_limit_per_minute_is_not_repeated(status: int) -> None:
+    said = "Request too large for m in organization o on tokens per min (TPM): Limit 30000, Requested 41000."
+    error = failure(status, openai(said, "rate_limit_exceeded"))
+    assert error.category is ErrorCategory.PERMANENT
+    assert str(error).endswith(f"; {BEYOND_THE_LIMIT}")
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, "Country, region, or territory not supported"),
+        (400, "User location is not supported for the API use."),
+        (403, "Access to this model is not available in your region."),
+    ],
+)
+def test_a_country_that_is_not_served_is_named_as_the_cause(status: int, message: str) -> None:
+    assert str(failure(status, openai(message))).endswith(f"; {NOT_IN_REGION}")
+
+
+def test_a_page_of_a_firewall_is_not_about_the_model() -> None:
+    error = failure(403, "<!DOCTYPE html><html><title>Access denied</title></html>")
+    assert str(error).endswith(f"a web page, Access denied; {BLOCKED}")
+
+
+def test_an_unknown_path_with_status_200_is_permanent() -> None:
+    said = "Unexpected endpoint or method. (POST /chat/completions)"
+    error = error_in_reply("any:m", said, NO_USAGE, [], [])
+    assert error.category is ErrorCategory.PERMANENT
+    assert str(error).endswith(f"{said}; {WRONG_PATH}")
 
 
 @pytest.mark.parametrize(

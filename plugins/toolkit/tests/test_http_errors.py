@@ -112,6 +112,19 @@ def test_an_account_without_credit_is_not_tried_again(error: dict[str, str]) -> 
     assert "no credit left" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("https://api.example.com/v1/chat/completions", " to https://api.example.com/v1/chat/completions"),
+        (f"https://login.example.com/x?token={KEY}", " to https://login.example.com/***?***"),
+        ("/v1/chat/completions/", ""),
+    ],
+)
+def test_a_redirect_names_its_target_without_secrets(location: str, target: str) -> None:
+    said = f"any:m at HOST responded with HTTP 301; the server redirects requests{target}; set endpoint_base_url"
+    assert str(failure(301, "", {"location": location})).startswith(said)
+
+
 @pytest.mark.parametrize("code", ["json_validate_failed", "tool_use_failed"])
 def test_output_that_the_server_rejects_is_requested_again(code: str) -> None:
     error = {"message": "Failed to generate JSON.", "code": code, "failed_generation": "{"}

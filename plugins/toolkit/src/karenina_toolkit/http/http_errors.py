@@ -12,17 +12,22 @@ from typing import Any, Final
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
 from karenina_toolkit.http.error_cures import (
+    BEYOND_THE_LIMIT,
+    BLOCKED,
     FAILED_GENERATION,
     FAILED_GENERATION_CODES,
     NO_CREDIT,
+    WRONG_PATH,
     cure_for_files,
     cure_for_message,
     cure_for_tls_error,
     has_no_credit,
+    is_beyond_limit,
     is_filtered,
+    is_wrong_path,
     read_page_text,
 )
-from karenina_toolkit.http.urls import mask_secrets
+from karenina_toolkit.http.urls import MASK, mask_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
 from karenina_toolkit.traces.formats.openai_chat import usage_of
@@ -112,12 +117,18 @@ def status_error(
         category, cure = ErrorCategory.FILTERED, "the provider's content filter blocked the request or the reply"
         detail = detail if usage is None else "the completion was filtered"
     elif status < 400:
-        cure = "the server redirects requests; set endpoint_base_url to the target of the redirect"
+        target = redact_url(headers.get("location", ""))
+        to = f" to {mask_secrets(target, secrets)}" if target != MASK else ""
+        cure = f"the server redirects requests{to}; set endpoint_base_url to the target of the redirect"
     elif (refused := _cure_for_files(status, detail, prompt)) is not None:
         category, cure = ErrorCategory.PERMANENT, refused
     elif codes & FAILED_GENERATION_CODES:
         category, cure = ErrorCategory.SERVER, FAILED_GENERATION
+    elif is_beyond_limit(detail):
+        category, cure = ErrorCategory.PERMANENT, BEYOND_THE_LIMIT
     page = read_page_text(body)
+    if page is not None and status == 403:
+        cure = BLOCKED
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} responded with HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
@@ -149,6 +160,8 @@ def error_in_reply(
         category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
     elif (refused := _cure_for_files(status if is_error else None, detail, prompt)) is not None:
         category, message = ErrorCategory.PERMANENT, f"{message.removesuffix('.')}; {refused}"
+    elif is_wrong_path(detail):
+        category, message = ErrorCategory.PERMANENT, f"{message}; {WRONG_PATH}"
     return PortError(
         message,
         category=category,
