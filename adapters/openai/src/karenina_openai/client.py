@@ -40,6 +40,7 @@ from karenina_toolkit.http.http_errors import (
     HTTPStatusError,
     connection_error,
     error_in_reply,
+    find_failure,
     find_prompt_filter,
     not_json_error,
     redact_text,
@@ -344,8 +345,9 @@ class Client:
             )
             raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
         if self._has_choices and not data.get("choices"):
-            if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
-                raise self._error_in_200(data, data, messages)
+            stated = find_failure(data)
+            if stated is not None:
+                raise self._error_in_200(stated, data, messages)
             sent = {name: value for name, value in data.items() if value}
             shown = f": {redact_text(json.dumps(sent, ensure_ascii=False), self._secrets, messages)}" if sent else ""
             problem = f"{self.where} sent no usable reply: the completion has no choices{shown}"

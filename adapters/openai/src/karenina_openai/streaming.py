@@ -127,6 +127,8 @@ def _error_of(chunk: Mapping[str, Any]) -> object:
         return error
     if chunk.get("error_code"):  # FastChat
         return {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}
+    if isinstance(base := chunk.get("base_resp"), Mapping) and base.get("status_code"):  # MiniMax
+        return dict(base)
     if chunk.get("object") == "error":
         return dict(chunk)
     return None

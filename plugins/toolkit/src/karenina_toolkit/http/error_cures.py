@@ -69,6 +69,7 @@ _FILTER_CODES: Final = frozenset(
         "contentFilter",  # Zhipu
         "1301",  # Zhipu: unsafe or sensitive content in input or output
         "guardrail_intervened",  # Bedrock
+        *("1026", "1027"),  # MiniMax: sensitive input or output
     }
 )
 _FILTER_WORDS: Final = re.compile(

@@ -38,7 +38,7 @@ _SHOWN_REASON = 80
 _LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
 _WINDOW = 24  # so many consecutive characters do not match the prompt by chance
 _SHORTEST = 6
-_MESSAGE_FIELDS: Final = ("message", "detail", "msg", "Message")  # the last one is of AWS
+_MESSAGE_FIELDS: Final = ("message", "detail", "msg", "Message", "status_msg")  # the last two: AWS, MiniMax
 _NUMBER: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?"
 _WAIT: Final = re.compile(
     r"(?:(?:try again|retry) (?:in|after)|retryDelay\\*\": ?\\*\") ?"  # OpenAI, Azure, Groq, LiteLLM; Google
@@ -228,6 +228,18 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
     return None
 
 
+def find_failure(data: Mapping[str, Any]) -> object:
+    """Return the error in a completion without choices: the first of its `errors` (Cloudflare), its `base_resp`
+    (MiniMax), the completion itself if it contains a message, or None.
+    """
+    errors, base = data.get("errors"), data.get("base_resp")
+    if isinstance(errors, list) and errors:
+        return errors[0]
+    if isinstance(base, Mapping) and base.get("status_code"):
+        return base
+    return data if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")) else None
+
+
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
     """Return the exception for a reply with status 200 that is not JSON. The message quotes its beginning, with
     `secrets` and passages of the `prompt` masked. For a web page, the error is permanent, and `path` is the suggested
@@ -352,7 +364,7 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
     codes = frozenset(
         str(level[key])
         for level in (error, *((inner,) if isinstance(inner, dict) else ()))
-        for key in ("type", "code", "error_code")
+        for key in ("type", "code", "error_code", "status_code")
         if level.get(key)
     )
     text = next((error[key] for key in _MESSAGE_FIELDS if isinstance(error.get(key), str)), None)
