@@ -291,11 +291,11 @@ class Client:
             self._server.send(body) as reply,
         ):
             kind = reply.header("content-type").partition(";")[0].strip().lower()
-            if reply.status >= 300 or kind != "text/event-stream":
+            if reply.status >= 300:
                 return self._read(reply, await reply.body(), messages)
             pieces = reply.pieces()
             try:
-                data = await assemble_stream(self.where, pieces, timer, _loads)
+                data = await assemble_stream(self.where, pieces, timer, _loads, declared=kind == "text/event-stream")
                 check_choice_end(self._endpoint, data)
             except NotStreamed as error:
                 return self._read(reply, error.body, messages)
