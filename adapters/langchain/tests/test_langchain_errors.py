@@ -15,7 +15,7 @@ from langchain_servers import Scripted, claude_model, completion, model
 
 from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import ErrorCategory, Message, PortError, Usage
 from karenina_langchain import plugin
 from karenina_langchain.ports import LangchainLLM
 from karenina_langchain.settings import key_of
@@ -88,6 +88,26 @@ async def test_a_reply_that_is_none_is_the_servers_fault(body: Any, server: Scri
     error = await fails(open_port(LangchainLLM(model(server.url))))
     assert error.category is C.SERVER
     assert "sent no usable reply" in str(error)
+
+
+@pytest.mark.parametrize("choices", [None, []])
+@pytest.mark.parametrize(
+    ("body", "category", "said"),
+    [
+        ({"promptFeedback": {"blockReason": "SAFETY"}}, C.FILTERED, "blockReason SAFETY"),
+        ({"base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}}, C.FILTERED, "input new_sensitive"),
+        ({"message": "the model is not loaded"}, C.SERVER, "reply: the model is not loaded"),
+        ({"error": "Unexpected endpoint or method."}, C.PERMANENT, "most servers expect /v1"),
+    ],
+)
+async def test_a_reply_without_choices_is_read_for_its_error(
+    body: Any, category: ErrorCategory, said: str, choices: Any, server: Scripted, open_port: Keep
+) -> None:
+    server.says({**body, "choices": choices, "usage": {"prompt_tokens": 7, "total_tokens": 7}})
+    error = await fails(open_port(LangchainLLM(model(server.url))))
+    assert error.category is category
+    assert said in str(error)
+    assert error.usage == Usage(7, 0, calls=1)
 
 
 async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted, open_port: Keep) -> None:

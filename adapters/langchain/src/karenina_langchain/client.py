@@ -20,6 +20,7 @@ from karenina_toolkit.http.http_errors import (
     CURES,
     connection_error,
     error_in_reply,
+    find_reply_error,
     find_system_error,
     redact_text,
     status_error,
@@ -27,7 +28,7 @@ from karenina_toolkit.http.http_errors import (
 )
 from karenina_toolkit.http.urls import find_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
-from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of
+from karenina_toolkit.traces.formats.openai_chat import usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,19 +108,19 @@ def is_unreadable(error: Exception) -> bool:
     )
 
 
-def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
-    """Return the chat completion in a body, or None if there is none or it has no choices."""
-    if b'"choices"' not in body:
-        return None
+def read_body(body: bytes | bytearray) -> Mapping[str, Any] | None:
+    """Return the JSON object in a body, or None if it is anything else."""
     try:
-        completion = read_json(bytes(body))
+        data = read_json(bytes(body))
     except ValueError:
         return None
-    return (
-        completion
-        if isinstance(completion, dict) and isinstance(completion.get("choices"), list) and completion["choices"]
-        else None
-    )
+    return data if isinstance(data, dict) else None
+
+
+def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
+    """Return the chat completion in a body, or None if there is none or it has no choices."""
+    data = read_body(body) if b'"choices"' in body else None
+    return data if data is not None and isinstance(data.get("choices"), list) and data["choices"] else None
 
 
 def _category(error: Exception) -> ErrorCategory | None:
@@ -196,10 +197,14 @@ class Client:
         except Exception as error:
             if (refused := find_port_error(error)) is not None:
                 raise refused from None
-            completion = read_completion(body) if is_unreadable(error) else None
-            if completion is None:
+            data = read_body(body) if is_unreadable(error) else None
+            if data is None:
                 raise port_error(self.where, error, self._secrets, messages) from None
-            return self._read(completion, None, messages)
+            if (stated := find_reply_error(self.where, data, self._secrets, messages)) is not None:
+                raise stated from None
+            if not isinstance(data.get("choices"), list) or not data["choices"]:
+                raise port_error(self.where, error, self._secrets, messages) from None
+            return self._read(data, None, messages)
         finally:
             BODY.reset(token)
         raw = output["raw"] if isinstance(output, dict) else output
@@ -218,9 +223,9 @@ class Client:
 
         `messages` are masked in errors.
         """
-        error = error_of_completion(completion)
+        error = find_reply_error(self.where, completion, self._secrets, messages)
         if error is not None:
-            raise error_in_reply(self.where, error, usage_of(completion), self._secrets, messages)
+            raise error
         try:
             reply = from_completion(completion, message)
         except ValueError as problem:

@@ -30,7 +30,7 @@ from karenina_toolkit.http.error_cures import (
 from karenina_toolkit.http.urls import MASK, mask_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
-from karenina_toolkit.traces.formats.openai_chat import usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
@@ -210,12 +210,46 @@ def _usage_of_filtered(body: str) -> Usage | None:
     return usage_of(data) if read_choice_end(choices[0])[0] == "content_filter" else None
 
 
-def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return the filter that refused the prompt, such as `blockReason SAFETY`, or None. It is given in completions
-    without choices, as `prompt_filter_results` by Azure and as `promptFeedback` by Google.
+def find_reply_error(
+    where: str, data: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]
+) -> PortError | None:
+    """Return the exception for a chat completion with status 200 that states an error or, without choices, that the
+    prompt was filtered, or None. The parameters are explained in `status_error`.
     """
-    if data.get("choices"):
-        return None
+    error = error_of_completion(data)
+    if error is None and not data.get("choices"):
+        refused = _find_prompt_filter(data)
+        if refused is not None:
+            problem = redact_text(f"the provider's content filter refused the prompt ({refused})", secrets, prompt)
+            return PortError(f"{where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
+        error = _find_failure(data)
+    return None if error is None else error_in_reply(where, error, usage_of_failure(data), secrets, prompt)
+
+
+def usage_of_failure(data: Mapping[str, Any]) -> Usage:
+    """Return the usage of a reply that states an error or has no choices. Without choices and tokens, nothing was
+    generated, so the usage is empty.
+    """
+    usage = usage_of(data)
+    return usage if data.get("choices") or usage.total_tokens else NO_USAGE
+
+
+def _find_failure(data: Mapping[str, Any]) -> object:
+    """Return the error in a completion without choices: the first of its `errors` (Cloudflare), its `base_resp`
+    (MiniMax), the completion itself if it contains a message, or None.
+    """
+    errors, base = data.get("errors"), data.get("base_resp")
+    if isinstance(errors, list) and errors:
+        return errors[0]
+    if isinstance(base, Mapping) and base.get("status_code"):
+        return base
+    return data if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")) else None
+
+
+def _find_prompt_filter(data: Mapping[str, Any]) -> str | None:
+    """Return the filter that refused the prompt, such as `blockReason SAFETY`, or None. In completions without choices,
+    Azure names it in `prompt_filter_results`, and Google in `promptFeedback`.
+    """
     feedback = data.get("promptFeedback")
     if isinstance(feedback, Mapping) and isinstance(feedback.get("blockReason"), str):
         return f"blockReason {feedback['blockReason'][:_SHOWN_REASON]}"
@@ -226,18 +260,6 @@ def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
             if isinstance(verdict, Mapping) and verdict.get("filtered") is True:
                 return f"prompt_filter_results {str(name)[:_SHOWN_REASON]}"
     return None
-
-
-def find_failure(data: Mapping[str, Any]) -> object:
-    """Return the error in a completion without choices: the first of its `errors` (Cloudflare), its `base_resp`
-    (MiniMax), the completion itself if it contains a message, or None.
-    """
-    errors, base = data.get("errors"), data.get("base_resp")
-    if isinstance(errors, list) and errors:
-        return errors[0]
-    if isinstance(base, Mapping) and base.get("status_code"):
-        return base
-    return data if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")) else None
 
 
 def not_json_error(where: str, raw: bytes, secrets: Sequence[str], prompt: Sequence[Message], path: str) -> PortError:
