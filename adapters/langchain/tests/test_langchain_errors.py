@@ -17,6 +17,7 @@ from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError, Usage
 from karenina_langchain import plugin
+from karenina_langchain.client import port_error
 from karenina_langchain.ports import LangchainLLM
 from karenina_langchain.settings import key_of
 
@@ -276,3 +277,24 @@ async def test_the_password_of_a_proxy_is_not_in_errors(
 
     assert "HTTP 407" in str(error)
     assert not [word for word in ("password", "bWU6cGFzc3dvcmQ=") if word in str(error)]
+
+
+class GoogleError(Exception):
+    """An error in the form of the package google-genai, which LangChain's package for Google raises another from."""
+
+    code = 429
+
+    def __init__(self, details: Any) -> None:
+        super().__init__(f"429 RESOURCE_EXHAUSTED. {details}")
+        self.details = details
+        self.response = object()
+
+
+def test_the_error_behind_that_of_langchain_is_read() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
+    body = {"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    wrapped = RuntimeError(f"Error calling model 'm': {body}")
+    wrapped.__cause__ = GoogleError(body)
+    error = port_error("langchain:m", wrapped, [], [])
+    assert (error.category, error.status, error.retry_after) == (C.RATE_LIMIT, 429, 34)
+    assert str(error) == "langchain:m responded with HTTP 429: quota"

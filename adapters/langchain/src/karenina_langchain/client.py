@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -134,24 +135,28 @@ def _category(error: Exception) -> ErrorCategory | None:
     return None
 
 
-def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
-    """Return the HTTP status, headers and body of an SDK error, or (None, {}, "") if it has no status.
+def _response(error: BaseException) -> tuple[int | None, Mapping[str, str], str]:
+    """Return the HTTP status, headers and body of an SDK error, or of the error that it was raised from, or
+    (None, {}, "") if neither has a status.
 
-    Without a response, the status is the error's `status_code` or `code` if that is from 300 to 599, and the body is
-    the error's message.
+    Without a response, the status is the error's `status_code` or `code` if that is from 300 to 599. The body is then
+    the JSON in its `details`, if any, or its message.
     """
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
-    if not isinstance(status, int):
-        status = next(
-            (value for name in ("status_code", "code") if isinstance(value := getattr(error, name, None), int)), None
-        )
-        return (status, {}, str(error)) if status is not None and 300 <= status < 600 else (None, {}, "")
-    try:
-        body = str(response.text)
-    except Exception:  # an unread body must not raise another error
-        body = str(error)
-    return status, response.headers, body
+    if isinstance(status, int):
+        try:
+            body = str(response.text)
+        except Exception:  # an unread body must not raise another error
+            body = str(error)
+        return status, response.headers, body
+    codes = (getattr(error, name, None) for name in ("status_code", "code"))
+    status = next((code for code in codes if isinstance(code, int) and 300 <= code < 600), None)
+    if status is not None:
+        details: Any = getattr(error, "details", None)
+        return status, {}, json.dumps(details, default=str) if isinstance(details, dict) else str(error)
+    cause = error.__cause__
+    return _response(cause) if cause is not None else (None, {}, "")
 
 
 class Client:

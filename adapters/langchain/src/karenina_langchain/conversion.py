@@ -88,7 +88,8 @@ def from_langchain(said: AIMessage) -> Turn:
     text = "\n".join(text for text in texts if text)
     message = Message("assistant", text, tuple(calls), reasoning=_reasoning(said), notes=_notes(said))
     end, server_reason = _read_end(metadata)
-    reason: FinishReason = "content_filter" if refused(said.additional_kwargs) else end
+    blocked = refused(said.additional_kwargs) or _is_blocked(metadata)
+    reason: FinishReason = "content_filter" if blocked else end
     return Turn(
         message,
         _usage(said),
@@ -183,6 +184,12 @@ def _usage(message: AIMessage) -> Usage:
     details: Mapping[str, Any] = counted.get("input_token_details", {})
     written = read_token_count(sum(read_token_count(details.get(name)) for name in _CACHE_WRITES))
     return replace(read_usage(counted), cache_write_tokens=written)
+
+
+def _is_blocked(metadata: Mapping[str, Any]) -> bool:
+    """Return whether Google blocked the prompt, so that the reply is empty and has no finish reason."""
+    feedback = metadata.get("prompt_feedback")
+    return isinstance(feedback, Mapping) and bool(feedback.get("block_reason")) and not metadata.get("finish_reason")
 
 
 def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:
