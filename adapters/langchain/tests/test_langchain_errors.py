@@ -298,3 +298,13 @@ def test_the_error_behind_that_of_langchain_is_read() -> None:
     error = port_error("langchain:m", wrapped, [], [])
     assert (error.category, error.status, error.retry_after) == (C.RATE_LIMIT, 429, 34)
     assert str(error) == "langchain:m responded with HTTP 429: quota"
+
+
+class ResponseError(Exception):
+    """An error in the form of the package ollama, for an error in a stream."""
+
+    status_code = -1
+
+
+def test_an_error_in_a_stream_of_ollama_is_the_servers() -> None:
+    assert port_error("langchain:m", ResponseError("model runner has stopped"), [], []).category is C.SERVER

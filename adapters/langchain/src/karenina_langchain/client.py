@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_langchain.chat_models import BODY, describe_server, make_chat_model
 from karenina_langchain.conversion import fill_messages, from_completion, from_langchain
-from karenina_langchain.providers import provider_of
+from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_toolkit.attachments.wire import has_attachments
 from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
@@ -58,6 +58,7 @@ _BY_NAME: Final = {
     "RemoteProtocolError": ErrorCategory.CONNECTION,
     "TransportError": ErrorCategory.CONNECTION,
     "APIConnectionError": ErrorCategory.CONNECTION,
+    "ResponseError": ErrorCategory.SERVER,  # of Ollama, in a stream
 }
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _CURES: Final = {
@@ -166,6 +167,7 @@ class Client:
         base_url = base_url_of(model)
         self.extra = extra_of(model)
         self.provider = provider_of(model)
+        self._name = provider_name(model)
         self.base_url = base_url
         self.where = describe_server(model)
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
@@ -220,7 +222,12 @@ class Client:
                 f"{self.where} sent no usable reply: the reply is not a model message", category=ErrorCategory.SERVER
             )
         completion = read_completion(body)
-        return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
+        if completion is not None:
+            return self._read(completion, raw, messages)
+        try:
+            return from_langchain(raw, ends_with_reason=self._name == "ollama")
+        except ValueError as problem:
+            raise BrokenReply(f"{self.where} sent no usable reply: {problem}") from None
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
         """Return the reply in the original chat completion, because `message`, LangChain's version of it (None if that
