@@ -308,3 +308,17 @@ class ResponseError(Exception):
 
 def test_an_error_in_a_stream_of_ollama_is_the_servers() -> None:
     assert port_error("langchain:m", ResponseError("model runner has stopped"), [], []).category is C.SERVER
+
+
+class CohereError(Exception):
+    """An error in the form of the package cohere."""
+
+    def __init__(self) -> None:
+        super().__init__("headers: {...}, status_code: 429, body: {'message': 'slow down'}")
+        self.status_code, self.headers, self.body = 429, {"retry-after": "7"}, {"message": "slow down"}
+
+
+def test_an_error_of_cohere_shows_its_message_only() -> None:
+    error = port_error("langchain:m", CohereError(), [], [])
+    assert (error.category, error.retry_after) == (C.RATE_LIMIT, 7)
+    assert str(error) == "langchain:m responded with HTTP 429: slow down"

@@ -228,6 +228,7 @@ def test_what_providers_say_of_their_filter_is_one(message: str) -> None:
         (400, openai("Not allowed.", "cyber_policy")),
         (424, {"name": "AiGatewayError", "message": "Prompt blocked due to security configurations", "code": 2016}),
         (446, {"error": {"message": "The guardrail checks in the config failed", "type": "hooks_failed"}}),
+        (498, {"message": "blocked input or output"}),
         (446, {"code": "900514", "type": "Status report", "message": "Runtime Error"}),
     ],
 )

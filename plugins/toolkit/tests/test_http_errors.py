@@ -37,6 +37,7 @@ def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HT
         (422, C.PERMANENT, None),
         (424, C.SERVER, None),
         (498, C.SERVER, None),
+        (499, C.SERVER, None),
         (429, C.RATE_LIMIT, None),
         (500, C.SERVER, None),
         (503, C.SERVER, "the server is overloaded or down"),

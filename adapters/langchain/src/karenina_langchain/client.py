@@ -141,7 +141,7 @@ def _response(error: BaseException) -> tuple[int | None, Mapping[str, str], str]
     (None, {}, "") if neither has a status.
 
     Without a response, the status is the error's `status_code` or `code` if that is from 300 to 599. The body is then
-    the JSON in its `details`, if any, or its message.
+    the JSON in its `details` (Google) or `body` (Cohere), if any, or its message.
     """
     response: Any = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
@@ -154,10 +154,17 @@ def _response(error: BaseException) -> tuple[int | None, Mapping[str, str], str]
     codes = (getattr(error, name, None) for name in ("status_code", "code"))
     status = next((code for code in codes if isinstance(code, int) and 300 <= code < 600), None)
     if status is not None:
-        details: Any = getattr(error, "details", None)
-        return status, {}, json.dumps(details, default=str) if isinstance(details, dict) else str(error)
+        given, headers = (getattr(error, name, None) for name in ("body", "headers"))
+        details: Any = getattr(error, "details", None) or given
+        body = json.dumps(details, default=str) if isinstance(details, dict) else str(error)
+        return status, _ignoring_case(headers) if isinstance(headers, Mapping) else {}, body
     cause = error.__cause__
     return _response(cause) if cause is not None else (None, {}, "")
+
+
+def _ignoring_case(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return headers under both forms of their names that errors are read for, `retry-after-ms` and `Retry-After`."""
+    return {**{name.title(): value for name, value in headers.items()}, **{n.lower(): v for n, v in headers.items()}}
 
 
 class Client:

@@ -79,6 +79,7 @@ _FILTER_WORDS: Final = re.compile(
     r"|prompt was flagged as potentially violating"  # OpenAI
     r"|flagged (?:\w+ ){0,3}(?:possible|potential) [\w -]{0,20}risk"  # OpenAI
     r"|(?:in|out)put_guardrail_triggered"  # Databricks
+    r"|blocked input or output"  # Cohere
     r"|(?:prompt|response) blocked due to security configurations"  # Cloudflare
     r"|(?:in|out)put (?:\w+ )?data may contain inappropriate|DataInspectionFailed"  # DashScope
     r"|Content Exists Risk|rejected because it was considered high risk"  # DeepSeek, Moonshot

@@ -46,7 +46,7 @@ _WAIT: Final = re.compile(
     re.IGNORECASE,
 )
 _GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
-_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451})
+_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
 CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
     401: "check endpoint_api_key",
@@ -454,13 +454,13 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
 
 def category_of_status(status: int) -> ErrorCategory:
     """Return the category of an HTTP status of 400 or more. 408, 504 and Cloudflare's 524 are timeouts, and 429 is a
-    rate limit. 409, 424 (the model failed: Hugging Face TGI, Bedrock), 425, 498 (no capacity: Groq) and other 5xx
-    statuses are server errors. All other 4xx statuses are permanent errors.
+    rate limit. 409, 424 (the model failed: Hugging Face TGI, Bedrock), 425, 498 (no capacity: Groq), 499 (cancelled:
+    Groq, Cohere, Google) and other 5xx statuses are server errors. All other 4xx statuses are permanent errors.
     """
     if status in (408, 504, 524):
         return ErrorCategory.TIMEOUT
     if status == 429:
         return ErrorCategory.RATE_LIMIT
-    if status >= 500 or status in (409, 424, 425, 498):
+    if status >= 500 or status in (409, 424, 425, 498, 499):
         return ErrorCategory.SERVER
     return ErrorCategory.PERMANENT
