@@ -96,6 +96,17 @@ def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) ->
     assert str(error).endswith(f"; {NO_CREDIT}")
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("billing_error", "Pay first."), ("api_error", "Insufficient balance"), ("", "Out of credits.")],
+)
+def test_an_account_without_credit_is_named_in_a_reply_of_the_messages_api(kind: str, message: str) -> None:
+    error = messages_api_error("any:m at HOST", kind, message, [], PROMPT)
+    assert error.category is ErrorCategory.PERMANENT
+    said = f"{kind}: {message}" if kind else message
+    assert str(error) == f"any:m at HOST forwarded an error: {said.removesuffix('.')}; {NO_CREDIT}"
+
+
 def test_a_rate_limit_that_is_called_a_quota_stays_one() -> None:
     assert failure(429, openai("You exceeded your current quota, try again in 30 s")).retriable
 

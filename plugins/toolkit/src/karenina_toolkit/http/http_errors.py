@@ -179,16 +179,16 @@ def messages_api_error(
     Gateways use such replies to forward a provider's error. `kind` is the API's error type, which determines the
     category. Unknown types are server errors. A refusal by the provider's filter is always `filtered`.
     """
-    category, refused = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER), None
+    category, cure = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER), None
     if is_filtered(message, {kind}):
         category = ErrorCategory.FILTERED
-    elif (refused := _cure_for_files(None, message, prompt)) is not None:
+    elif has_no_credit(message, {kind}):
+        category, cure = ErrorCategory.PERMANENT, NO_CREDIT
+    elif (cure := _cure_for_files(None, message, prompt)) is not None:
         category = ErrorCategory.PERMANENT
-    shown = redact_text(f"{kind}: {message}", secrets, prompt)
-    cure = f"; {refused}" if refused is not None else ""
-    return PortError(
-        f"{where} forwarded an error: {shown.removesuffix('.') if cure else shown}{cure}", category=category
-    )
+    shown = redact_text(f"{kind}: {message}" if kind else message, secrets, prompt)
+    end = f"; {cure}" if cure is not None else ""
+    return PortError(f"{where} forwarded an error: {shown.removesuffix('.') if end else shown}{end}", category=category)
 
 
 def _cure_for_files(status: int | None, message: str, prompt: Sequence[Message]) -> str | None:
