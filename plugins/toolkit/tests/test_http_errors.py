@@ -126,10 +126,17 @@ def test_a_redirect_names_its_target_without_secrets(location: str, target: str)
     assert str(failure(301, "", {"location": location})).startswith(said)
 
 
-@pytest.mark.parametrize("code", ["json_validate_failed", "tool_use_failed"])
-def test_output_that_the_server_rejects_is_requested_again(code: str) -> None:
-    error = {"message": "Failed to generate JSON.", "code": code, "failed_generation": "{"}
-    found = failure(400, {"error": error})
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "Failed to generate JSON.", "code": "json_validate_failed", "failed_generation": "{"}},
+        {"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}},
+        {"errors": [{"message": "AiError: JSON Mode couldn't be met", "code": 5024}], "success": False},
+        {"error": {"message": "Model did not output valid JSON.", "type": "Invalid JSON object"}},
+    ],
+)
+def test_output_that_the_server_rejects_is_requested_again(body: Any) -> None:
+    found = failure(400, body)
     assert (found.category, found.retriable) == (C.SERVER, True)
     assert str(found).endswith(
         "; the model wrote JSON or a tool call that the server rejects; choose another model "

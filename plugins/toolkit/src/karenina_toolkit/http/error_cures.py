@@ -54,8 +54,11 @@ _NO_CREDIT_WORDS: Final = re.compile(
     r"|reached your specified API usage limits",  # Anthropic
     re.IGNORECASE,
 )
-FAILED_GENERATION_CODES: Final = frozenset({"json_validate_failed", "tool_use_failed", "output_parse_failed"})
-"""Codes of Groq for a reply of the model that it rejects. Another attempt may succeed."""
+_FAILED_GENERATION_CODES: Final = frozenset({"json_validate_failed", "tool_use_failed", "output_parse_failed"})  # Groq
+_FAILED_GENERATION_WORDS: Final = re.compile(
+    r"JSON (?:mode|model) couldn't be met|did not output valid JSON",  # Cloudflare, SambaNova
+    re.IGNORECASE,
+)
 _FILTER_CODES: Final = frozenset(
     {
         "content_filter",  # Azure, Moonshot
@@ -156,6 +159,11 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
     merely mention filters, policies or flags do not count.
     """
     return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
+
+
+def is_failed_generation(message: str, codes: AbstractSet[str]) -> bool:
+    """Return whether a server rejected what its model wrote, so that another attempt may succeed."""
+    return bool(codes & _FAILED_GENERATION_CODES) or _FAILED_GENERATION_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
 def is_beyond_limit(message: str) -> bool:

@@ -15,7 +15,6 @@ from karenina_toolkit.http.error_cures import (
     BEYOND_THE_LIMIT,
     BLOCKED,
     FAILED_GENERATION,
-    FAILED_GENERATION_CODES,
     NO_CREDIT,
     WRONG_PATH,
     cure_for_files,
@@ -23,6 +22,7 @@ from karenina_toolkit.http.error_cures import (
     cure_for_tls_error,
     has_no_credit,
     is_beyond_limit,
+    is_failed_generation,
     is_filtered,
     is_wrong_path,
     read_page_text,
@@ -122,7 +122,7 @@ def status_error(
         cure = f"the server redirects requests{to}; set endpoint_base_url to the target of the redirect"
     elif (refused := _cure_for_files(status, detail, prompt)) is not None:
         category, cure = ErrorCategory.PERMANENT, refused
-    elif codes & FAILED_GENERATION_CODES:
+    elif is_failed_generation(detail, codes):
         category, cure = ErrorCategory.SERVER, FAILED_GENERATION
     elif is_beyond_limit(detail):
         category, cure = ErrorCategory.PERMANENT, BEYOND_THE_LIMIT
