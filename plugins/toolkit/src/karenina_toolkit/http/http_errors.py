@@ -46,6 +46,7 @@ _WAIT: Final = re.compile(
     re.IGNORECASE,
 )
 _GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
+_EVENT: Final = re.compile(r"\s*(?:(?:event|id|retry|):[^\n]*\n)*data:(?P<data>[^\n]*)")
 _STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
 CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
@@ -369,10 +370,14 @@ def _until(date: str) -> float:
 
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
     """Return the server's message, and the error types and codes in the body, which servers nest in different ways. If
-    the body is not JSON or has another structure, the message is the body, cut to `_LONGEST_ERROR` characters.
+    the body is not JSON or has another structure, the message is the body, cut to `_LONGEST_ERROR` characters. It may
+    be an event of a stream, and begin with a byte-order mark.
     """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
+    body = body.removeprefix("\ufeff")
+    if (event := _EVENT.match(body)) is not None:
+        body = event["data"]
     try:
         data: Any = json.loads(body)
     except (ValueError, RecursionError):
