@@ -8,7 +8,7 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_servers import Scripted, claude_model, completion, model
@@ -322,3 +322,28 @@ def test_an_error_of_cohere_shows_its_message_only() -> None:
     error = port_error("langchain:m", CohereError(), [], [])
     assert (error.category, error.retry_after) == (C.RATE_LIMIT, 7)
     assert str(error) == "langchain:m responded with HTTP 429: slow down"
+
+
+class ThrottlingException(Exception):
+    """An error in the form of AWS's botocore."""
+
+    response: ClassVar = {
+        "Error": {"Message": "Too many requests", "Code": "ThrottlingException"},
+        "ResponseMetadata": {"HTTPStatusCode": 429, "HTTPHeaders": {"retry-after": "7"}},
+    }
+
+
+class HTTPClientError(Exception):
+    """A failed connection in the form of AWS's botocore."""
+
+
+class ReadTimeoutError(HTTPClientError, OSError):
+    """A timeout in the form of AWS's botocore."""
+
+
+def test_errors_of_aws_are_retriable() -> None:
+    error = port_error("langchain:m", ThrottlingException("An error occurred (ThrottlingException)"), [], [])
+    assert (error.category, error.status, error.retry_after) == (C.RATE_LIMIT, 429, 7)
+    assert str(error) == "langchain:m responded with HTTP 429: Too many requests"
+    lost = (HTTPClientError("no connection"), ReadTimeoutError("Read timeout"))
+    assert [port_error("langchain:m", one, [], []).category for one in lost] == [C.CONNECTION, C.TIMEOUT]

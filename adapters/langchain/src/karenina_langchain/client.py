@@ -59,6 +59,10 @@ _BY_NAME: Final = {
     "TransportError": ErrorCategory.CONNECTION,
     "APIConnectionError": ErrorCategory.CONNECTION,
     "ResponseError": ErrorCategory.SERVER,  # of Ollama, in a stream
+    "ReadTimeoutError": ErrorCategory.TIMEOUT,  # of AWS's botocore, as are the following
+    "ConnectTimeoutError": ErrorCategory.TIMEOUT,
+    "EndpointConnectionError": ErrorCategory.CONNECTION,
+    "HTTPClientError": ErrorCategory.CONNECTION,
 }
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _CURES: Final = {
@@ -126,7 +130,11 @@ def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
 
 
 def _category(error: Exception) -> ErrorCategory | None:
-    """Return the category for an exception's class, or None if it is not known."""
+    """Return the category for an exception's class, or None if it is not known. Its own name takes precedence, because
+    timeouts of botocore are an `OSError` too.
+    """
+    if type(error).__name__ in _BY_NAME:
+        return _BY_NAME[type(error).__name__]
     for kind, category in _BY_CLASS:
         if isinstance(error, kind):
             return category
@@ -144,6 +152,10 @@ def _response(error: BaseException) -> tuple[int | None, Mapping[str, str], str]
     the JSON in its `details` (Google) or `body` (Cohere), if any, or its message.
     """
     response: Any = getattr(error, "response", None)
+    if isinstance(response, Mapping):  # an error of AWS's botocore
+        meta, stated = response.get("ResponseMetadata", {}), response.get("Error", {})
+        body = json.dumps({"message": stated.get("Message"), "code": stated.get("Code")})
+        return meta.get("HTTPStatusCode"), _ignoring_case(meta.get("HTTPHeaders", {})), body
     status = getattr(response, "status_code", None)
     if isinstance(status, int):
         try:
