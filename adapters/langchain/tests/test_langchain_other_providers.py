@@ -13,7 +13,9 @@ from langchain_servers import model
 from pydantic import Field
 
 from karenina_core.models.adapters import AdapterConfigError
+from karenina_core.models.ports import Message
 from karenina_langchain.chat_models import make_chat_model
+from karenina_langchain.ports import LangchainParser
 
 URL = "http://localhost:9/v1"
 KEY = "sk-very-secret-key-000"
@@ -91,3 +93,24 @@ def test_a_package_that_cannot_create_its_model_says_why(create: Callable[..., A
         create(refuse, "cohere", endpoint_api_key=KEY)
     said = "model 'm': LangChain's chat model cannot be created (RuntimeError: *** is no key; set CO_API_KEY)"
     assert str(caught.value) == said
+
+
+class ChatWithoutRaw(ChatAny):
+    """A chat model in the form of ChatCohere: a schema loses the message, and a tool cannot have every schema."""
+
+    def with_structured_output(self, schema: Any, *, method: str = "", include_raw: bool = False, **_: Any) -> Any:
+        if method == "function_calling":
+            raise ValueError("Input should be a valid string")
+        return self | (lambda message: {"city": message.content})
+
+
+@pytest.mark.anyio
+async def test_a_chat_model_that_cannot_show_its_message_is_asked_by_prompt(create: Callable[..., Any]) -> None:
+    create(ChatWithoutRaw, "any")
+    parser = LangchainParser(
+        model(None, "langchain", model_provider="any", extra={"parameters": {"responses": ["{}"]}})
+    )
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    reply = await parser.parse([Message.user("Paris.")], schema)
+    assert (reply.text, reply.mode) == ("{}", "prompt")
+    await parser.aclose()

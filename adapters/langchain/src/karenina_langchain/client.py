@@ -29,6 +29,7 @@ from karenina_toolkit.http.http_errors import (
 )
 from karenina_toolkit.http.urls import find_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
+from karenina_toolkit.structured.structured_modes import ModeUnsupported
 from karenina_toolkit.traces.formats.openai_chat import usage_of
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class Client:
 
         For structured output, the raw reply is returned. If the body is a chat completion, the reply is read from it,
         even if LangChain could not read it. Raises `PortError` if the port is closed, the call fails, or the reply
-        cannot be used.
+        cannot be used, and `ModeUnsupported` if the chat model returns only the object of structured output.
         """
         if self._closed:
             raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
@@ -233,6 +234,8 @@ class Client:
             return self._read(data, None, messages)
         finally:
             BODY.reset(token)
+        if isinstance(output, dict) and "raw" not in output:  # ChatCohere ignores include_raw
+            raise ModeUnsupported(self.explain_unsupported("structured output beside its message"))
         raw = output["raw"] if isinstance(output, dict) else output
         if isinstance(raw, AIMessage):
             check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
