@@ -8,15 +8,16 @@ import os
 import re
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from langchain_servers import Scripted, claude_model, completion, model
 
 from karenina_core.catalog import install_command
 from karenina_core.models.adapters import AdapterConfigError
-from karenina_core.models.ports import ErrorCategory, Message, PortError
+from karenina_core.models.ports import ErrorCategory, Message, PortError, Usage
 from karenina_langchain import plugin
+from karenina_langchain.client import port_error
 from karenina_langchain.ports import LangchainLLM
 from karenina_langchain.settings import key_of
 
@@ -88,6 +89,26 @@ async def test_a_reply_that_is_none_is_the_servers_fault(body: Any, server: Scri
     error = await fails(open_port(LangchainLLM(model(server.url))))
     assert error.category is C.SERVER
     assert "sent no usable reply" in str(error)
+
+
+@pytest.mark.parametrize("choices", [None, []])
+@pytest.mark.parametrize(
+    ("body", "category", "said"),
+    [
+        ({"promptFeedback": {"blockReason": "SAFETY"}}, C.FILTERED, "blockReason SAFETY"),
+        ({"base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}}, C.FILTERED, "input new_sensitive"),
+        ({"message": "the model is not loaded"}, C.SERVER, "reply: the model is not loaded"),
+        ({"error": "Unexpected endpoint or method."}, C.PERMANENT, "most servers expect /v1"),
+    ],
+)
+async def test_a_reply_without_choices_is_read_for_its_error(
+    body: Any, category: ErrorCategory, said: str, choices: Any, server: Scripted, open_port: Keep
+) -> None:
+    server.says({**body, "choices": choices, "usage": {"prompt_tokens": 7, "total_tokens": 7}})
+    error = await fails(open_port(LangchainLLM(model(server.url))))
+    assert error.category is category
+    assert said in str(error)
+    assert error.usage == Usage(7, 0, calls=1)
 
 
 async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted, open_port: Keep) -> None:
@@ -256,3 +277,73 @@ async def test_the_password_of_a_proxy_is_not_in_errors(
 
     assert "HTTP 407" in str(error)
     assert not [word for word in ("password", "bWU6cGFzc3dvcmQ=") if word in str(error)]
+
+
+class GoogleError(Exception):
+    """An error in the form of the package google-genai, which LangChain's package for Google raises another from."""
+
+    code = 429
+
+    def __init__(self, details: Any) -> None:
+        super().__init__(f"429 RESOURCE_EXHAUSTED. {details}")
+        self.details = details
+        self.response = object()
+
+
+def test_the_error_behind_that_of_langchain_is_read() -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
+    body = {"error": {"code": 429, "message": "quota", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    wrapped = RuntimeError(f"Error calling model 'm': {body}")
+    wrapped.__cause__ = GoogleError(body)
+    error = port_error("langchain:m", wrapped, [], [])
+    assert (error.category, error.status, error.retry_after) == (C.RATE_LIMIT, 429, 34)
+    assert str(error) == "langchain:m responded with HTTP 429: quota"
+
+
+class ResponseError(Exception):
+    """An error in the form of the package ollama, for an error in a stream."""
+
+    status_code = -1
+
+
+def test_an_error_in_a_stream_of_ollama_is_the_servers() -> None:
+    assert port_error("langchain:m", ResponseError("model runner has stopped"), [], []).category is C.SERVER
+
+
+class CohereError(Exception):
+    """An error in the form of the package cohere."""
+
+    def __init__(self) -> None:
+        super().__init__("headers: {...}, status_code: 429, body: {'message': 'slow down'}")
+        self.status_code, self.headers, self.body = 429, {"retry-after": "7"}, {"message": "slow down"}
+
+
+def test_an_error_of_cohere_shows_its_message_only() -> None:
+    error = port_error("langchain:m", CohereError(), [], [])
+    assert (error.category, error.retry_after) == (C.RATE_LIMIT, 7)
+    assert str(error) == "langchain:m responded with HTTP 429: slow down"
+
+
+class ThrottlingException(Exception):
+    """An error in the form of AWS's botocore."""
+
+    response: ClassVar = {
+        "Error": {"Message": "Too many requests", "Code": "ThrottlingException"},
+        "ResponseMetadata": {"HTTPStatusCode": 429, "HTTPHeaders": {"retry-after": "7"}},
+    }
+
+
+class HTTPClientError(Exception):
+    """A failed connection in the form of AWS's botocore."""
+
+
+class ReadTimeoutError(HTTPClientError, OSError):
+    """A timeout in the form of AWS's botocore."""
+
+
+def test_errors_of_aws_are_retriable() -> None:
+    error = port_error("langchain:m", ThrottlingException("An error occurred (ThrottlingException)"), [], [])
+    assert (error.category, error.status, error.retry_after) == (C.RATE_LIMIT, 429, 7)
+    assert str(error) == "langchain:m responded with HTTP 429: Too many requests"
+    lost = (HTTPClientError("no connection"), ReadTimeoutError("Read timeout"))
+    assert [port_error("langchain:m", one, [], []).category for one in lost] == [C.CONNECTION, C.TIMEOUT]

@@ -122,6 +122,30 @@ def test_an_assistants_calls_survive_the_way_there_and_back(call: ToolCall) -> N
     assert from_langchain(sent).message == said
 
 
+def test_a_stream_that_ollama_did_not_end_is_incomplete() -> None:
+    from langchain_core.messages import AIMessage
+
+    whole = [AIMessage("Paris.", response_metadata=end) for end in ({"done": True}, {"done_reason": "stop"})]
+    assert [from_langchain(reply, ends_with_reason=True).message.content for reply in whole] == ["Paris."] * 2
+    with pytest.raises(ValueError, match="ended before the reply was complete"):
+        from_langchain(AIMessage("Par"), ends_with_reason=True)
+    assert from_langchain(AIMessage("Par")).finish_reason == "other"
+
+
+@pytest.mark.parametrize(
+    ("metadata", "finish"),
+    [
+        ({"prompt_feedback": {"block_reason": "SAFETY"}}, "content_filter"),
+        ({"prompt_feedback": {"block_reason": 0}, "finish_reason": "STOP"}, "stop"),
+        ({"prompt_feedback": {"block_reason": None}}, "other"),
+    ],
+)
+def test_a_prompt_that_google_blocked_is_filtered(metadata: dict[str, Any], finish: str) -> None:
+    from langchain_core.messages import AIMessage
+
+    assert from_langchain(AIMessage("", response_metadata=metadata)).finish_reason == finish
+
+
 @pytest.mark.parametrize(("given", "after"), [(None, "false"), ("true", "true")])
 async def test_nothing_is_traced_unless_the_user_says_so(
     given: str | None, after: str, server: Scripted, monkeypatch: pytest.MonkeyPatch, open_port: Keep

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from openai_servers import Scripted, completion, model
+from openai_servers import Scripted, completion, event, in_pieces, model
 from port_errors import KEY, PROMPT, assert_refused, fails
 
 from karenina_core.models.ports import ErrorCategory, Message, Usage
@@ -65,6 +65,7 @@ async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], op
         ({}, "no choices"),
         ({"choices": []}, "no choices"),
         ({"base_resp": {"status_code": 1004, "status_msg": "login fail"}, "choices": None}, "login fail"),
+        ({"success": False, "errors": [{"code": 5007, "message": "No such model"}]}, "reply: No such model"),
         ({"detail": "the model is not loaded"}, "reply: the model is not loaded"),
         ({"choices": [{"delta": {}}]}, "no message"),
         ({"choices": [{"message": {"content": 5}}]}, "the content must be text or a list of parts, not int"),
@@ -78,6 +79,25 @@ async def test_a_reply_that_is_none_says_why(body: Any, why: str, server: Script
     assert error.category is C.SERVER
     assert "sent no usable reply: " in str(error)
     assert why in str(error)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("code", "message", "category"),
+    [
+        (1026, "input new_sensitive", C.FILTERED),
+        (1027, "输出内容涉敏", C.FILTERED),
+        (1008, "insufficient balance", C.PERMANENT),
+        (1002, "rate limit", C.SERVER),
+    ],
+)
+async def test_the_codes_of_minimax_decide_the_category(
+    code: int, message: str, category: ErrorCategory, stream: bool, server: Scripted, open_port: Keep
+) -> None:
+    body = {"choices": None, "usage": {"total_tokens": 0}, "base_resp": {"status_code": code, "status_msg": message}}
+    server.answer = lambda _: in_pieces([(0, event(body))]) if stream else body
+    error = await fails(open_port(OpenAILLM(model(server.url, extra={"stream": stream}))))
+    assert error.category is category
 
 
 async def test_an_error_passed_on_by_a_gateway_keeps_its_status(server: Scripted, open_port: Keep) -> None:

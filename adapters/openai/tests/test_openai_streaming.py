@@ -237,6 +237,31 @@ async def test_a_plain_reply_may_have_the_type_of_a_stream(
     assert await open_port(OpenAILLM(streaming(server))).invoke(ASK) == PARIS
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/plain; charset=utf-8", "application/octet-stream"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("begun", ["", "\n", "\ufeff", ": ping\n\n", "event: message\n", "data: \n\n"])
+async def test_a_stream_may_have_another_type(
+    begun: str, size: int, kind: str, server: Scripted, open_port: Keep
+) -> None:
+    raw = (begun + streamed(completion())).encode()
+    pieces = [raw[start : start + size] for start in range(0, len(raw), size)]
+    server.answer = lambda _: Reply(chunks=pieces, headers={"Content-Type": kind})
+    assert await open_port(OpenAILLM(streaming(server))).invoke(ASK) == PARIS
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [("Hello!", "not JSON: Hello!"), ("Hi", "not JSON: Hi"), ("", "the body is empty"), ("{}", "no choices")],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+async def test_a_text_of_another_type_is_no_stream(
+    size: int, body: str, why: str, server: Scripted, open_port: Keep
+) -> None:
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    server.answer = lambda _: Reply(chunks=pieces, headers={"Content-Type": "text/plain"})
+    assert why in str(await fails(open_port(OpenAILLM(streaming(server)))))
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_packed_reply_without_its_header_says_so(stream: bool, server: Scripted, open_port: Keep) -> None:
     headers = {"Content-Type": "text/event-stream"} if stream else {}
@@ -282,7 +307,7 @@ async def test_an_empty_call_beside_a_text_is_no_error(stream: bool, server: Scr
 
 
 async def test_an_event_without_data_is_no_error(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: in_pieces([(0, NAMED + "\n" + chunk(content="Paris.") + ENDED)])
+    server.answer = lambda _: in_pieces([(0, NAMED + "\ndata:\n\n" + chunk(content="Paris.") + "data: \n\n" + ENDED)])
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).text == "Paris."
 
 

@@ -5,17 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from journal_runs import CONFIG, SCHEMA, GenerateText, make_benchmark
 from offers import offering
 
 from karenina_core import ArtifactKeys, Stage, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
-from karenina_core.models.adapters import AdapterSpec
+from karenina_core.config import VerificationConfig
+from karenina_core.models.adapters import AdapterConfigError, AdapterSpec
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import Message, ParserReply, Usage
+from karenina_core.models.ports import (
+    NO_INFO,
+    ErrorCategory,
+    Message,
+    ModelRequest,
+    ParserReply,
+    PortError,
+    Usage,
+)
 from karenina_core.plugins import Plugins
 from karenina_core.stages.finalize import FinalizeResult
 from karenina_engine import plugin as engine
+from karenina_engine.run.port_factory import PortFactory, RunParts
 from karenina_testing import ScriptedModels
 
 
@@ -73,3 +84,23 @@ def test_each_call_goes_to_the_model_made_for_its_item() -> None:
     assert [one.extensions["karenina-test"]["asked"] for one in results] == [
         [f"{id}, {number}" for number in range(5)] for id in ids
     ]
+
+
+class UnusableModels:
+    @hookimpl
+    def karenina_adapters(self) -> Sequence[AdapterSpec]:
+        def refuse(_model: ModelConfig) -> Any:
+            raise AdapterConfigError("the model has no argument base_url")
+
+        return [AdapterSpec(interface="unusable", description="Cannot be created.", llm=refuse)]
+
+
+@pytest.mark.anyio
+async def test_a_model_that_cannot_be_created_is_a_permanent_error() -> None:
+    plugins = Plugins()
+    plugins.register(UnusableModels(), distribution="karenina-unusable", version="1")
+    hub = PortFactory(RunParts(plugins, VerificationConfig()))
+    model = ModelConfig(id="m", interface="unusable", model_name="m")
+    with pytest.raises(PortError, match=r"^the model has no argument base_url$") as caught:
+        await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO))
+    assert caught.value.category is ErrorCategory.PERMANENT

@@ -63,6 +63,20 @@ def test_a_rate_limit_to_the_last_try_has_a_cure() -> None:
         policy.next_delay(error, notes)
 
 
+@pytest.mark.parametrize(
+    ("wait", "waited", "said"),
+    [
+        (864.0, 0.0, "a wait of 864 s, which is longer than retry_patience (3 s) allows"),
+        (0.25, 2.9, "a wait of 0.25 s, which is longer than retry_patience (3 s) still allows"),
+    ],
+)
+def test_a_wait_beyond_the_patience_is_named(wait: float, waited: float, said: str) -> None:
+    error = PortError("m responded with HTTP 503", category=SERVER, status=503, retry_after=wait)
+    with pytest.raises(PortError) as caught:
+        RetryPolicy(base=0.0, patience=3.0).next_delay(error, CallNotes(waited=waited))
+    assert str(caught.value).endswith(f"; the server requested {said}")
+
+
 def test_the_attempts_of_a_run_are_a_field_of_the_error() -> None:
     error = PortError("m is down", category=SERVER)
     notes = CallNotes()

@@ -10,14 +10,18 @@ import pytest
 from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_toolkit.http.error_cures import (
+    BEYOND_THE_LIMIT,
+    BLOCKED,
     NO_CREDIT,
     NO_MEDIA,
+    NOT_IN_REGION,
     TOO_LARGE_FILE,
     TOO_LONG,
     TOO_MANY_FILES,
     UNREADABLE_FILE,
     WRITE_HTTP,
     WRITE_HTTPS,
+    WRONG_PATH,
     cure_for_path,
     cure_for_tls_error,
     find_page_text,
@@ -74,6 +78,16 @@ def test_a_request_beyond_the_context_names_the_cure(status: int, body: Any) -> 
         (402, openai("Insufficient credits. Add more.")),
         (403, openai("Your credit balance is too low to access the API.")),
         (429, openai("You exceeded your current quota.", "insufficient_quota")),
+        (429, {"error": {"message": "You spent your allowance.", "type": "budget_exceeded", "code": "429"}}),
+        (400, openai("litellm.BadRequestError: OpenAIException - Budget has been exceeded! Current cost: 2")),
+        (429, {"error": {"message": "Your account is suspended", "type": "exceeded_current_quota_error"}}),
+        (400, openai("Access denied, please make sure your account is in good standing.", "Arrearage")),
+        (429, openai("余额不足或无可用资源包,请充值。", "1113")),
+        (403, {"code": 30001, "message": "Sorry, your account balance is insufficient"}),
+        (403, {"code": "no permission", "error": "Your newly created teams doesn't have any credits yet."}),
+        (429, {"error": "Your team has either used all available credits or reached its monthly spending limit."}),
+        (412, openai("Account a is suspended, possibly due to reaching the monthly spending limit")),
+        (400, openai("You have reached your specified API usage limits. You will regain access on 2026-02-01")),
     ],
 )
 def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) -> None:
@@ -82,8 +96,51 @@ def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) ->
     assert str(error).endswith(f"; {NO_CREDIT}")
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("billing_error", "Pay first."), ("api_error", "Insufficient balance"), ("", "Out of credits.")],
+)
+def test_an_account_without_credit_is_named_in_a_reply_of_the_messages_api(kind: str, message: str) -> None:
+    error = messages_api_error("any:m at HOST", kind, message, [], PROMPT)
+    assert error.category is ErrorCategory.PERMANENT
+    said = f"{kind}: {message}" if kind else message
+    assert str(error) == f"any:m at HOST forwarded an error: {said.removesuffix('.')}; {NO_CREDIT}"
+
+
 def test_a_rate_limit_that_is_called_a_quota_stays_one() -> None:
     assert failure(429, openai("You exceeded your current quota, try again in 30 s")).retriable
+
+
+@pytest.mark.parametrize("status", [413, 429])
+def test_a_request_beyond_the_limit_per_minute_is_not_repeated(status: int) -> None:
+    said = "Request too large for m in organization o on tokens per min (TPM): Limit 30000, Requested 41000."
+    error = failure(status, openai(said, "rate_limit_exceeded"))
+    assert error.category is ErrorCategory.PERMANENT
+    assert str(error).endswith(f"; {BEYOND_THE_LIMIT}")
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, "Country, region, or territory not supported"),
+        (400, "User location is not supported for the API use."),
+        (403, "Access to this model is not available in your region."),
+    ],
+)
+def test_a_country_that_is_not_served_is_named_as_the_cause(status: int, message: str) -> None:
+    assert str(failure(status, openai(message))).endswith(f"; {NOT_IN_REGION}")
+
+
+def test_a_page_of_a_firewall_is_not_about_the_model() -> None:
+    error = failure(403, "<!DOCTYPE html><html><title>Access denied</title></html>")
+    assert str(error).endswith(f"a web page, Access denied; {BLOCKED}")
+
+
+def test_an_unknown_path_with_status_200_is_permanent() -> None:
+    said = "Unexpected endpoint or method. (POST /chat/completions)"
+    error = error_in_reply("any:m", said, NO_USAGE, [], [])
+    assert error.category is ErrorCategory.PERMANENT
+    assert str(error).endswith(f"{said}; {WRONG_PATH}")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +203,8 @@ def test_a_base_url_without_a_path_gets_the_usual_one(url: str, cure: str) -> No
         (400, "Unknown field in 'My mail was flagged for spam'"),
         (403, "This key is not covered by our content management policy; ask an administrator."),
         (400, "unknown parameter: content_filter"),
+        (403, "Your account was flagged for review."),
+        (400, "Output guardrail 'ours' failed to evaluate: messages.0 is empty"),
     ],
 )
 def test_words_about_filters_are_no_filter(status: int, message: str) -> None:
@@ -163,10 +222,29 @@ def test_words_about_filters_are_no_filter(status: int, message: str) -> None:
         'a/b requires moderation on OpenInference. Your input was flagged for "violence".',
         "Input blocked by our safety policy",
         "content_filter: blocked",
+        "This content was flagged for possible cybersecurity risk.",
+        "OpenAI flagged this request for potential high-risk cyber activity",
+        'BAD_REQUEST: {"input_guardrail":[{"flagged":true}],"finishReason":"input_guardrail_triggered"}',
+        "Request blocked by input guardrail 'ours'",
+        "Response blocked due to security configurations",
     ],
 )
 def test_what_providers_say_of_their_filter_is_one(message: str) -> None:
     assert failure(400, {"error": message}).category is ErrorCategory.FILTERED
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, openai("Not allowed.", "cyber_policy")),
+        (424, {"name": "AiGatewayError", "message": "Prompt blocked due to security configurations", "code": 2016}),
+        (446, {"error": {"message": "The guardrail checks in the config failed", "type": "hooks_failed"}}),
+        (498, {"message": "blocked input or output"}),
+        (446, {"code": "900514", "type": "Status report", "message": "Runtime Error"}),
+    ],
+)
+def test_codes_and_statuses_of_guardrails_are_filters(status: int, body: Any) -> None:
+    assert failure(status, body).category is ErrorCategory.FILTERED
 
 
 PICTURE = Attachment("plot.png", "image/png", "0" * 64, 10)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karenina_core.models.ports import ErrorCategory, Message
-from karenina_toolkit.http.http_errors import HTTPStatusError, redact_text, retry_after, status_error
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message
+from karenina_toolkit.http.http_errors import HTTPStatusError, error_in_reply, redact_text, retry_after, status_error
 
 C = ErrorCategory
 KEY = "sk-very-secret-key-000"
@@ -35,10 +35,14 @@ def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> HT
         (408, C.TIMEOUT, None),
         (409, C.SERVER, None),
         (422, C.PERMANENT, None),
+        (424, C.SERVER, None),
+        (498, C.SERVER, None),
+        (499, C.SERVER, None),
         (429, C.RATE_LIMIT, None),
         (500, C.SERVER, None),
         (503, C.SERVER, "the server is overloaded or down"),
         (504, C.TIMEOUT, None),
+        (524, C.TIMEOUT, None),
         (529, C.SERVER, None),
     ],
 )
@@ -59,10 +63,49 @@ def test_a_status_decides_the_category_and_what_to_do(status: int, category: Err
         ("<html>Bad Gateway</html>", "a web page, Bad Gateway"),
         ([], "[]"),
         ({"error": {"message": "x" * 5000}}, "x" * 300 + "…"),
+        ({"error": None, "message": "beside no error"}, "beside no error"),
+        ('\ufeff{"error": {"message": "behind a mark"}}', "behind a mark"),
+        ('id:1\nevent:error\n:HTTP_STATUS/500\ndata:{"code":"x","message":"in an event"}\n\n', "in an event"),
+        ('data: {"error": {"message": "in an event"}}\n\ndata: [DONE]\n\n', "in an event"),
+        ("data: broken", "broken"),
+        pytest.param([{"error": {"code": 503, "message": "overloaded"}}], "overloaded", id="Google"),
+        pytest.param({"error": {"message": '{"error": {"message": "no quota"}}'}}, "no quota", id="a gateway"),
+        pytest.param({"error": {"message": "{braces}"}}, "{braces}", id="braces"),
+        pytest.param(
+            {"message": {"detail": [{"loc": ["body", "messages"], "msg": "Field required"}]}},
+            "body.messages: Field required",
+            id="Mistral",
+        ),
+        pytest.param({"errors": [{"code": "x", "message": "unknown model"}], "trace": "1"}, "unknown model", id="IBM"),
+        pytest.param({"Message": "no such model"}, "no such model", id="AWS"),
+        pytest.param(
+            {"error": {"message": "Provider returned error", "metadata": {"raw": "busy", "provider_name": "X"}}},
+            "Provider returned error (X): busy",
+            id="OpenRouter",
+        ),
     ],
 )
 def test_the_servers_message_is_shortened(body: Any, shown: str) -> None:
     assert str(failure(500, body)).endswith(f"HTTP 500: {shown}")
+
+
+@pytest.mark.parametrize(
+    ("theirs", "category", "cure"),
+    [
+        ({"code": "content_filter", "message": "no"}, C.FILTERED, "the provider's content filter blocked"),
+        ({"code": "insufficient_quota", "message": "no"}, C.PERMANENT, "no credit left"),
+        ({"message": "prompt is too long: 9 tokens > 8 maximum"}, C.PERMANENT, "context window"),
+    ],
+)
+def test_the_error_of_a_provider_behind_openrouter_decides(
+    theirs: dict[str, str], category: ErrorCategory, cure: str
+) -> None:
+    raw = json.dumps({"error": theirs})
+    error = {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw, "provider_name": "Azure"}}
+    found = failure(400, {"error": error})
+    assert found.category == category
+    assert "Provider returned error (Azure): " in str(found)
+    assert cure in str(found)
 
 
 @pytest.mark.parametrize(
@@ -72,6 +115,37 @@ def test_an_account_without_credit_is_not_tried_again(error: dict[str, str]) -> 
     found = failure(429, {"error": {"message": "quota", **error}}, {"Retry-After": "1"})
     assert (found.category, found.retriable) == (C.PERMANENT, False)
     assert "no credit left" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("https://api.example.com/v1/chat/completions", " to https://api.example.com/v1/chat/completions"),
+        (f"https://login.example.com/x?token={KEY}", " to https://login.example.com/***?***"),
+        ("/v1/chat/completions/", ""),
+    ],
+)
+def test_a_redirect_names_its_target_without_secrets(location: str, target: str) -> None:
+    said = f"any:m at HOST responded with HTTP 301; the server redirects requests{target}; set endpoint_base_url"
+    assert str(failure(301, "", {"location": location})).startswith(said)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "Failed to generate JSON.", "code": "json_validate_failed", "failed_generation": "{"}},
+        {"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}},
+        {"errors": [{"message": "AiError: JSON Mode couldn't be met", "code": 5024}], "success": False},
+        {"error": {"message": "Model did not output valid JSON.", "type": "Invalid JSON object"}},
+    ],
+)
+def test_output_that_the_server_rejects_is_requested_again(body: Any) -> None:
+    found = failure(400, body)
+    assert (found.category, found.retriable) == (C.SERVER, True)
+    assert str(found).endswith(
+        "; the model wrote JSON or a tool call that the server rejects; choose another model "
+        "or, for a judge, set extra.structured to prompt"
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,6 +169,37 @@ def test_the_time_to_wait_is_data(headers: dict[str, str], low: float, high: flo
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "soon"}, {"Retry-After": "nan"}, {"Retry-After": "inf"}])
 def test_a_time_to_wait_that_cannot_be_read_is_none(headers: dict[str, str]) -> None:
     assert retry_after(headers) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "seconds"),
+    [
+        ("Rate limit reached. Please try again in 6m0s. Visit https://x", 360),
+        ("Please try again in 1h2m3.5s.", 3723.5),
+        ("Please try again in 842ms.", 0.842),
+        ("Please retry after 26 seconds.", 26),
+        ("Please retry in 34.074824224s.", 34.074824224),
+        ("No deployments available, Try again in 5 seconds. Passed model=m", 5),
+        ("Try again in 2 minutes.", 120),
+        ("Please try again later.", None),
+        ("Try again in a moment, m9s", None),
+    ],
+)
+def test_the_time_to_wait_may_be_in_the_message(message: str, seconds: float | None) -> None:
+    assert failure(429, {"error": {"message": message}}).retry_after == seconds
+    assert failure(429, {"error": {"message": message}}, {"Retry-After": "7"}).retry_after == 7
+    forwarded = error_in_reply("any:m", {"code": 429, "message": message}, NO_USAGE, [], [])
+    assert (forwarded.status, forwarded.retry_after) == (429, seconds)
+
+
+@pytest.mark.parametrize("in_gateway", [False, True])
+def test_the_time_to_wait_of_google_is_read(in_gateway: bool) -> None:
+    kind = "type.googleapis.com/google.rpc.RetryInfo"
+    details = [{"@type": "QuotaFailure", "violations": ["x" * 3000]}, {"@type": kind, "retryDelay": "34.5s"}]
+    body: Any = [{"error": {"code": 429, "message": "quota", "details": details}}]
+    if in_gateway:
+        body = {"error": {"message": json.dumps(body[0])}}
+    assert failure(429, body).retry_after == 34.5
 
 
 def test_no_secret_and_no_prompt_is_in_an_error() -> None:

@@ -86,7 +86,7 @@ def test_a_redirection_names_the_cure_and_reaches_nobody(status: int) -> None:
         error = failed(faults.redirect(f"{other.url}/?key={KEY}", status), endpoint_api_key=KEY)
         assert other.connections == 0
     assert (error.category, error.status) == (ErrorCategory.PERMANENT, status)
-    assert "redirects requests; set endpoint_base_url" in str(error)
+    assert f"redirects requests to {other.url}/?***; set endpoint_base_url" in str(error)
 
 
 @pytest.mark.parametrize("status", [200, 500])

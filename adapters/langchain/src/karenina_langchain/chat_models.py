@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
+from karenina_toolkit.http.http_errors import redact_text
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import is_local, redact_url
+from karenina_toolkit.http.urls import find_secrets, is_local, redact_url
 from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 if TYPE_CHECKING:
@@ -27,6 +29,20 @@ BODY: ContextVar[bytearray] = ContextVar("karenina_langchain_body")
 _TRACING = ("LANGSMITH_TRACING", "LANGSMITH_TRACING_V2", "LANGCHAIN_TRACING", "LANGCHAIN_TRACING_V2")
 _NO_KEY = "none"
 _KEY_HEADERS = ("authorization", "x-api-key")
+_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    "cohere": {"api_key": "cohere_api_key", "timeout": "timeout_seconds"},
+    "google_genai": {"default_headers": "additional_headers"},
+    "ollama": {"max_tokens": "num_predict"},
+}
+"""The arguments that packages name differently, by provider."""
+_SETTINGS: Final = {
+    "base_url": "endpoint_base_url",
+    "api_key": "endpoint_api_key",
+    "default_headers": "extra.headers",
+    "max_tokens": "max_tokens",
+}
+"""The settings that must have an effect, by the argument that they become. A judge's temperature is not among them: the
+run sets it, and accepts models without one."""
 _OWNERS_HEADERS = ("openai-organization", "openai-project")
 _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 
@@ -44,6 +60,8 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
         if provider is None:
             return _other(model)
         return _anthropic(model) if provider.name == "anthropic" else _openai(model)
+    except AdapterConfigError:
+        raise
     except ImportError as error:
         raise AdapterConfigError(f"model {model.id!r}: {error.msg}") from None
     except (TypeError, ValueError) as error:  # pydantic's errors contain the values
@@ -102,28 +120,60 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return the chat model for any other provider, with only arguments that all LangChain chat models accept, and a
-    no-op to close it.
+    """Return the chat model for any other provider, with arguments that most LangChain chat models accept, and a no-op
+    to close it.
 
-    LangChain owns the connections, so there is nothing to close.
+    LangChain owns the connections, so there is nothing to close. Raises `AdapterConfigError` if the chat model has no
+    argument for a setting, which would have no effect, or if the provider's package cannot create it.
     """
     from langchain.chat_models import init_chat_model
 
+    provider = provider_name(model)
+    base_url, key = base_url_of(model), key_of(model)
     arguments = _common(model)
     name = arguments.pop("model")
-    if not arguments["default_headers"]:
-        del arguments["default_headers"]
-    base_url, key = base_url_of(model), key_of(model)
-    if base_url is not None:
-        arguments["base_url"] = base_url
-    if key is not None:
-        arguments["api_key"] = key
-    chat: BaseChatModel = init_chat_model(name, model_provider=provider_name(model), **arguments)
+    headers = arguments.pop("default_headers")
+    if provider == "ollama":  # its package passes headers to its client only in this form
+        headers = {**({"Authorization": f"Bearer {key}"} if key is not None else {}), **headers}
+        clients = arguments.get("client_kwargs", {})
+        arguments["client_kwargs"] = {**clients, "headers": {**clients.get("headers", {}), **headers}}
+        headers, key = {}, None
+    given = {"default_headers": headers or None, "base_url": base_url, "api_key": key}
+    arguments |= {argument: value for argument, value in given.items() if value is not None}
+    names = _NAMES.get(provider, {})
+    arguments = {names.get(argument, argument): value for argument, value in arguments.items()}
+    try:
+        chat: BaseChatModel = init_chat_model(name, model_provider=provider, **arguments)
+    except (ImportError, TypeError, ValueError):
+        raise
+    except Exception as error:  # of the provider's package, for example without a key
+        secrets = find_secrets(base_url, key_of(model), *headers.values())
+        raise AdapterConfigError(
+            f"model {model.id!r}: LangChain's chat model cannot be created ({type(error).__name__}: "
+            f"{redact_text(str(error), secrets)})"
+        ) from None
+    known = _argument_names(type(chat))
+    for argument, setting in _SETTINGS.items():
+        used = names.get(argument, argument)
+        if used in arguments and used not in known:
+            raise AdapterConfigError(
+                f"model {model.id!r}: LangChain's {type(chat).__name__} has no argument {used}, so {setting} has no "
+                "effect; remove it, and set what the chat model has instead in extra.parameters"
+            )
 
     async def nothing() -> None:
         """Do nothing, because LangChain owns the connections."""
 
     return chat, nothing
+
+
+def _argument_names(kind: type[BaseChatModel]) -> set[str]:
+    """Return the names of the arguments of a chat model, which ignores others."""
+    names = set(kind.model_fields)
+    for field in kind.model_fields.values():
+        for alias in (field.alias, field.validation_alias):
+            names.update(str(name) for name in getattr(alias, "choices", [alias]))
+    return names
 
 
 def _common(model: ModelConfig) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ from langchain_core.messages import AIMessage
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError
 from karenina_langchain.chat_models import BODY, describe_server, make_chat_model
 from karenina_langchain.conversion import fill_messages, from_completion, from_langchain
-from karenina_langchain.providers import provider_of
+from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
 from karenina_toolkit.attachments.wire import has_attachments
 from karenina_toolkit.http.error_cures import cure_for_tls_error, find_page_text
@@ -20,6 +21,7 @@ from karenina_toolkit.http.http_errors import (
     CURES,
     connection_error,
     error_in_reply,
+    find_reply_error,
     find_system_error,
     redact_text,
     status_error,
@@ -27,7 +29,8 @@ from karenina_toolkit.http.http_errors import (
 )
 from karenina_toolkit.http.urls import find_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
-from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of
+from karenina_toolkit.structured.structured_modes import ModeUnsupported
+from karenina_toolkit.traces.formats.openai_chat import usage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,6 +59,11 @@ _BY_NAME: Final = {
     "RemoteProtocolError": ErrorCategory.CONNECTION,
     "TransportError": ErrorCategory.CONNECTION,
     "APIConnectionError": ErrorCategory.CONNECTION,
+    "ResponseError": ErrorCategory.SERVER,  # of Ollama, in a stream
+    "ReadTimeoutError": ErrorCategory.TIMEOUT,  # of AWS's botocore, as are the following
+    "ConnectTimeoutError": ErrorCategory.TIMEOUT,
+    "EndpointConnectionError": ErrorCategory.CONNECTION,
+    "HTTPClientError": ErrorCategory.CONNECTION,
 }
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _CURES: Final = {
@@ -107,23 +115,27 @@ def is_unreadable(error: Exception) -> bool:
     )
 
 
-def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
-    """Return the chat completion in a body, or None if there is none or it has no choices."""
-    if b'"choices"' not in body:
-        return None
+def read_body(body: bytes | bytearray) -> Mapping[str, Any] | None:
+    """Return the JSON object in a body, or None if it is anything else."""
     try:
-        completion = read_json(bytes(body))
+        data = read_json(bytes(body))
     except ValueError:
         return None
-    return (
-        completion
-        if isinstance(completion, dict) and isinstance(completion.get("choices"), list) and completion["choices"]
-        else None
-    )
+    return data if isinstance(data, dict) else None
+
+
+def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
+    """Return the chat completion in a body, or None if there is none or it has no choices."""
+    data = read_body(body) if b'"choices"' in body else None
+    return data if data is not None and isinstance(data.get("choices"), list) and data["choices"] else None
 
 
 def _category(error: Exception) -> ErrorCategory | None:
-    """Return the category for an exception's class, or None if it is not known."""
+    """Return the category for an exception's class, or None if it is not known. Its own name takes precedence, because
+    timeouts of botocore are an `OSError` too.
+    """
+    if type(error).__name__ in _BY_NAME:
+        return _BY_NAME[type(error).__name__]
     for kind, category in _BY_CLASS:
         if isinstance(error, kind):
             return category
@@ -133,24 +145,39 @@ def _category(error: Exception) -> ErrorCategory | None:
     return None
 
 
-def _response(error: Exception) -> tuple[int | None, Mapping[str, str], str]:
-    """Return the HTTP status, headers and body of an SDK error, or (None, {}, "") if it has no status.
+def _response(error: BaseException) -> tuple[int | None, Mapping[str, str], str]:
+    """Return the HTTP status, headers and body of an SDK error, or of the error that it was raised from, or
+    (None, {}, "") if neither has a status.
 
-    Without a response, the status is the error's `status_code` or `code` if that is from 300 to 599, and the body is
-    the error's message.
+    Without a response, the status is the error's `status_code` or `code` if that is from 300 to 599. The body is then
+    the JSON in its `details` (Google) or `body` (Cohere), if any, or its message.
     """
     response: Any = getattr(error, "response", None)
+    if isinstance(response, Mapping):  # an error of AWS's botocore
+        meta, stated = response.get("ResponseMetadata", {}), response.get("Error", {})
+        body = json.dumps({"message": stated.get("Message"), "code": stated.get("Code")})
+        return meta.get("HTTPStatusCode"), _ignoring_case(meta.get("HTTPHeaders", {})), body
     status = getattr(response, "status_code", None)
-    if not isinstance(status, int):
-        status = next(
-            (value for name in ("status_code", "code") if isinstance(value := getattr(error, name, None), int)), None
-        )
-        return (status, {}, str(error)) if status is not None and 300 <= status < 600 else (None, {}, "")
-    try:
-        body = str(response.text)
-    except Exception:  # an unread body must not raise another error
-        body = str(error)
-    return status, response.headers, body
+    if isinstance(status, int):
+        try:
+            body = str(response.text)
+        except Exception:  # an unread body must not raise another error
+            body = str(error)
+        return status, response.headers, body
+    codes = (getattr(error, name, None) for name in ("status_code", "code"))
+    status = next((code for code in codes if isinstance(code, int) and 300 <= code < 600), None)
+    if status is not None:
+        given, headers = (getattr(error, name, None) for name in ("body", "headers"))
+        details: Any = getattr(error, "details", None) or given
+        body = json.dumps(details, default=str) if isinstance(details, dict) else str(error)
+        return status, _ignoring_case(headers) if isinstance(headers, Mapping) else {}, body
+    cause = error.__cause__
+    return _response(cause) if cause is not None else (None, {}, "")
+
+
+def _ignoring_case(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Return headers under both forms of their names that errors are read for, `retry-after-ms` and `Retry-After`."""
+    return {**{name.title(): value for name, value in headers.items()}, **{n.lower(): v for n, v in headers.items()}}
 
 
 class Client:
@@ -160,6 +187,7 @@ class Client:
         base_url = base_url_of(model)
         self.extra = extra_of(model)
         self.provider = provider_of(model)
+        self._name = provider_name(model)
         self.base_url = base_url
         self.where = describe_server(model)
         self.timeout = model.request_timeout or DEFAULT_TIMEOUT
@@ -174,7 +202,7 @@ class Client:
 
         For structured output, the raw reply is returned. If the body is a chat completion, the reply is read from it,
         even if LangChain could not read it. Raises `PortError` if the port is closed, the call fails, or the reply
-        cannot be used.
+        cannot be used, and `ModeUnsupported` if the chat model returns only the object of structured output.
         """
         if self._closed:
             raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
@@ -196,12 +224,18 @@ class Client:
         except Exception as error:
             if (refused := find_port_error(error)) is not None:
                 raise refused from None
-            completion = read_completion(body) if is_unreadable(error) else None
-            if completion is None:
+            data = read_body(body) if is_unreadable(error) else None
+            if data is None:
                 raise port_error(self.where, error, self._secrets, messages) from None
-            return self._read(completion, None, messages)
+            if (stated := find_reply_error(self.where, data, self._secrets, messages)) is not None:
+                raise stated from None
+            if not isinstance(data.get("choices"), list) or not data["choices"]:
+                raise port_error(self.where, error, self._secrets, messages) from None
+            return self._read(data, None, messages)
         finally:
             BODY.reset(token)
+        if isinstance(output, dict) and "raw" not in output:  # ChatCohere ignores include_raw
+            raise ModeUnsupported(self.explain_unsupported("structured output beside its message"))
         raw = output["raw"] if isinstance(output, dict) else output
         if isinstance(raw, AIMessage):
             check_tool_call_count(self.where, [*raw.tool_calls, *raw.invalid_tool_calls])
@@ -210,7 +244,12 @@ class Client:
                 f"{self.where} sent no usable reply: the reply is not a model message", category=ErrorCategory.SERVER
             )
         completion = read_completion(body)
-        return from_langchain(raw) if completion is None else self._read(completion, raw, messages)
+        if completion is not None:
+            return self._read(completion, raw, messages)
+        try:
+            return from_langchain(raw, ends_with_reason=self._name == "ollama")
+        except ValueError as problem:
+            raise BrokenReply(f"{self.where} sent no usable reply: {problem}") from None
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
         """Return the reply in the original chat completion, because `message`, LangChain's version of it (None if that
@@ -218,9 +257,9 @@ class Client:
 
         `messages` are masked in errors.
         """
-        error = error_of_completion(completion)
+        error = find_reply_error(self.where, completion, self._secrets, messages)
         if error is not None:
-            raise error_in_reply(self.where, error, usage_of(completion), self._secrets, messages)
+            raise error
         try:
             reply = from_completion(completion, message)
         except ValueError as problem:

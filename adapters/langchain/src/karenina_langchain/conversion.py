@@ -13,7 +13,7 @@ from karenina_core.models.attachments import Attachment
 from karenina_core.models.ports import FinishReason, Message, ToolCall, Turn, Usage
 from karenina_toolkit.attachments.wire import Contents, fill, neutral_name
 from karenina_toolkit.replies.reply_bounds import read_token_count
-from karenina_toolkit.replies.reply_ends import read_end
+from karenina_toolkit.replies.reply_ends import NO_REASON, read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.openai_chat import (
     UNREADABLE_ARGUMENTS,
@@ -72,9 +72,10 @@ async def fill_messages(sent: Sequence[BaseMessage]) -> list[BaseMessage]:
     ]
 
 
-def from_langchain(said: AIMessage) -> Turn:
+def from_langchain(said: AIMessage, *, ends_with_reason: bool = False) -> Turn:
     """Convert LangChain's reply to a `Turn`, with a refusal as part of its text, and with calls that have invalid
-    arguments.
+    arguments. Raises `ValueError` if the reply lacks a finish reason although the server's streams end with one, which
+    `ends_with_reason` states: LangChain does not notice that such a stream was cut off.
     """
     refusal = said.additional_kwargs.get("refusal")
     texts = (str(said.text), refusal if isinstance(refusal, str) else "")
@@ -88,7 +89,10 @@ def from_langchain(said: AIMessage) -> Turn:
     text = "\n".join(text for text in texts if text)
     message = Message("assistant", text, tuple(calls), reasoning=_reasoning(said), notes=_notes(said))
     end, server_reason = _read_end(metadata)
-    reason: FinishReason = "content_filter" if refused(said.additional_kwargs) else end
+    if ends_with_reason and server_reason == NO_REASON and not metadata.get("done"):
+        raise ValueError("the stream ended before the reply was complete")
+    blocked = refused(said.additional_kwargs) or _is_blocked(metadata)
+    reason: FinishReason = "content_filter" if blocked else end
     return Turn(
         message,
         _usage(said),
@@ -183,6 +187,12 @@ def _usage(message: AIMessage) -> Usage:
     details: Mapping[str, Any] = counted.get("input_token_details", {})
     written = read_token_count(sum(read_token_count(details.get(name)) for name in _CACHE_WRITES))
     return replace(read_usage(counted), cache_write_tokens=written)
+
+
+def _is_blocked(metadata: Mapping[str, Any]) -> bool:
+    """Return whether Google blocked the prompt, so that the reply is empty and has no finish reason."""
+    feedback = metadata.get("prompt_feedback")
+    return isinstance(feedback, Mapping) and bool(feedback.get("block_reason")) and not metadata.get("finish_reason")
 
 
 def _read_end(metadata: Mapping[str, Any]) -> tuple[FinishReason, str | None]:

@@ -87,7 +87,7 @@ class LangchainParser:
             return await self._client.ask(self._client.chat, asked, to_langchain(asked))
         try:
             runnable = self._structured(mode, schema)
-        except NotImplementedError:
+        except (NotImplementedError, ValueError, TypeError, LookupError):  # some packages cannot convert every schema
             raise ModeUnsupported(self._client.explain_unsupported(mode)) from None
         return await self._client.ask(runnable, messages, to_langchain(messages))
 

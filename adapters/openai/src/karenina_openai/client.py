@@ -39,23 +39,22 @@ from karenina_toolkit.http.http_errors import (
     CURES,
     HTTPStatusError,
     connection_error,
-    error_in_reply,
-    find_prompt_filter,
+    find_reply_error,
     not_json_error,
     redact_text,
     status_error,
+    usage_of_failure,
 )
 from karenina_toolkit.http.reply_body import IncompleteStream, UnendedStream
 from karenina_toolkit.http.urls import find_proxy, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
-from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of, write_arguments
+from karenina_toolkit.traces.formats.openai_chat import usage_of, write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from karenina_core.models.attachments import Attachment
     from karenina_core.models.model import ModelConfig
-    from karenina_core.models.ports import Usage
 
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -290,11 +289,11 @@ class Client:
             self._server.send(body) as reply,
         ):
             kind = reply.header("content-type").partition(";")[0].strip().lower()
-            if reply.status >= 300 or kind != "text/event-stream":
+            if reply.status >= 300:
                 return self._read(reply, await reply.body(), messages)
             pieces = reply.pieces()
             try:
-                data = await assemble_stream(self.where, pieces, timer, _loads)
+                data = await assemble_stream(self.where, pieces, timer, _loads, declared=kind == "text/event-stream")
                 check_choice_end(self._endpoint, data)
             except NotStreamed as error:
                 return self._read(reply, error.body, messages)
@@ -334,26 +333,14 @@ class Client:
         """Raise `PortError` if the reply `data` states an error, with or without text, has no choices, or says that the
         prompt was filtered. `messages` are masked in the error.
         """
-        error = error_of_completion(data)
+        error = find_reply_error(self.where, data, self._secrets, messages)
         if error is not None:
-            raise self._error_in_200(error, data, messages)
-        refused = find_prompt_filter(data)
-        if refused is not None:
-            problem = redact_text(
-                f"the provider's content filter refused the prompt ({refused})", self._secrets, messages
-            )
-            raise PortError(f"{self.where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
+            raise error
         if self._has_choices and not data.get("choices"):
-            if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")):
-                raise self._error_in_200(data, data, messages)
             sent = {name: value for name, value in data.items() if value}
             shown = f": {redact_text(json.dumps(sent, ensure_ascii=False), self._secrets, messages)}" if sent else ""
             problem = f"{self.where} sent no usable reply: the completion has no choices{shown}"
-            raise BrokenReply(problem, _usage_of_failure(data), is_blank=True)
-
-    def _error_in_200(self, error: object, data: Mapping[str, Any], messages: Sequence[Message]) -> PortError:
-        """Return the PortError for an `error` in the reply `data`, which has a success status."""
-        return error_in_reply(self.where, error, _usage_of_failure(data), self._secrets, messages)
+            raise BrokenReply(problem, usage_of_failure(data), is_blank=True)
 
     def _status_error(
         self, status: int, headers: Mapping[str, str], raw: bytes, messages: Sequence[Message]
@@ -366,14 +353,6 @@ class Client:
     def _shown(self, error: BaseException) -> str:
         """Return the message of `error` without secrets, or its type if it has no message."""
         return redact_text(str(error), self._secrets) or type(error).__name__
-
-
-def _usage_of_failure(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a reply that states an error or has no choices. Without choices and tokens, nothing was
-    generated, so the usage is empty.
-    """
-    usage = usage_of(data)
-    return usage if data.get("choices") or usage.total_tokens else NO_USAGE
 
 
 def _dumps(body: Mapping[str, Any]) -> bytes:

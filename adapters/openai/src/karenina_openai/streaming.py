@@ -31,6 +31,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"data: [DONE]"
 _PLAIN = (b"{", b"[", b"<", b"\x1f")
 """The bytes with which JSON, web pages and compressed data start, but no line of a stream."""
+_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:", b"error:")
+_LONGEST_FIELD = max(map(len, _FIELDS))
 
 
 class StreamStalled(Exception):
@@ -82,7 +84,7 @@ class StallTimer:
 
 
 async def assemble_stream(
-    where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any]
+    where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any], *, declared: bool = True
 ) -> dict[str, Any]:
     """Return the chat completion that a stream of server-sent events adds up to, or, if an event reports an error, the
     `error` and the `usage` so far. Raises `NotStreamed` if the body is no stream, `IncompleteStream` if the stream ends
@@ -90,13 +92,13 @@ async def assemble_stream(
 
     A message beside the reply is an error if nothing of the reply follows it.
 
-    `loads` parses an event's data, and `timer` is restarted after each event. Raises `ReplyTooLarge`, which names
-    `where`, if there are too many tool calls.
+    `loads` parses an event's data, and `timer` is restarted after each event. `declared` states whether the reply has
+    the type of a stream. Raises `ReplyTooLarge`, which names `where`, if there are too many tool calls.
     """
     reply = _Reply(where)
     done = False
     last_words: Mapping[str, Any] | None = None
-    async for event in _events(pieces):
+    async for event in _events(pieces, declared=declared):
         if event == b"[DONE]":
             done = True
             break
@@ -127,6 +129,8 @@ def _error_of(chunk: Mapping[str, Any]) -> object:
         return error
     if chunk.get("error_code"):  # FastChat
         return {"code": chunk["error_code"], "message": str(chunk.get("text") or "no message")}
+    if isinstance(base := chunk.get("base_resp"), Mapping) and base.get("status_code"):  # MiniMax
+        return dict(base)
     if chunk.get("object") == "error":
         return dict(chunk)
     return None
@@ -149,9 +153,10 @@ def check_choice_end(server: Hashable, data: Mapping[str, Any]) -> None:
         check_stream_end(server, usage_of(data), has_reason=has_reason)
 
 
-async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yield each event's data. An event that was cut off is dropped, except for `[DONE]`. Raises `NotStreamed` for a
-    body that starts like JSON, a web page or compressed data.
+async def _events(pieces: AsyncIterable[bytes], *, declared: bool) -> AsyncIterator[bytes]:
+    """Yield each event's data. An event that was cut off or has no data is dropped, except for a cut-off `[DONE]`.
+    Raises `NotStreamed` for a body that starts like JSON, a web page or compressed data or, unless it is `declared` to
+    be a stream, like anything else.
 
     Lines may end with CR, LF or CRLF. A byte-order mark at the start is ignored. An `error:` line, with which llama.cpp
     reported errors until September 2025, is an event with an `error`, and so is an event named `error`.
@@ -165,8 +170,10 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         after_return = piece[-1:] == b"\r"
         rest += piece
         if not checked and (start := rest.removeprefix(_BYTE_ORDER_MARK).lstrip()):
+            if not declared and len(start) < _LONGEST_FIELD:
+                continue
             checked = True
-            if start.startswith(_PLAIN):
+            if start.startswith(_PLAIN) or not (declared or start.startswith(_FIELDS)):
                 raise NotStreamed(bytes(rest) + b"".join([more async for more in pieces]))
         if b"\n" not in piece and b"\r" not in piece:  # do not search a long line again for every piece of it
             continue
@@ -187,9 +194,12 @@ async def _events(pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
             elif not line:
                 if data:
                     event = b"\n".join(data)
-                    yield event if not is_error else _as_error(event)
+                    if event:
+                        yield event if not is_error else _as_error(event)
                     data = []
                 is_error = False
+    if not (checked or declared):
+        raise NotStreamed(bytes(rest))
     if rest.strip() == _DONE:
         yield _DONE[6:]
 

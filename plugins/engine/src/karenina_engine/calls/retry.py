@@ -33,7 +33,7 @@ class RetryPolicy:
     """The number of retries for each category of error, and the delays between them.
 
     The delay before the n-th retry is a random number of seconds between half and all of `base * 2**n`, but at most
-    `cap`. It is never shorter than the delay that the server asks for in a Retry-After header. A call fails if its
+    `cap`. It is never shorter than the delay that the server asks for. A call fails if its
     delays would add up to more than `patience` seconds, or if its server has refused all calls for that long.
     """
 
@@ -77,10 +77,11 @@ class RetryPolicy:
             parts.append(f"{tries} attempts, with {notes.waited:.1f} s of waiting in all")
         if error.retriable and refusing > self.patience:
             parts.append(f"the server has refused all calls for longer than retry_patience ({self.patience:g} s)")
-        elif error.retriable and (error.retry_after or 0.0) > self.patience - notes.waited:
+        elif error.retriable and (wait := error.retry_after or 0.0) > self.patience - notes.waited:
+            shown, still = f"{wait:,.0f}" if wait >= 10 else f"{wait:.2g}", "still " if notes.waited else ""
             parts.append(
-                f"the server requested a wait of {error.retry_after:,.0f} s, which is longer than retry_patience "
-                f"({self.patience:g} s) allows"
+                f"the server requested a wait of {shown} s, which is longer than retry_patience ({self.patience:g} s) "
+                f"{still}allows"
             )
         if error.category is ErrorCategory.RATE_LIMIT:
             parts.append(_RATE_LIMIT_CURE)

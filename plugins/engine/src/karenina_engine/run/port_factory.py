@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.trust import Trust
-from karenina_core.models.adapters import AgentTier
+from karenina_core.models.adapters import AdapterConfigError, AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
     NO_USAGE,
@@ -272,8 +272,13 @@ class PortFactory:
             )
 
         def make(model: ModelConfig) -> Port:
-            """Open a port for `model`. It will be closed by `aclose`."""
-            port: Port = factory(model)
+            """Open a port for `model`. It will be closed by `aclose`. Raises `PortError` if the configuration turns out
+            not to work.
+            """
+            try:
+                port: Port = factory(model)
+            except AdapterConfigError as error:
+                raise PortError(str(error), category=ErrorCategory.PERMANENT) from None
             self._ports.append(port)
             return port
 

@@ -13,6 +13,18 @@ TOO_LONG: Final = (
     "the request is longer than the model's context window. Shorten the question or the judge's input, "
     "lower max_tokens, or choose a model with a longer context window"
 )
+FAILED_GENERATION: Final = (
+    "the model wrote JSON or a tool call that the server rejects; choose another model or, for a judge, set "
+    "extra.structured to prompt"
+)
+NOT_IN_REGION: Final = "the provider does not serve the country or region from which the request is sent"
+BLOCKED: Final = (
+    "a firewall or proxy blocked the request, or the key is wrong; check the server's URL, the network and the key"
+)
+BEYOND_THE_LIMIT: Final = (
+    "the request alone has more tokens than the account may send in a minute; shorten it, or raise the account's limit"
+)
+WRONG_PATH: Final = "check the path in the server's URL (after '@', or in endpoint_base_url); most servers expect /v1"
 NO_MEDIA: Final = (
     "the model or its server does not accept the attached file. Choose a model that understands it, or start the "
     "server with what it needs (llama.cpp: --mmproj; vLLM: --limit-mm-per-prompt). State in extra.media what the model "
@@ -27,10 +39,25 @@ WRITE_HTTPS: Final = "write https:// instead of http:// in endpoint_base_url"
 WRITE_HTTP: Final = "the server does not use TLS on this port; write http:// instead of https:// in endpoint_base_url"
 
 _NO_CREDIT_CODES: Final = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
+    {
+        *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"),
+        "budget_exceeded",  # LiteLLM
+        "exceeded_current_quota_error",  # Moonshot
+        "Arrearage",  # DashScope
+        "1113",  # Zhipu: the account is in arrears
+    }
 )
 _NO_CREDIT_WORDS: Final = re.compile(
-    r"insufficient (credit|balance|funds|quota)|credit balance is too low|out of credits", re.IGNORECASE
+    r"insufficient (credit|balance|funds|quota)|credit balance is too low|(out of|used all available) credits"
+    r"|doesn't have any credits|balance is insufficient|budget has been exceeded"  # xAI, SiliconFlow, LiteLLM
+    r"|reach(?:ed|ing) (?:its|your|the) (?:\w+ )?spending limit"  # xAI, Fireworks
+    r"|reached your specified API usage limits",  # Anthropic
+    re.IGNORECASE,
+)
+_FAILED_GENERATION_CODES: Final = frozenset({"json_validate_failed", "tool_use_failed", "output_parse_failed"})  # Groq
+_FAILED_GENERATION_WORDS: Final = re.compile(
+    r"JSON (?:mode|model) couldn't be met|did not output valid JSON",  # Cloudflare, SambaNova
+    re.IGNORECASE,
 )
 _FILTER_CODES: Final = frozenset(
     {
@@ -39,11 +66,13 @@ _FILTER_CODES: Final = frozenset(
         "content_policy_violation",  # OpenAI, LiteLLM
         "invalid_prompt",  # OpenAI, for reasoning models
         "moderation_blocked",  # OpenAI
+        "cyber_policy",  # OpenAI
         "data_inspection_failed",  # DashScope
         "DataInspectionFailed",  # DashScope
         "contentFilter",  # Zhipu
         "1301",  # Zhipu: unsafe or sensitive content in input or output
         "guardrail_intervened",  # Bedrock
+        *("1026", "1027"),  # MiniMax: sensitive input or output
     }
 )
 _FILTER_WORDS: Final = re.compile(
@@ -51,6 +80,10 @@ _FILTER_WORDS: Final = re.compile(
     r"|blocked by content filter(?:ing)? polic"  # Anthropic
     r"|content violates usage guidelines|SAFETY_CHECK_TYPE"  # xAI
     r"|prompt was flagged as potentially violating"  # OpenAI
+    r"|flagged (?:\w+ ){0,3}(?:possible|potential) [\w -]{0,20}risk"  # OpenAI
+    r"|(?:in|out)put_guardrail_triggered"  # Databricks
+    r"|blocked input or output"  # Cohere
+    r"|(?:prompt|response) blocked due to security configurations"  # Cloudflare
     r"|(?:in|out)put (?:\w+ )?data may contain inappropriate|DataInspectionFailed"  # DashScope
     r"|Content Exists Risk|rejected because it was considered high risk"  # DeepSeek, Moonshot
     r"|requires moderation on|your input was flagged for"  # OpenRouter
@@ -98,6 +131,13 @@ _UNREADABLE_FILE: Final = re.compile(
     re.IGNORECASE,
 )
 _REFUSING_STATUSES: Final = (None, 400, 404, 413, 415, 422, 500, 501)
+_NOT_IN_REGION: Final = re.compile(
+    r"(?:country|region|territory|location) (?:is )?not supported"  # OpenAI, Google
+    r"|not (?:available|supported) in your (?:country|region|territory|location)",
+    re.IGNORECASE,
+)
+_BEYOND_THE_LIMIT: Final = re.compile(r"request too large for .{0,200}tokens per min", re.IGNORECASE | re.DOTALL)
+_WRONG_PATH: Final = re.compile(r"unexpected endpoint or method", re.IGNORECASE)  # LM Studio, with status 200
 _PLAIN_TO_TLS: Final = re.compile(r"HTTP request (was sent )?to (an )?HTTPS (port|server)", re.IGNORECASE)
 _TLS_TO_PLAIN: Final = ("InvalidContentType", "WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 _PAGE: Final = re.compile(r"\s*(<!--.{0,500}?-->\s*)?<(!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
@@ -121,11 +161,31 @@ def is_filtered(message: str, codes: AbstractSet[str]) -> bool:
     return bool(codes & _FILTER_CODES) or _FILTER_WORDS.search(message[:_LOOKED_AT]) is not None
 
 
+def is_failed_generation(message: str, codes: AbstractSet[str]) -> bool:
+    """Return whether a server rejected what its model wrote, so that another attempt may succeed."""
+    return bool(codes & _FAILED_GENERATION_CODES) or _FAILED_GENERATION_WORDS.search(message[:_LOOKED_AT]) is not None
+
+
+def is_beyond_limit(message: str) -> bool:
+    """Return whether a single request exceeds the account's limit on tokens per minute (OpenAI, Groq), so that a retry
+    cannot succeed.
+    """
+    return _BEYOND_THE_LIMIT.search(message[:_LOOKED_AT]) is not None
+
+
+def is_wrong_path(message: str) -> bool:
+    """Return whether a server that replies with status 200 says that it does not know the path."""
+    return _WRONG_PATH.search(message[:_LOOKED_AT]) is not None
+
+
 def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str | None:
-    """Return a suggested fix if the message, or the error `codes` with the status, shows that the prompt is too long or
-    that the server expects HTTPS, and otherwise None. It takes precedence over the suggestion for the status.
+    """Return a suggested fix if the message, or the error `codes` with the status, shows that the prompt is too long,
+    that the provider does not serve the country, or that the server expects HTTPS, and otherwise None. It takes
+    precedence over the suggestion for the status.
     """
     message = message[:_LOOKED_AT]
+    if _NOT_IN_REGION.search(message):
+        return NOT_IN_REGION
     if status in _TOO_LONG_STATUSES and (codes & _TOO_LONG_CODES or _TOO_LONG_WORDS.search(message)):
         return TOO_LONG
     return WRITE_HTTPS if _PLAIN_TO_TLS.search(message) else None

@@ -12,18 +12,25 @@ from typing import Any, Final
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Usage
 from karenina_toolkit.http.error_cures import (
+    BEYOND_THE_LIMIT,
+    BLOCKED,
+    FAILED_GENERATION,
     NO_CREDIT,
+    WRONG_PATH,
     cure_for_files,
     cure_for_message,
     cure_for_tls_error,
     has_no_credit,
+    is_beyond_limit,
+    is_failed_generation,
     is_filtered,
+    is_wrong_path,
     read_page_text,
 )
-from karenina_toolkit.http.urls import mask_secrets
+from karenina_toolkit.http.urls import MASK, mask_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
-from karenina_toolkit.traces.formats.openai_chat import usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
@@ -31,7 +38,16 @@ _SHOWN_REASON = 80
 _LONGEST_ERROR = 1_000_000  # characters; anything longer is not an error object
 _WINDOW = 24  # so many consecutive characters do not match the prompt by chance
 _SHORTEST = 6
-_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 451})
+_MESSAGE_FIELDS: Final = ("message", "detail", "msg", "Message", "status_msg")  # the last two: AWS, MiniMax
+_NUMBER: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?"
+_WAIT: Final = re.compile(
+    r"(?:(?:try again|retry) (?:in|after)|retryDelay\\*\": ?\\*\") ?"  # OpenAI, Azure, Groq, LiteLLM; Google
+    rf"(?:{_NUMBER}h(?:ours?)? ?)?(?:{_NUMBER}m(?:in(?:ute)?s?)?(?!s) ?)?(?:{_NUMBER}s|{_NUMBER}ms)?",
+    re.IGNORECASE,
+)
+_GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
+_EVENT: Final = re.compile(r"\s*(?:(?:event|id|retry|):[^\n]*\n)*data:(?P<data>[^\n]*)")
+_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
 CURES: Final[Mapping[int, str]] = {
     400: "check that the server supports all parameters in this model's configuration",
     401: "check endpoint_api_key",
@@ -98,18 +114,28 @@ def status_error(
     cure = cure_for_message(status, detail, codes) or cures.get(status, "")
     if has_no_credit(detail, codes):
         category, cure = ErrorCategory.PERMANENT, NO_CREDIT
-    elif usage is not None or (status in _STATUSES_OF_FILTERS and is_filtered(detail, codes)):
+    elif status == _GUARDRAIL or usage is not None or (status in _STATUSES_OF_FILTERS and is_filtered(detail, codes)):
         category, cure = ErrorCategory.FILTERED, "the provider's content filter blocked the request or the reply"
         detail = detail if usage is None else "the completion was filtered"
     elif status < 400:
-        cure = "the server redirects requests; set endpoint_base_url to the target of the redirect"
+        target = redact_url(headers.get("location", ""))
+        to = f" to {mask_secrets(target, secrets)}" if target != MASK else ""
+        cure = f"the server redirects requests{to}; set endpoint_base_url to the target of the redirect"
     elif (refused := _cure_for_files(status, detail, prompt)) is not None:
         category, cure = ErrorCategory.PERMANENT, refused
+    elif is_failed_generation(detail, codes):
+        category, cure = ErrorCategory.SERVER, FAILED_GENERATION
+    elif is_beyond_limit(detail):
+        category, cure = ErrorCategory.PERMANENT, BEYOND_THE_LIMIT
     page = read_page_text(body)
+    if page is not None and status == 403:
+        cure = BLOCKED
     shown = redact_text(detail if page is None else f"a web page, {page}", secrets, prompt)
     message = f"{where} responded with HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
-    return HTTPStatusError(message, detail, category, status, retry_after(headers), usage or NO_USAGE)
+    wait = retry_after(headers)
+    wait = _read_wait(body) if wait is None else wait
+    return HTTPStatusError(message, detail, category, status, wait, usage or NO_USAGE)
 
 
 def error_in_reply(
@@ -135,7 +161,15 @@ def error_in_reply(
         category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
     elif (refused := _cure_for_files(status if is_error else None, detail, prompt)) is not None:
         category, message = ErrorCategory.PERMANENT, f"{message.removesuffix('.')}; {refused}"
-    return PortError(message, category=category, status=status if is_error else None, usage=usage)
+    elif is_wrong_path(detail):
+        category, message = ErrorCategory.PERMANENT, f"{message}; {WRONG_PATH}"
+    return PortError(
+        message,
+        category=category,
+        status=status if is_error else None,
+        retry_after=_read_wait(body) if is_error else None,
+        usage=usage,
+    )
 
 
 def messages_api_error(
@@ -146,16 +180,16 @@ def messages_api_error(
     Gateways use such replies to forward a provider's error. `kind` is the API's error type, which determines the
     category. Unknown types are server errors. A refusal by the provider's filter is always `filtered`.
     """
-    category, refused = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER), None
+    category, cure = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER), None
     if is_filtered(message, {kind}):
         category = ErrorCategory.FILTERED
-    elif (refused := _cure_for_files(None, message, prompt)) is not None:
+    elif has_no_credit(message, {kind}):
+        category, cure = ErrorCategory.PERMANENT, NO_CREDIT
+    elif (cure := _cure_for_files(None, message, prompt)) is not None:
         category = ErrorCategory.PERMANENT
-    shown = redact_text(f"{kind}: {message}", secrets, prompt)
-    cure = f"; {refused}" if refused is not None else ""
-    return PortError(
-        f"{where} forwarded an error: {shown.removesuffix('.') if cure else shown}{cure}", category=category
-    )
+    shown = redact_text(f"{kind}: {message}" if kind else message, secrets, prompt)
+    end = f"; {cure}" if cure is not None else ""
+    return PortError(f"{where} forwarded an error: {shown.removesuffix('.') if end else shown}{end}", category=category)
 
 
 def _cure_for_files(status: int | None, message: str, prompt: Sequence[Message]) -> str | None:
@@ -177,12 +211,46 @@ def _usage_of_filtered(body: str) -> Usage | None:
     return usage_of(data) if read_choice_end(choices[0])[0] == "content_filter" else None
 
 
-def find_prompt_filter(data: Mapping[str, Any]) -> str | None:
-    """Return the filter that refused the prompt, such as `blockReason SAFETY`, or None. It is given in completions
-    without choices, as `prompt_filter_results` by Azure and as `promptFeedback` by Google.
+def find_reply_error(
+    where: str, data: Mapping[str, Any], secrets: Sequence[str], prompt: Sequence[Message]
+) -> PortError | None:
+    """Return the exception for a chat completion with status 200 that states an error or, without choices, that the
+    prompt was filtered, or None. The parameters are explained in `status_error`.
     """
-    if data.get("choices"):
-        return None
+    error = error_of_completion(data)
+    if error is None and not data.get("choices"):
+        refused = _find_prompt_filter(data)
+        if refused is not None:
+            problem = redact_text(f"the provider's content filter refused the prompt ({refused})", secrets, prompt)
+            return PortError(f"{where}: {problem}", category=ErrorCategory.FILTERED, usage=usage_of(data))
+        error = _find_failure(data)
+    return None if error is None else error_in_reply(where, error, usage_of_failure(data), secrets, prompt)
+
+
+def usage_of_failure(data: Mapping[str, Any]) -> Usage:
+    """Return the usage of a reply that states an error or has no choices. Without choices and tokens, nothing was
+    generated, so the usage is empty.
+    """
+    usage = usage_of(data)
+    return usage if data.get("choices") or usage.total_tokens else NO_USAGE
+
+
+def _find_failure(data: Mapping[str, Any]) -> object:
+    """Return the error in a completion without choices: the first of its `errors` (Cloudflare), its `base_resp`
+    (MiniMax), the completion itself if it contains a message, or None.
+    """
+    errors, base = data.get("errors"), data.get("base_resp")
+    if isinstance(errors, list) and errors:
+        return errors[0]
+    if isinstance(base, Mapping) and base.get("status_code"):
+        return base
+    return data if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")) else None
+
+
+def _find_prompt_filter(data: Mapping[str, Any]) -> str | None:
+    """Return the filter that refused the prompt, such as `blockReason SAFETY`, or None. In completions without choices,
+    Azure names it in `prompt_filter_results`, and Google in `promptFeedback`.
+    """
     feedback = data.get("promptFeedback")
     if isinstance(feedback, Mapping) and isinstance(feedback.get("blockReason"), str):
         return f"blockReason {feedback['blockReason'][:_SHOWN_REASON]}"
@@ -280,6 +348,18 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+def _read_wait(body: str) -> float | None:
+    """Return the seconds after which a server's error says to try again, or None if it does not. If it names several
+    times, the longest is used.
+    """
+    waits = [
+        float(hours or 0) * 3600 + float(minutes or 0) * 60 + float(seconds or 0) + float(milliseconds or 0) / 1000
+        for hours, minutes, seconds, milliseconds in _WAIT.findall(body[:_LONGEST_ERROR])
+        if hours or minutes or seconds or milliseconds
+    ]
+    return max(waits, default=None)
+
+
 def _until(date: str) -> float:
     """Return the seconds until an HTTP date. The result is negative for past dates and NaN for invalid ones."""
     try:
@@ -290,15 +370,19 @@ def _until(date: str) -> float:
 
 def _read_message(body: str) -> tuple[str, frozenset[str]]:
     """Return the server's message, and the error types and codes in the body, which servers nest in different ways. If
-    the body is not JSON or has another structure, the message is the body, cut to `_LONGEST_ERROR` characters.
+    the body is not JSON or has another structure, the message is the body, cut to `_LONGEST_ERROR` characters. It may
+    be an event of a stream, and begin with a byte-order mark.
     """
     if len(body) > _LONGEST_ERROR:
         return body[:_LONGEST_ERROR], frozenset()
+    body = body.removeprefix("\ufeff")
+    if (event := _EVENT.match(body)) is not None:
+        body = event["data"]
     try:
         data: Any = json.loads(body)
     except (ValueError, RecursionError):
         return body, frozenset()
-    error = data.get("error", data) if isinstance(data, dict) else data
+    error = _find_error(data)
     if isinstance(error, str):
         return error, frozenset(re.findall(r"^\w+", error))  # a code, or the first word
     if not isinstance(error, dict):
@@ -307,14 +391,36 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
     codes = frozenset(
         str(level[key])
         for level in (error, *((inner,) if isinstance(inner, dict) else ()))
-        for key in ("type", "code")
+        for key in ("type", "code", "error_code", "status_code")
         if level.get(key)
     )
-    for key in ("message", "detail", "msg"):
-        if isinstance(error.get(key), str):
-            return str(error[key]), codes
-    details = error.get("detail")
-    return _join_details(details) if isinstance(details, list) else body, codes
+    text = next((error[key] for key in _MESSAGE_FIELDS if isinstance(error.get(key), str)), None)
+    if text is None:
+        details = error.get("detail")
+        return _join_details(details) if isinstance(details, list) else body, codes
+    provider = error.get("metadata")  # OpenRouter's
+    if isinstance(provider, dict) and (raw := provider.get("raw")):
+        theirs, their_codes = _read_message(raw if isinstance(raw, str) else json.dumps(raw))
+        name = provider.get("provider_name")
+        return f"{text}{f' ({name})' if name else ''}: {theirs}", codes | their_codes
+    if text.lstrip().startswith(("{", "[")):
+        theirs, their_codes = _read_message(text)
+        return theirs, codes | their_codes
+    return text, codes
+
+
+def _find_error(data: Any) -> Any:
+    """Return the error in a body: its `error`, the first of its `errors` (Cloudflare, IBM watsonx), the `message` of
+    which it consists (Mistral), or the whole body. Google's OpenAI endpoint sends a list with one such body.
+    """
+    if isinstance(data, list) and data:
+        data = data[0]
+    if not isinstance(data, dict):
+        return data
+    errors, message = data.get("errors"), data.get("message")
+    if isinstance(errors, list) and errors:
+        return errors[0]
+    return data.get("error") or (message if isinstance(message, dict) else data)
 
 
 def _join_details(details: Sequence[Any]) -> str:
@@ -352,13 +458,14 @@ def _mask_prompt(text: str, prompt: Sequence[Message]) -> str:
 
 
 def category_of_status(status: int) -> ErrorCategory:
-    """Return the category of an HTTP status of 400 or more. 408 and 504 are timeouts, and 429 is a rate limit. 409, 425
-    and other 5xx statuses are server errors. All other 4xx statuses are permanent errors.
+    """Return the category of an HTTP status of 400 or more. 408, 504 and Cloudflare's 524 are timeouts, and 429 is a
+    rate limit. 409, 424 (the model failed: Hugging Face TGI, Bedrock), 425, 498 (no capacity: Groq), 499 (cancelled:
+    Groq, Cohere, Google) and other 5xx statuses are server errors. All other 4xx statuses are permanent errors.
     """
-    if status in (408, 504):
+    if status in (408, 504, 524):
         return ErrorCategory.TIMEOUT
     if status == 429:
         return ErrorCategory.RATE_LIMIT
-    if status >= 500 or status in (409, 425):
+    if status >= 500 or status in (409, 424, 425, 498, 499):
         return ErrorCategory.SERVER
     return ErrorCategory.PERMANENT

@@ -22,16 +22,17 @@ from karenina_toolkit.http.http_errors import HTTPStatusError
 _STATUSES: Final = frozenset({400, 404, 422, 501})
 _TOPICS: Final[dict[StructuredMode, re.Pattern[str]]] = {
     "json_schema": re.compile(
-        r"response[_ ]format|output_(?:config|format)|structured[_ ]outputs?|json[_ ]schema|\bschemas?\b"
-        r"|\bgrammars?\b|\bguided\b",
+        r"response[_ ](?:format|schema)|output_(?:config|format)|structured[_ ]outputs?|json[_ ](?:schema|mode)"
+        r"|\bschemas?\b|\bgrammars?\b|\bguided\b|requested parameters",
         re.IGNORECASE,
     ),
-    "tool": re.compile(r"\btools?\b|tool_|\bfunctions?\b|function_", re.IGNORECASE),
+    "tool": re.compile(r"\btools?\b|tool_|\bfunctions?\b|function_|requested parameters", re.IGNORECASE),
 }
 _REFUSING: Final = re.compile(
     r"support|(?:not|n't)(?: \w+)? (?:allowed|permitted|available|enabled|implemented|accepted|recogni[sz]ed|valid)"
     r"|no such|has no|unavailable|unimplemented|unknown|unrecogni[sz]ed|unexpected|forbidden|disabled|invalid"
-    r"|\brequires?\b|must be|should be|extra (?:inputs?|fields?)",
+    r"|\brequires?\b|must be|should be|extra (?:inputs?|fields?)|type mismatch"  # the last one is of Cloudflare
+    r"|no endpoints found that can handle the requested parameters",  # OpenRouter
     re.IGNORECASE,
 )
 # Messages about this schema, not about the mode.
