@@ -242,7 +242,7 @@ async def test_this_machine_is_reached_without_the_environments_proxy(
 ) -> None:
     server.says(reply("Paris."))
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv(name, "socks5://127.0.0.1:9")
     await open_port(ClaudeLLM(model(server.url))).invoke(ASK)
     assert server.requests[0].path == "/v1/messages"
 
