@@ -95,6 +95,11 @@ def test_every_file_format_says_the_same(tmp_path: Path, suffix: str) -> None:
         ({"taste_threshold": 2}, "taste_threshold (of karenina-taste): must be less than or equal to 1, not 2"),
         ({"evaluation_mode": "fast"}, "evaluation_mode: must be 'template_only'"),
         ({"max_reply_bytes": 1.5}, "max_reply_bytes: must be an integer, not 1.5"),
+        ({"request_timeout": float("inf")}, "request_timeout: must be a finite number, not inf"),
+        (
+            {"answering_models": [{"interface": "x", "model_name": "y", "request_timeout": "inf"}]},
+            "answering_models.0.request_timeout: must be a finite number",
+        ),
         ({"parsing_only": []}, "parsing_only: must be true or false"),
         ({"rubric_trait_names": "maybe"}, 'rubric_trait_names: must be a list, such as ["a", "b"]'),
         ({"prompt_config": "maybe"}, 'prompt_config: must be a mapping, such as {"name": "value"}'),
