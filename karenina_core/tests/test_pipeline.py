@@ -325,7 +325,7 @@ def test_an_error_cannot_have_the_outcome_of_a_judged_item() -> None:
 def test_a_stage_that_does_not_say_whether_to_run_fails() -> None:
     (result,) = run(stage("Forgetful", nothing, should_run=lambda self, context: None))
     assert result.outcome is Outcome.STAGE_ERROR
-    assert "it must return True, False or Skip(reason), not None" in (result.metadata.error or "")
+    assert "it must return True, False or Skip(reason), not None (NoneType)" in (result.metadata.error or "")
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CORRECT, Outcome.SCORED, Outcome.PARSE_ERROR, Outcome.UNDECIDED])
