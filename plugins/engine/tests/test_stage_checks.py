@@ -360,3 +360,14 @@ async def ask(port: Fails) -> AgentReply:
     hub = PortFactory(RunParts(plugins, VerificationConfig(request_timeout=1.0), policy=QUICK))
     model = ModelConfig(id="m", interface="fails", model_name="m")
     return await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO, options=AgentOptions()))
+
+
+@pytest.mark.parametrize(("port", "missing"), [(None, "NoneType without invoke and aclose"), (Answers(), "invoke")])
+def test_a_port_without_its_methods_is_an_error_of_its_adapter(port: Any, missing: str) -> None:
+    plugins = Plugins()
+    plugins.register(offering(adapters=[AdapterSpec(interface="odd", description="", llm=lambda _model: port)]))
+    hub = PortFactory(RunParts(plugins, VerificationConfig(), policy=QUICK))
+    request = ModelRequest(ModelConfig(id="m", interface="odd", model_name="m"), [Message.user("?")], NO_INFO)
+    with pytest.raises(PortError, match=missing) as caught:
+        asyncio.run(hub.call(request))
+    assert "the llm port of the adapter 'odd'" in str(caught.value)
