@@ -110,6 +110,8 @@ def test_a_proxy_for_all_schemes_is_used(monkeypatch: pytest.MonkeyPatch) -> Non
         ("[2001:db8::1]", "http://[2001:db8::1]", "http://[2001:db8::2]"),
         ("2001:db8::/32", "http://[2001:db8::2]", "http://[2001:db9::2]"),
         (" ,:x,[::,//", None, "http://model.example"),
+        ("model.example:80", None, "http://model.example:99999"),
+        ("", None, "http://model.example:99999"),
     ],
 )
 def test_entries_of_no_proxy_have_the_usual_forms(

@@ -97,9 +97,9 @@ def _is_exempt(url: SplitResult, entry: str) -> bool:
     try:
         named = urlsplit(f"//{entry}")
         name, port = (named.hostname or "").removeprefix("*").strip("."), named.port
+        same_port = port is None or port == (url.port or {"http": 80, "https": 443}.get(url.scheme))
     except ValueError:
         return False
-    same_port = port in (None, url.port or {"http": 80, "https": 443}.get(url.scheme))
     return bool(name) and same_port and f".{host}".endswith(f".{name}")
 
 
