@@ -221,19 +221,29 @@ def test_a_server_without_token_counts_leaves_tokens_undecided() -> None:
     assert orders.result.template.field_results == {"cost": None, "seconds": True, "tokens": None, "words": True}
 
 
-def test_tokens_that_a_server_does_not_count_are_not_shown_as_none() -> None:
+@pytest.mark.parametrize(
+    ("usage", "shown", "cells", "compared"),
+    [
+        (Usage(calls=1), "not reported", "- - -", ("- -", "- -")),
+        (Usage(7, calls=1), "7 in, output not reported", "7 0 -", ("7 7", "- -")),
+        (Usage(output_tokens=7, calls=1), "input not reported, 7 out", "- - 7", ("- -", "7 7")),
+    ],
+)
+def test_tokens_that_a_server_does_not_count_are_not_shown_as_none(
+    usage: Usage, shown: str, cells: str, compared: tuple[str, str]
+) -> None:
     orders = Orders(COST)
-    orders.models.say = lambda _messages, _info: LLMReply("Your order W12 is refunded.", Usage(calls=1))
+    orders.models.say = lambda _messages, _info: LLMReply("Your order W12 is refunded.", usage)
     ran = orders.run(*PRICES, model="scripted:m")
     shutil.copy("orders.results.jsonl", "again.results.jsonl")
-    compared = orders.karenina("compare", "orders.results.jsonl", "again.results.jsonl")
-    rows = [" ".join(line.split()) for line in f"{ran.out}\n{compared.out}".splitlines()]
+    again = orders.karenina("compare", "orders.results.jsonl", "again.results.jsonl")
+    rows = [" ".join(line.split()) for line in f"{ran.out}\n{again.out}".splitlines()]
 
     assert {
-        "Tokens not reported, 1 call",
-        "m GenerateAnswer all 1 - - - unknown",
-        "Tokens in - -",
-        "Tokens out - -",
+        f"Tokens {shown}, 1 call",
+        f"m GenerateAnswer all 1 {cells} unknown",
+        f"Tokens in {compared[0]}",
+        f"Tokens out {compared[1]}",
     } <= {*rows}
 
 

@@ -224,6 +224,27 @@ def test_an_answer_that_is_kept_is_not_estimated_again(tmp_path: Path, monkeypat
     assert (found["estimate"]["done"], lines["GenerateAnswer"]) == (0, QUESTIONS - 10)
 
 
+def test_an_estimate_after_a_change_of_recordings_says_that_it_may_be_too_high(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file, answers = genes(tmp_path), tmp_path / "answers.jsonl"
+    lines = [json.dumps({"question": f"Which gene is GENE{at}?", "answer": f"It is GENE{at}."}) for at in range(2)]
+    answers.write_text(lines[0] + "\n", "utf-8")
+    with counting_server() as server:
+        model = f"openai:j@{server.url}"
+        recorded = ("run", file, "--recordings", answers, "--judge", model, "--set", "partial_recordings=true")
+        karenina(*recorded, "--limit", "2")
+        answers.write_text("\n".join(lines), "utf-8")
+        _, found = karenina(*recorded, "--limit", "2", "--dry-run")
+        before = len(asked(server))
+        karenina(*recorded, "--limit", "2")
+        assert len(asked(server)) == before + 1
+    (line,) = found["estimate"]["lines"]
+    assert line["calls"][1] == 2
+    assert "are not paid for again" in json.dumps(found["estimate"]["not_counted"])
+
+
 def test_costs_without_a_price_are_unknown_and_sums_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = genes(tmp_path)

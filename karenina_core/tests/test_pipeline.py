@@ -325,7 +325,7 @@ def test_an_error_cannot_have_the_outcome_of_a_judged_item() -> None:
 def test_a_stage_that_does_not_say_whether_to_run_fails() -> None:
     (result,) = run(stage("Forgetful", nothing, should_run=lambda self, context: None))
     assert result.outcome is Outcome.STAGE_ERROR
-    assert "it must return True, False or Skip(reason), not None" in (result.metadata.error or "")
+    assert "it must return True, False or Skip(reason), not None (NoneType)" in (result.metadata.error or "")
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CORRECT, Outcome.SCORED, Outcome.PARSE_ERROR, Outcome.UNDECIDED])
@@ -377,10 +377,21 @@ def test_vetoes_fail_the_item_and_the_first_sets_its_outcome() -> None:
 def test_fields_of_other_distributions_are_stored_in_the_extensions() -> None:
     (result,) = run(
         stage("One", lambda context: context.set_result_field("words", 7)),
-        stage("Two", lambda context: context.set_result_field("words", {3, 4})),
+        stage("Two", lambda context: context.set_result_field("words", [3, 4])),
     )
     assert result.extensions["dist-of-One"] == {"words": 7}
-    assert sorted(result.extensions["dist-of-Two"]["words"]) == [3, 4]
+    assert result.extensions["dist-of-Two"]["words"] == [3, 4]
+
+
+def test_a_set_is_stored_in_the_same_order_in_every_run() -> None:
+    names = {f"name {number}" for number in range(20)}
+
+    def say(context: VerificationContext) -> None:
+        context.set_result_field("names", names)
+        context.offer_result_field("offered", frozenset(names))
+
+    (result,) = run(stage("Say", say))
+    assert result.extensions["dist-of-Say"] == {"names": sorted(names), "offered": sorted(names)}
 
 
 def test_fields_of_a_wrong_type_become_extensions() -> None:

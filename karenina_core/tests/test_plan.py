@@ -299,7 +299,8 @@ def test_an_exception_in_included_is_a_problem_of_the_plan() -> None:
 @pytest.mark.parametrize("answer", [None, "no", Skip])
 def test_included_returns_a_bool_or_the_reason_to_skip(answer: object) -> None:
     text = problems([*skeleton(), stage("Forgetful", included=lambda self, config, question: answer)])
-    assert f"(TypeError: it must return True, False or Skip(reason), not {answer!r}); block it with" in text
+    kind = type(answer).__name__
+    assert f"(TypeError: it must return True, False or Skip(reason), not {answer!r} ({kind})); block it with" in text
 
 
 def test_a_stage_that_refuses_the_configuration_speaks_for_itself() -> None:

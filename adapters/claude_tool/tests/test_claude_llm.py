@@ -98,6 +98,11 @@ async def test_thoughts_are_not_part_of_the_answer(server: ScriptedServer, open_
             },
             Usage(223, 45, 20, calls=2),
         ),
+        (
+            {"input_tokens": 23, "output_tokens": 10}
+            | {"iterations": [{"type": "advisor_message", "model": "m", "input_tokens": 90, "output_tokens": 40}]},
+            Usage(113, 50, calls=2),
+        ),
         ({"input_tokens": 7, "output_tokens": 3, "iterations": None}, Usage(7, 3, calls=1)),
     ],
 )
@@ -242,7 +247,7 @@ async def test_this_machine_is_reached_without_the_environments_proxy(
 ) -> None:
     server.says(reply("Paris."))
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
+        monkeypatch.setenv(name, "socks5://127.0.0.1:9")
     await open_port(ClaudeLLM(model(server.url))).invoke(ASK)
     assert server.requests[0].path == "/v1/messages"
 

@@ -179,7 +179,7 @@ class Pipeline:
         try:
             answer = stage.should_run(context)
             if not isinstance(answer, bool | Skip):
-                raise TypeError(f"it must return True, False or Skip(reason), not {answer!r}")
+                raise TypeError(f"it must return True, False or Skip(reason), not {answer!r} ({type(answer).__name__})")
             if answer:
                 return None
             skip = answer if isinstance(answer, Skip) else Skip("should_run() returned False")

@@ -182,7 +182,7 @@ class StageSelection:
             included = offer.stage.included(self.config, self.question)
             if isinstance(included, bool | Skip):
                 return included
-            raise TypeError(f"it must return True, False or Skip(reason), not {included!r}")
+            raise TypeError(f"it must return True, False or Skip(reason), not {included!r} ({type(included).__name__})")
         except ConfigError as error:
             self.problems += [problem for problem in error.problems if problem not in self.problems]
             return False

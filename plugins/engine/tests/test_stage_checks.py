@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 from offers import offering
+from pydantic import BaseModel
 
 from karenina_core import Question, Skip, Stage, VerificationConfig, VerificationContext, hookimpl
 from karenina_core import plugins as plugin_room
@@ -28,6 +29,7 @@ from karenina_core.models.ports import (
     Turn,
     Usage,
 )
+from karenina_core.namespaces import namespace_of
 from karenina_core.plugins import Plugins
 from karenina_core.stages.stage import ModelNeed
 from karenina_engine.calls.retry import RetryPolicy
@@ -54,11 +56,27 @@ class Answers(Stage):
         context.set_artifact(self.Keys.RAW_LLM_RESPONSE, "an answer")
 
 
+class Grade(BaseModel):
+    """A question's field without a default."""
+
+    level: int
+    note: str = ""
+
+
+class Grades(Answers):
+    """A stage that needs a field of each question."""
+
+    name = "Grades"
+    question_settings = Grade
+
+
 def run_with(
     look: Callable[[VerificationConfig, Sequence[Question]], Iterable[ModelNeed]],
     wants: Callable[[Question], bool] = lambda _question: True,
     check: Callable[[VerificationConfig], None] = lambda _config: None,
     includes: Callable[[Question], bool] = lambda question: question.id != "left",
+    answers: type[Stage] = Answers,
+    questions: Sequence[Question] = ENTRIES,
 ) -> RunSession:
     class Outside(Stage):
         name = "Outside"
@@ -90,7 +108,7 @@ def run_with(
             """Do nothing."""
 
     text = AdapterSpec(interface="text", description="Text alone.", llm=lambda _: None)  # type: ignore[arg-type,return-value]
-    offer = offering(generate_answer=[Answers], extra_stages=[Looks, Outside], adapters=[text])
+    offer = offering(generate_answer=[answers], extra_stages=[Looks, Outside], adapters=[text])
 
     from karenina_core.stages import finalize
 
@@ -102,7 +120,19 @@ def run_with(
         config = VerificationConfig(
             evaluation_mode="rubric_only", answering_models=[models.model()], parsing_models=[models.model("judge")]
         )
-        return make_session(ENTRIES, config, plugins, trust=Trust())
+        return make_session(questions, config, plugins, trust=Trust())
+
+
+def test_a_question_without_a_required_field_is_refused_before_the_run() -> None:
+    name = f"{namespace_of(Grade)}level"
+    graded = [Question(question="One?", id="1", extra={name: 3}), Question(question="Two?", id="2")]
+
+    with pytest.raises(ConfigError) as caught:
+        run_with(lambda _config, _questions: (), answers=Grades, questions=graded)
+    assert caught.value.problems == [
+        f"question 2: {name} is missing, which the stage Grades requires; add it to the question"
+    ]
+    run_with(lambda _config, _questions: (), answers=Grades, questions=graded[:1])
 
 
 def test_a_stage_in_no_plan_sees_the_configuration_once() -> None:
@@ -330,3 +360,14 @@ async def ask(port: Fails) -> AgentReply:
     hub = PortFactory(RunParts(plugins, VerificationConfig(request_timeout=1.0), policy=QUICK))
     model = ModelConfig(id="m", interface="fails", model_name="m")
     return await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO, options=AgentOptions()))
+
+
+@pytest.mark.parametrize(("port", "missing"), [(None, "NoneType without invoke and aclose"), (Answers(), "invoke")])
+def test_a_port_without_its_methods_is_an_error_of_its_adapter(port: Any, missing: str) -> None:
+    plugins = Plugins()
+    plugins.register(offering(adapters=[AdapterSpec(interface="odd", description="", llm=lambda _model: port)]))
+    hub = PortFactory(RunParts(plugins, VerificationConfig(), policy=QUICK))
+    request = ModelRequest(ModelConfig(id="m", interface="odd", model_name="m"), [Message.user("?")], NO_INFO)
+    with pytest.raises(PortError, match=missing) as caught:
+        asyncio.run(hub.call(request))
+    assert "the llm port of the adapter 'odd'" in str(caught.value)

@@ -126,6 +126,15 @@ def test_an_unknown_dataset_is_an_error_with_a_cure(address: str) -> None:
     assert "returned status 404 for hf:o/none: The dataset does not exist.; check the name" in done.err
 
 
+def test_a_proxy_for_all_schemes_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.delenv("https_proxy", raising=False)
+    monkeypatch.setenv("all_proxy", "http://127.0.0.1:9")
+
+    assert "cannot reach https://hub.invalid: [Errno 111]" in import_sums("https://hub.invalid").err
+
+
 def test_redirections_are_not_followed(address: str) -> None:
     done = import_sums(address, name="o/moved")
 

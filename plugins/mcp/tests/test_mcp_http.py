@@ -59,6 +59,13 @@ def test_a_tool_is_called_over_http(url: str) -> None:
     assert (said.content, said.is_error) == ("gene 1 is BCL2", False)
 
 
+def test_a_server_on_this_machine_needs_no_proxy(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "socks5://127.0.0.1:9")
+    (said,) = saying(model({"genes": url}), "lookup")
+    assert said.content == "gene 1 is BCL2"
+
+
 def test_an_environment_key_is_sent_in_a_header_only(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"genes": {"headers": {"Authorization": "Bearer ${GENES_TOKEN}"}}}
     with serving("s3cret-word") as url:

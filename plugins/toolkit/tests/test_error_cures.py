@@ -63,12 +63,20 @@ def openai(message: str, code: str | None = None) -> Any:
         (400, {"error": {"message": "exceeds the available context size", "type": "exceed_context_size_error"}}),
         (400, {"error": {"message": "prompt is too long: 208310 tokens > 200000 maximum"}}),
         (413, "Input is too long"),
+        (400, {"why": "too long"}),
+        (400, "Too long."),
+        (422, {"error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000"}),
+        (400, openai("too many input tokens: 9000")),
     ],
 )
 def test_a_request_beyond_the_context_names_the_cure(status: int, body: Any) -> None:
     error = failure(status, body)
     assert error.category is ErrorCategory.PERMANENT
     assert str(error).endswith(f"; {TOO_LONG}")
+
+
+def test_a_parameter_that_is_too_long_is_not_the_request() -> None:
+    assert TOO_LONG not in str(failure(400, openai("tools.0.name is too long (at most 64 characters)")))
 
 
 @pytest.mark.parametrize(

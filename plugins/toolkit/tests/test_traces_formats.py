@@ -152,3 +152,31 @@ def test_a_message_of_ours_has_values_of_its_types(wrong: dict[str, Any]) -> Non
 
     with pytest.raises(TraceFormatError, match=f"entry 1: the (field )?{next(iter(wrong))[:4]}"):
         convert_recording([entry])
+
+
+def line(name: str, parent: str | None, text: str, *, session: str = "s") -> dict[str, Any]:
+    """Return a line of a Claude Code session. Names of replies begin with "a"."""
+    role = "assistant" if name.startswith("a") else "user"
+    about = {"type": role, "uuid": name, "parentUuid": parent, "sessionId": session}
+    return {**about, "message": {"role": role, "content": [{"type": "text", "text": text}]}}
+
+
+@pytest.mark.parametrize("root", [None, "0"])
+def test_a_prompt_that_was_taken_back_is_left_out(root: str | None) -> None:
+    lines = [
+        line("1", root, "Where is BRAC1?"),
+        line("a1", "1", "Which gene?"),
+        line("2", root, "Where is BRCA1?"),
+        line("a2", "2", "On 17q21."),
+    ]
+    assert [message.content for message in convert_recording(lines)] == ["Where is BRCA1?", "On 17q21."]
+
+
+def test_first_prompts_of_two_sessions_are_kept() -> None:
+    lines = [
+        line("1", None, "Hello."),
+        line("a1", "1", "Hi."),
+        line("2", None, "Bye.", session="t"),
+        line("a2", "2", "!"),
+    ]
+    assert [message.content for message in convert_recording(lines)] == ["Hello.", "Hi.", "Bye.", "!"]

@@ -1,10 +1,13 @@
-"""The shown part of a URL, and texts that are URLs without a scheme."""
+"""The shown part of a URL, texts that are URLs without a scheme, and the proxies of the environment."""
 
 from __future__ import annotations
 
+import os
+from urllib.parse import urlsplit
+
 import pytest
 
-from karenina_toolkit.http.urls import complete_url, find_secret_parts, redact_url
+from karenina_toolkit.http.urls import complete_url, find_proxy, find_secret_parts, redact_url
 
 
 @pytest.mark.parametrize(
@@ -76,3 +79,45 @@ def test_an_address_without_its_scheme_is_completed(address: str, url: str) -> N
 )
 def test_other_texts_are_not_addresses(text: str) -> None:
     assert complete_url(text) is None
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("no_proxies")
+def test_a_proxy_for_all_schemes_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL_PROXY", "proxy:8080")
+    monkeypatch.setenv("HTTPS_PROXY", "https://other:8443")
+    found = [find_proxy(urlsplit(url)) for url in ("http://model.example/v1", "https://model.example", "http://[::1]")]
+    assert found == ["http://proxy:8080", "https://other:8443", None]
+
+
+@pytest.mark.usefixtures("no_proxies")
+@pytest.mark.parametrize(
+    ("exempt", "direct", "proxied"),
+    [
+        ("other.example, *", "http://model.example", None),
+        ("model.example", "http://gpu1.Model.example", "http://amodel.example"),
+        (".model.example", "http://gpu1.model.example", "http://other.example"),
+        ("*.model.example.", "http://gpu1.model.example", "http://other.example"),
+        ("model.example:8000", "http://model.example:8000/v1", "http://model.example:8001/v1"),
+        ("model.example:443", "https://model.example", "http://model.example"),
+        ("10.0.0.0/8", "http://10.1.2.3/v1", "http://11.1.2.3/v1"),
+        ("10.1.2.3:8000", "http://10.1.2.3:8000", "http://10.1.2.3:8001"),
+        ("[2001:db8::1]", "http://[2001:db8::1]", "http://[2001:db8::2]"),
+        ("2001:db8::/32", "http://[2001:db8::2]", "http://[2001:db9::2]"),
+        (" ,:x,[::,//", None, "http://model.example"),
+        ("model.example:80", None, "http://model.example:99999"),
+        ("", None, "http://model.example:99999"),
+    ],
+)
+def test_entries_of_no_proxy_have_the_usual_forms(
+    exempt: str, direct: str | None, proxied: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("all_proxy", "http://proxy:8080")
+    monkeypatch.setenv("no_proxy", exempt)
+    assert direct is None or find_proxy(urlsplit(direct)) is None
+    assert proxied is None or find_proxy(urlsplit(proxied)) == "http://proxy:8080"

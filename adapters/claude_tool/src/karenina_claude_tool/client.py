@@ -211,7 +211,6 @@ class Client:
         if self._closed:
             raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
         if self._sdk is None:
-            here = is_local(self._base_url)
             # Redirects are not followed: they would send the key elsewhere. Localhost needs no proxy.
             try:
                 http = DefaultAsyncHttpxClient(
@@ -219,11 +218,12 @@ class Client:
                     follow_redirects=False,
                     headers={"Accept-Encoding": ACCEPTED_ENCODINGS},
                     event_hooks={"response": [make_bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
-                    mounts={"all://": None, "http://": None, "https://": None} if here else {},
+                    trust_env=not is_local(self._base_url),
                 )
             except (ImportError, ValueError):  # the error's text can contain the proxy URL
                 problem = (
-                    "the proxy set in the environment has an unsupported scheme or is not a URL; correct or unset it"
+                    "the proxy set in the environment has an unsupported scheme or is not a URL; correct or unset it "
+                    "(for SOCKS, install socksio)"
                 )
                 raise PortError(f"{self.where}: {problem}", category=ErrorCategory.PERMANENT) from None
             # An explicit key, even an empty one, prevents the SDK from searching for credentials.

@@ -22,6 +22,8 @@ from pyreqwest.exceptions import (
 from pyreqwest.http import Url
 from pyreqwest.proxy import ProxyBuilder
 
+from karenina_toolkit.http.urls import find_proxy_problem
+
 if TYPE_CHECKING:
     from pyreqwest.request import StreamRequest
     from pyreqwest.response import Response
@@ -33,7 +35,6 @@ _IDLE: Final = timedelta(seconds=15)
 _PATH: Final = "/%:@!$&'()*+,;=~-._"
 _AT_ONCE: Final = 64
 """The number of pieces of a body to read at a time. Reading pieces that have arrived never waits."""
-_SCHEMES: Final = ("http", "https")
 _PERMANENT: Final = ("certificate", "corrupt message", "received fatal alert")
 """Words that occur in the causes of failed connections that a retry cannot fix."""
 _OWN_AUTHORITY: Final = "CaUsedAsEndEntity"
@@ -294,9 +295,9 @@ def _proxy(url: str) -> ProxyBuilder:
         parts = urlsplit(url if "://" in url else f"http://{url.removeprefix('//')}")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         _ = parts.port
-        if parts.scheme not in _SCHEMES:
-            why = f"a proxy with the scheme {parts.scheme}:// is not supported; use one of {', '.join(_SCHEMES)}"
-            raise ConnectionFailed(why, is_permanent=True)
+        problem = find_proxy_problem(url)
+        if problem is not None:
+            raise ConnectionFailed(problem, is_permanent=True)
         if not parts.hostname:
             raise ValueError("the URL has no host")
         proxy = ProxyBuilder.all(place)

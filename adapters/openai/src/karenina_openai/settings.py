@@ -46,6 +46,7 @@ class OpenAIExtra(endpoints.ToolLoopExtra):
     first_token_timeout: float | None = Field(
         default=None,
         gt=0,
+        allow_inf_nan=False,
         description="With stream: seconds until the model starts to answer; request_timeout if not set.",
     )
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"] | None = Field(

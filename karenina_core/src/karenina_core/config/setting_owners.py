@@ -50,7 +50,7 @@ class CoreSettings(BaseModel):
     """The settings owned by the core, because several distributions read them."""
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
-    model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True)
+    model_config = ConfigDict(frozen=True, protected_namespaces=(), defer_build=True, allow_inf_nan=False)
 
     evaluation_mode: EvaluationMode = Field(
         default="template_only", description="What is evaluated: templates, rubrics, or both."

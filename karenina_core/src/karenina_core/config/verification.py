@@ -31,9 +31,11 @@ from karenina_core.text import did_you_mean
 S = TypeVar("S", bound=BaseModel)
 logger = logging.getLogger("karenina")
 _PLAIN = {
-    "bool_parsing": "must be true or false",
-    **dict.fromkeys(("decimal_parsing", "float_parsing"), "must be a number"),
-    "int_parsing": "must be an integer",
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    **dict.fromkeys(("decimal_parsing", "decimal_type", "float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be an integer"),
+    **dict.fromkeys(("list_type", "tuple_type", "set_type"), 'must be a list, such as ["a", "b"]'),
+    "dict_type": 'must be a mapping, such as {"name": "value"}',
     "missing": "this field is required; add it",
 }
 
@@ -119,9 +121,8 @@ class VerificationConfig(BaseModel):
         """Return the value of the given setting. Raises `ConfigError` if the name is unknown or the setting's owner is
         not installed.
         """
-        values = self.__pydantic_extra__ or {}
-        if name in values:
-            return values[name]
+        if self.has(name):
+            return self._values[name]
         raise ConfigError([_describe_unknown(name, all_settings())])
 
     def given(self) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def _describe_problem(problem: Any, owned: Mapping[str, Setting], prefix: str) -
     where = prefix + ".".join(str(part) for part in problem["loc"])
     owner = owned.get(prefix + str(problem["loc"][0])) if problem["loc"] else None
     from_whom = f" (of {owner.owner})" if owner is not None and owner.owner != CORE else ""
-    message = _PLAIN.get(problem["type"], problem["msg"].removeprefix("Value error, "))
+    message = _PLAIN.get(problem["type"], problem["msg"].removeprefix("Value error, ").replace("Input should", "must"))
     return f"{where}{from_whom}: {message[:1].lower()}{message[1:]}{_show_value(problem, owner)}"
 
 
@@ -201,8 +202,7 @@ def _show_value(problem: Any, owner: Setting | None) -> str:
     None if it is unknown, has fixed choices.
     """
     value = problem.get("input")
-    own_words = problem["type"] in ("value_error", "unknown_name")
-    if own_words or any(part in SECRECY for part in problem["loc"]):
+    if problem["type"] in ("value_error", "unknown_name") or any(part in SECRECY for part in problem["loc"]):
         return ""
     if isinstance(value, (bool, int, float, NoneType)):
         return f", not {value!r}"

@@ -56,7 +56,7 @@ class ModelConfig(StrictSettings):
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
-    model_config = ConfigDict(protected_namespaces=())
+    model_config = ConfigDict(protected_namespaces=(), allow_inf_nan=False)
 
     id: str = Field(min_length=1, description="Your short name for the model, as shown in results.")
     interface: str = Field(min_length=1, description="The name of the adapter.", json_schema_extra=_NEVER)

@@ -254,13 +254,14 @@ class VerificationContext:
 
     def set_result_field(self, name: str, value: object) -> None:
         """Set a field of the result. `name` can be a standard field that has no artifact, such as rubric scores. Any
-        other name sets `result.extensions[<the stage's distribution>][name]`.
+        other name sets `result.extensions[<the stage's distribution>][name]`. A set is stored as a sorted list.
         """
-        self._fields_for(name)[name] = value
+        self._fields_for(name)[name] = sorted(value, key=repr) if isinstance(value, (set, frozenset)) else value
 
     def offer_result_field(self, name: str, value: object) -> None:
         """Set a field of the result like `set_result_field`, unless the field is already set."""
-        self._fields_for(name).setdefault(name, value)
+        if name not in self._fields_for(name):
+            self.set_result_field(name, value)
 
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
         """Add entries to a mapping or list in the result that several stages share, such as `trait_errors`.
@@ -268,8 +269,7 @@ class VerificationContext:
         Existing entries are kept unless they have the same key as a new one. Raises `ValueError` if the field already
         contains a different type of value.
         """
-        fields = self._fields_for(name)
-        before = fields.get(name)
+        before = (fields := self._fields_for(name)).get(name)
         if isinstance(more, Mapping) and isinstance(before, Mapping | None):
             fields[name] = {**(before or {}), **more}
         elif not isinstance(more, Mapping) and isinstance(before, list | tuple | None):

@@ -14,6 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from karenina_mcp.stdio import Output, connect_stdio
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
+from karenina_toolkit.http.urls import is_local
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +89,13 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
     longest = max(server.options.start_timeout, server.options.call_timeout)
     seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=seconds, event_hooks={"response": [bound]}) as client,
+        httpx2.AsyncClient(
+            headers=headers,
+            timeout=seconds,
+            event_hooks={"response": [bound]},
+            verify=httpx2.create_ssl_context(),  # trusts what the environment names, also without `trust_env`
+            trust_env=not is_local(server.url()),
+        ) as client,
         # The client already limits events as configured; the library's own limit is 1 MB.
         streamable_http_client(server.url(), http_client=client, max_sse_event_size=None) as streams,
     ):

@@ -391,7 +391,9 @@ def _stage_text(record: StageRecord) -> str:
         f"{record.name} {record.status} in {'< 0.001' if 0 < record.seconds < 0.0005 else f'{record.seconds:.3f}'} s"
     ]
     if record.calls:
-        parts += [quantity(record.calls, "call"), f"{record.input_tokens:,} tokens in", f"{record.output_tokens:,} out"]
+        parts.append(quantity(record.calls, "call"))
+        parts.append(f"{record.input_tokens:,} tokens in" if record.input_tokens else "input tokens not reported")
+        parts.append(f"{record.output_tokens:,} out" if record.output_tokens else "output tokens not reported")
     if record.waited >= _LEAST_WAIT:
         parts.append(f"{record.waited:.1f} s of waiting")
     if record.failed_calls:

@@ -211,8 +211,9 @@ def budget_hint(session: RunSession, *, quiet: bool) -> str:
 
 def _cells(count: SpendCounts) -> tuple[str, ...]:
     """Return the last cells of a ledger row: calls, tokens and cost. Tokens that were not reported are shown as "-"."""
-    tokens = (count.input_tokens, count.cached_tokens, count.output_tokens)
-    return (f"{count.calls:,}", *(f"{number:,}" if any(tokens) else "-" for number in tokens), count.format_cost())
+    read, written = count.input_tokens, count.output_tokens
+    tokens = (f"{read:,}", f"{count.cached_tokens:,}") if read else ("-", "-")
+    return (f"{count.calls:,}", *tokens, f"{written:,}" if written else "-", count.format_cost())
 
 
 def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:

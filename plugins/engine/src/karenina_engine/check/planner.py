@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from karenina_core.errors import ConfigError
+from karenina_core.namespaces import namespace_of
 from karenina_core.plan import Plan, PlanError, PlannedStage, make_plan
 from karenina_core.stage_selection import SLOT_RULES
 from karenina_core.stages.stage import Skip, Stage, registered_stages
@@ -169,6 +170,7 @@ class Planner:
         with_traits = 0
         pipelines, units = QuestionPipelines(), UnitCounts()
         checking: dict[Pipeline, list[tuple[Stage | None, array[int]]]] = {}  # None if every question is checked
+        required: dict[Pipeline, list[tuple[str, str]]] = {}
         for place, question in enumerate(questions):
             if question_check is not None:
                 question_check.check(question)
@@ -185,6 +187,7 @@ class Planner:
                 problems[f"question {question.id}: {problem}"] = None
             if pipeline not in checking:
                 stages = [planned.stage for planned in pipeline.plan.stages]
+                required[pipeline] = [*_required_fields(stages)]
                 checking[pipeline] = [
                     (
                         None if type(stage).checks_question is Stage.checks_question else stage,
@@ -193,6 +196,10 @@ class Planner:
                     for stage in stages
                     if type(stage).before_run is not Stage.before_run
                 ]
+            for name, stage_name in required[pipeline]:
+                if name not in question.extra:
+                    problem = f"{name} is missing, which the stage {stage_name} requires; add it to the question"
+                    problems[f"question {question.id}: {problem}"] = None
             for choosing, places in checking[pipeline]:
                 if choosing is None or choosing.checks_question(self._config, question):
                     places.append(place)
@@ -234,6 +241,15 @@ class Planner:
         if blocked:
             raise PlanError(blocked)
         return plan
+
+
+def _required_fields(stages: Iterable[Stage]) -> Iterator[tuple[str, str]]:
+    """Yield the name of each field that a question must have for one of the stages, with the name of the stage."""
+    for stage in stages:
+        model = stage.question_settings
+        for name, info in model.model_fields.items() if model is not None else ():
+            if info.is_required():
+                yield f"{namespace_of(model)}{name}", stage.name
 
 
 def _make_pipeline(plan: Plan, listener: StageListener | None, item_timeout: float | None) -> Pipeline:

@@ -406,6 +406,11 @@ async def _make_estimate(
         answering = {model.id for model in config.core.answering_models}
         changed = _changed_models(view.path, config, plugins)
         if changed & answering:  # other models are then asked about other answers
+            if any(model not in answering for model, _ in kept):
+                estimated.not_counted["replies in the journal"] = (
+                    f"{', '.join(sorted(changed & answering))} changed; replies about answers that are still the same "
+                    "are not paid for again, so the run may cost less"
+                )
             kept = {key: count for key, count in kept.items() if key[0] in answering}
         estimated.kept = lines.subtract_kept({key: count for key, count in kept.items() if key[0] not in changed})
         estimated.spent = sum(line.spent.cost for line in view.spent())

@@ -78,9 +78,10 @@ def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator
         yield "", f"and {len(traits) - MAX_TRAITS} more, in `summary().{where}` and --json"
     usage = results.usage()
     if usage.calls or usage.total_tokens:
-        calls = quantity(usage.calls, "call")
-        counts = f"{usage.input_tokens:,} in, {usage.output_tokens:,} out" if usage.total_tokens else "not reported"
-        yield "Tokens", f"{counts}, {calls}"
+        read = f"{usage.input_tokens:,} in" if usage.input_tokens else "input not reported"
+        written = f"{usage.output_tokens:,} out" if usage.output_tokens else "output not reported"
+        counts = f"{read}, {written}" if usage.total_tokens else "not reported"
+        yield "Tokens", f"{counts}, {quantity(usage.calls, 'call')}"
     yield from _failure_rows("Failures", results.failures(), all_failures=all_failures)
     yield from _failure_rows("Checks", results.failed_checks(), all_failures=all_failures)
     if len(summary.groups) > MAX_GROUPS:

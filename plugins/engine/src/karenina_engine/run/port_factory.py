@@ -6,7 +6,7 @@ A port is opened once for each model, called with limits and retries, and closed
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from karenina_toolkit.plugin_lookup import RegisteredAdapter
 
 
-_KINDS: Final[tuple[PortKind, ...]] = ("llm", "parser", "agent")
+_METHODS: Final[Mapping[PortKind, str]] = {"llm": "invoke", "parser": "parse", "agent": "run"}
+"""The kinds of ports, each with the method that makes a call."""
 _CHANGES_REPLIES: Final = {
     "model_name",
     "model_provider",
@@ -232,7 +233,7 @@ class PortFactory:
         """
         by_model: dict[tuple[str, str], list[bytes]] = {}
         for model in models:
-            for kind in _KINDS:
+            for kind in _METHODS:
                 if getattr(self.spec(model), kind) is not None:
                     digests = by_model.setdefault((kind, model.id), [])
                     digest = self._endpoint(kind, model).digest
@@ -272,13 +273,20 @@ class PortFactory:
             )
 
         def make(model: ModelConfig) -> Port:
-            """Open a port for `model`. It will be closed by `aclose`. Raises `PortError` if the configuration turns out
-            not to work.
+            """Open a port for `model`, which `aclose` will close. Raises `PortError` if the configuration turns out not to
+            work, or if the port lacks a method.
             """
             try:
                 port: Port = factory(model)
             except AdapterConfigError as error:
                 raise PortError(str(error), category=ErrorCategory.PERMANENT) from None
+            missing = [name for name in (_METHODS[kind], "aclose") if not callable(getattr(port, name, None))]
+            if missing:
+                raise PortError(
+                    f"the {kind} port of the adapter {model.interface!r} ({offered.distribution} {offered.version}) is "
+                    f"a {type(port).__name__} without {' and '.join(missing)}(); correct the adapter",
+                    category=ErrorCategory.PERMANENT,
+                )
             self._ports.append(port)
             return port
 

@@ -16,7 +16,7 @@ from karenina_core.errors import ConfigError
 from karenina_importing.formats.tables import is_page, page_rows
 from karenina_importing.source_files import SourceRow
 from karenina_toolkit.files import bounded_files
-from karenina_toolkit.http.urls import is_local, is_loopback
+from karenina_toolkit.http.urls import find_proxy, is_loopback
 
 SERVER: Final = "https://datasets-server.huggingface.co"
 """The base URL of the dataset server."""
@@ -103,8 +103,10 @@ class Dataset:
         """
         url = f"{self.server.rstrip('/')}{path}?{urlencode(query, errors='replace', quote_via=quote)}"
         request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 - the scheme is checked
-        proxies = [urllib.request.ProxyHandler({})] if is_local(self.server) else []
-        opener = urllib.request.build_opener(_NoRedirects, *proxies)
+        parts = urlsplit(self.server)
+        proxy = find_proxy(parts)
+        proxies = urllib.request.ProxyHandler({} if proxy is None else {parts.scheme: proxy})
+        opener = urllib.request.build_opener(_NoRedirects, proxies)
         most = bounded_files.max_file_bytes()
         try:
             with opener.open(request, timeout=_SECONDS) as reply:

@@ -75,8 +75,8 @@ def _run_table(runs: Sequence[ComparedRun]) -> list[list[str]]:
 
 
 def _tokens(run: ComparedRun, count: int) -> str:
-    """Return the count as text, or "-" if the run has calls, but no server reported their tokens."""
-    return f"{count:,}" if run.input_tokens or run.output_tokens or not run.calls else "-"
+    """Return the count as text, or "-" if the run has calls, but no server reported such tokens."""
+    return f"{count:,}" if count or not run.calls else "-"
 
 
 def _rate_rows(runs: Sequence[ComparedRun], *, undecided: bool) -> Iterator[list[str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,12 +38,13 @@ def write_item_files(
     written = 0
     for number, result in enumerate(results, 1):
         found: dict[str, bytes] = {}
+        taken: dict[str, int] = {}
         for file in result.metadata.files:
             content = kept.find(file)
             if content.problem is not None:
                 note(f"item {number}: the file {file.name!r} was left out: {file.left_out or content.problem}")
             else:
-                found[_free_name(file_name(file.name), found)] = content.content
+                found[_free_name(file_name(file.name), taken)] = content.content
         patch = shown_patch(result)
         if patch is not None:
             found.setdefault(PATCH, patch.encode("utf-8", "replace"))
@@ -58,9 +58,13 @@ def write_item_files(
     return written
 
 
-def _free_name(name: str, taken: Iterable[str]) -> str:
-    """Return `name`, with a number if it is equal to one of the names in `taken` or differs from it only in case."""
-    folded = {other.casefold() for other in taken}
-    path = Path(name)
-    numbered = (f"{path.stem}-{number}{path.suffix}" for number in count(2))
-    return next(free for free in chain([name], numbered) if free.casefold() not in folded)
+def _free_name(name: str, taken: dict[str, int]) -> str:
+    """Return `name`, with a number if it is equal to a name in `taken` or differs from it only in case, and add it to
+    `taken`, which has the last number of each name, in lower case.
+    """
+    path, folded, free = Path(name), name.casefold(), name
+    while free.casefold() in taken:
+        taken[folded] += 1
+        free = f"{path.stem}-{taken[folded]}{path.suffix}"
+    taken[free.casefold()] = 1
+    return free

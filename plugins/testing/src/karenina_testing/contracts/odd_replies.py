@@ -189,6 +189,12 @@ CHAT_TOKENS: Final[Mapping[str, OddReply]] = {
             {"prompt_tokens": 30, "completion_tokens": 4, "cached_tokens": 9},
             (30, 4, 9, 0, 0),
         ),
+        (
+            "a negative input beside the total",
+            {"prompt_tokens": -1, "completion_tokens": 4, "total_tokens": 34},
+            (30, 4, 0, 0, 0),
+        ),
+        ("counts that are none", {"prompt_tokens": 30, "completion_tokens": True}, (30, 0, 0, 0, 0)),
         ("counts as text", {"prompt_tokens": "30", "completion_tokens": 4.0, "total_tokens": "34"}, (30, 4, 0, 0, 0)),
     )
 }

@@ -95,7 +95,11 @@ _FILTER_WORDS: Final = re.compile(
 )
 _TOO_LONG_CODES: Final = frozenset({"context_length_exceeded", "exceed_context_size_error"})
 _TOO_LONG_WORDS: Final = re.compile(
-    r"context (length|window|size)|(prompt|input) is too long|reduce the length of the messages", re.IGNORECASE
+    r"context (length|window|size)|(prompt|input|request|messages?|conversation) (is |are )?too long"
+    r"|^\W*too long\W*$|: *[\"']too long\W*$"  # the only text of the error
+    r"|reduce the length of the (messages|prompt|input)|too many (input |prompt )?tokens"
+    r"|inputs` tokens \+ `max_new_tokens` must be",  # TGI
+    re.IGNORECASE,
 )
 _TOO_LONG_STATUSES: Final = (400, 413, 422)
 _MEDIA: Final = r"(?:images?|audio|vision|multi-?modal(?:ity)?|visual|pdfs?|documents?|files?)"

@@ -49,11 +49,12 @@ _GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or t
 _EVENT: Final = re.compile(r"\s*(?:(?:event|id|retry|):[^\n]*\n)*data:(?P<data>[^\n]*)")
 _STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
 CURES: Final[Mapping[int, str]] = {
-    400: "check that the server supports all parameters in this model's configuration",
+    400: "the server may not support all parameters in this model's configuration",
     401: "check endpoint_api_key",
     402: NO_CREDIT,
     403: "check that the key has access to this model",
     404: "check model_name and endpoint_base_url",
+    413: "the request is too large for the server; shorten the prompt, or raise the server's limit",
     503: "the server is overloaded or down; check the server, or try again later",
 }
 """Suggested fixes, keyed by status. Adapters may have better ones."""
@@ -61,7 +62,6 @@ MESSAGES_API_CURES: Final[Mapping[int, str]] = {
     **CURES,
     401: "check the key in endpoint_api_key, or in ANTHROPIC_API_KEY if endpoint_api_key is not set",
     404: "check model_name, and endpoint_base_url (without /v1/messages)",
-    413: "the request is too large; shorten the prompt",
 }
 """Suggested fixes for errors from the Anthropic Messages API, keyed by status."""
 _MESSAGES_API_CATEGORIES: Final = {

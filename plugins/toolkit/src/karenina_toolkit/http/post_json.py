@@ -22,7 +22,7 @@ from karenina_toolkit.adapter_settings import extra_of
 from karenina_toolkit.http.endpoints import check_api_key, check_base_url, find_api_key
 from karenina_toolkit.http.http_errors import CURES, connection_error, not_json_error, redact_text, status_error
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, bound_body
-from karenina_toolkit.http.urls import find_proxy, find_secrets, redact_url
+from karenina_toolkit.http.urls import find_proxy, find_proxy_problem, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
 
 if TYPE_CHECKING:
@@ -155,6 +155,9 @@ class Sender:
         import aiohttp
 
         proxy = find_proxy(urlsplit(url))
+        problem = None if proxy is None else find_proxy_problem(proxy)
+        if problem is not None:
+            raise PortError(f"{self.where}: {problem}", category=ErrorCategory.PERMANENT)
         try:
             async with session.post(url, proxy=proxy, allow_redirects=False, **request) as response:
                 pieces = response.content.iter_any()

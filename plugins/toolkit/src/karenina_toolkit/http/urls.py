@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -58,13 +58,49 @@ def is_local(url: str) -> bool:
 
 
 def find_proxy(url: SplitResult) -> str | None:
-    """Return the proxy that the environment sets for `url`, or None. Localhost and the hosts in `no_proxy` have no
-    proxy.
+    """Return the proxy that the environment sets for `url`, or for all URLs with `all_proxy`, or None. Localhost and
+    the hosts in `no_proxy` have no proxy. `http://` is added to a proxy that is only a host and a port.
     """
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
-    host = url.hostname or ""
-    return None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
+    host, proxies = url.hostname or "", getproxies()
+    exempt = proxies.get("no", "").split(",")
+    if is_loopback(host) or proxy_bypass(host) or any(_is_exempt(url, entry.strip()) for entry in exempt):
+        return None
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if proxy and "://" not in proxy and proxy.rpartition(":")[2].isdecimal():
+        return f"http://{proxy.removeprefix('//')}"
+    return proxy
+
+
+def find_proxy_problem(proxy: str) -> str | None:
+    """Return why requests cannot go through a proxy, or None if its scheme is supported or missing."""
+    scheme, found, _ = proxy.partition("://")
+    if not found or scheme.lower() in ("http", "https"):
+        return None
+    return (
+        f"the proxy set in the environment (such as ALL_PROXY) has the scheme {scheme}://, which is not supported; set "
+        "one with http:// or https://, or name the server in NO_PROXY"
+    )
+
+
+def _is_exempt(url: SplitResult, entry: str) -> bool:
+    """Return whether an entry of `no_proxy` names the host of `url`. It is `*`, a domain with or without a port, an
+    address, or a network such as `10.0.0.0/8`.
+    """
+    if entry == "*":
+        return True
+    host = (url.hostname or "").rstrip(".")
+    if not raises(ValueError, ip_network, entry.strip("[]"), strict=False):
+        network = ip_network(entry.strip("[]"), strict=False)
+        return not raises(ValueError, ip_address, host) and ip_address(host) in network
+    try:
+        named = urlsplit(f"//{entry}")
+        name, port = (named.hostname or "").removeprefix("*").strip("."), named.port
+        same_port = port is None or port == (url.port or {"http": 80, "https": 443}.get(url.scheme))
+    except ValueError:
+        return False
+    return bool(name) and same_port and f".{host}".endswith(f".{name}")
 
 
 def find_proxy_secrets() -> list[str]:

@@ -124,13 +124,13 @@ def find_port_error(error: BaseException | None) -> PortError | None:
 
 def read_token_count(value: object) -> int:
     """Convert a value to a token count, rounding it down and limiting it to `MOST_TOKENS`. Numbers in strings are
-    accepted. Negative numbers and anything that is not a number become 0.
+    accepted. Negative numbers, booleans and anything else become 0.
     """
     if isinstance(value, str):
         value = _read_number(value)
     if isinstance(value, float):
         value = 0 if math.isnan(value) else MOST_TOKENS if math.isinf(value) and value > 0 else _floor(value)
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         return 0
     return min(max(int(value), 0), MOST_TOKENS)
 

@@ -33,15 +33,15 @@ _KINDS: Final = {
     "ephemeral_1h_input_tokens": "1h",
     **dict.fromkeys(("reasoning_tokens", "thinking_tokens", "reasoning"), "reasoning"),
 }
-_UNKNOWN: Final = -1
-_NO_COUNTS: Final = {**dict.fromkeys(_KINDS.values(), 0), "input": _UNKNOWN}
+_NO_COUNTS: Final = dict.fromkeys(_KINDS.values(), 0)
 
 
 def read_usage(data: Any) -> Usage:
-    """Convert the `usage` of a chat completion, however the server names the counts. Missing counts are 0, and counts
-    that contradict each other are increased so that input includes cached tokens, and output reasoning.
+    """Convert the `usage` of a chat completion, however the server names the counts. Missing and impossible counts are
+    0, and counts that contradict each other are increased so that input includes cached tokens, and output reasoning.
 
-    Some servers only include reasoning in the total, so the output is at least the total minus the input.
+    Some servers only include reasoning in the total, so the output is at least the total minus the input. An input that
+    is missing or impossible is the total minus the output.
     """
     if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)
@@ -58,7 +58,7 @@ def read_usage(data: Any) -> Usage:
     prompt, output, total = counts["input"], counts["output"], counts["total"]
     cached, reasoning = counts["cached"], counts["reasoning"]
     written = max(counts["written"], counts["5m"] + counts["1h"])
-    if prompt == _UNKNOWN:
+    if not prompt:
         prompt = max(total - output, 0)
     if cached + written > prompt:
         prompt += cached + written

@@ -176,18 +176,19 @@ def _is_distinctive(block: Entry) -> bool:
 
 def read_usage(counted: Any) -> Usage:
     """Convert the `usage` of a reply. Missing counts are 0. The API counts tokens read from or written to its cache
-    separately. Here, they are part of the input tokens. If the server shortened the conversation, this counts as a
-    further call, whose tokens only `iterations` contains.
+    separately. Here, they are part of the input tokens. If the server shortened the conversation or asked an advisor,
+    this counts as a further call, whose tokens only `iterations` contains. An advisor may be another, more expensive
+    model.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
     iterations = counted.get("iterations")
-    shortening = [
+    further = [
         each
         for each in (iterations if isinstance(iterations, list) else ())
-        if isinstance(each, Mapping) and each.get("type") == "compaction"
+        if isinstance(each, Mapping) and each.get("type") in ("compaction", "advisor_message")
     ]
-    return sum(map(_read_counts, shortening), _read_counts(counted))
+    return sum(map(_read_counts, further), _read_counts(counted))
 
 
 def _read_counts(counted: Mapping[str, Any]) -> Usage:

@@ -91,16 +91,20 @@ def _is_of_subagent(entry: Entry) -> bool:
 
 
 def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
-    """Return the ids of prompts that were replaced by a later prompt with the same parent."""
-    latest: dict[str, str] = {}
+    """Return the ids of prompts that were replaced by a later prompt with the same parent. The parent of a session's
+    first prompt is null.
+    """
+    latest: dict[tuple[str, str], str] = {}
     left: set[str] = set()
     for entry in entries:
-        name, parent = entry.get("uuid"), entry.get("parentUuid")
-        if not isinstance(name, str) or not isinstance(parent, str) or not _is_prompt(entry):
+        name, parent = entry.get("uuid"), entry.get("parentUuid", 0)
+        if not isinstance(name, str) or not isinstance(parent, str | None) or not _is_prompt(entry):
             continue
-        if latest.get(parent, name) != name:
-            left.add(latest[parent])
-        latest[parent] = name
+        session = f"{entry.get('sessionId')} {entry.get('agentId')}"  # a file may contain several
+        place = ("after", parent) if parent is not None else ("first of", session)
+        if latest.get(place, name) != name:
+            left.add(latest[place])
+        latest[place] = name
     return left
 
 
