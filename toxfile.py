@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 import tomllib
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -100,15 +101,30 @@ def _line(folder: str, extras: set[str]) -> str:
     return f"-e {folder}[{','.join(sorted(extras))}]" if extras else f"-e {folder}"
 
 
+def requirements(folder: Path, name: str, *members: str) -> str:
+    """Write what the tests of the members need to a file of this name in the folder; return the line that installs it.
+
+    uv builds a member again that is named on its command line, for each environment; one that a file names, only once.
+    """
+    file = folder / f"{name}.txt"
+    text = "\n".join([*editable(*members), *TOOLS, ""])
+    if not file.is_file() or file.read_text("utf-8") != text:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as new:
+            new.write(text)
+        Path(new.name).replace(file)  # environments that run at once read it
+    return f"-r {file}"
+
+
 def environment(member: str) -> str:
     """Return the name of a member's environment."""
     return NAMES.get(member, member.rpartition("/")[2])
 
 
 def together(
-    description: str, members: Iterable[str], given: Sequence[str], version: str = "", *, release: bool = False
+    text: str, deps: str, members: Iterable[str], given: Sequence[str], version: str = "", *, release: bool = False
 ) -> MemoryLoader:
-    """Return an environment that runs the tests of several members.
+    """Return an environment with the given description and requirements that runs the tests of several members.
 
     `version` is a Python version if it differs from tox's own; property tests then have few examples, because they
     have many with the usual version. With `release`, tests marked `release` and more examples are run too.
@@ -125,8 +141,8 @@ def together(
     apart = ["-m", f"forks{without}", *forking]  # libraries that other tests import start threads
     commands = [["pytest", *options, *some] for some in ([beside, apart] if forking else [beside])]
     settings: dict[str, Any] = {
-        "description": description,
-        "deps": "\n".join([*editable(*members), *TOOLS]),
+        "description": text,
+        "deps": deps,
         "commands": [Command(line) for line in ([["pytest", *given, *paths]] if given else commands)],
     }
     if version:
@@ -153,6 +169,7 @@ def tox_extend_envs() -> Iterable[str]:
 def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     """Configure the members' environments, and set which of them CI and a release run, and in which order."""
     given = state.conf.pos_args(None) or ()
+    folder = core_conf["work_dir"] / "requirements"
     members = {environment(member): (member, project) for member, project in projects().items()}
     shared = [member for name, (member, _) in members.items() if name not in OWN]
     seeds = state.conf.memory_seed_loaders
@@ -161,18 +178,21 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
         seeds[name].append(
             MemoryLoader(
                 description=project["description"],
-                deps="\n".join([*editable(member), *TOOLS]),
+                deps=requirements(folder, name, member),
                 commands=[Command(["pytest", *without, *given, f"{member}/tests"])],
             )
         )
     others = {environment(member) for member in shared}.difference(*PARTS.values())
     for part, names in PARTS.items():
         chosen = [member for member in shared if environment(member) in (names or others)]
-        seeds[part].append(together("the tests of a third of the members, in one environment", chosen, given))
+        deps = requirements(folder, part, *chosen)
+        seeds[part].append(together("the tests of a third of the members, in one environment", deps, chosen, given))
     for version, names in QUICK.items():
         name, quick = f"py{version.replace('.', '')}", [members[member][0] for member in names]
-        seeds[name].append(together(f"the tests of some members with Python {version}", quick, given, version))
-        every = together(f"all tests of most members with Python {version}", shared, given, version, release=True)
+        deps = requirements(folder, name, *quick)
+        seeds[name].append(together(f"the tests of some members with Python {version}", deps, quick, given, version))
+        deps = requirements(folder, f"members-{name}", *shared)
+        every = together(f"all tests of most members with Python {version}", deps, shared, given, version, release=True)
         seeds[f"members-{name}"].append(every)
     release = ["release", "ocr", *(f"members-py{version.replace('.', '')}" for version in QUICK)]
     separate = [name for name in members if name not in OWN]

@@ -70,7 +70,10 @@ def editable(lines: str) -> set[str]:
 
 @pytest.fixture(scope="session")
 def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
-    """Return the configuration that tox makes of `tox.ini` and `toxfile.py`, one section for each environment."""
+    """Return the configuration that tox makes of `tox.ini` and `toxfile.py`, one section for each environment.
+
+    Its `deps` are the lines of the file of requirements that `toxfile.py` writes.
+    """
     work = str(tmp_path_factory.mktemp("tox"))
     command = [sys.executable, "-m", "tox", "config", "--workdir", work, "-c", str(ROOT / "tox.ini"), "--core"]
     command += ["-e", ",".join(["all", *PARTS, "members-py313", *map(environment, MEMBERS)])]
@@ -79,6 +82,9 @@ def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     found = configparser.RawConfigParser(strict=False, delimiters=("=",))
     found.read_string(done.stdout)
+    for section in found.values():
+        if section.get("deps", "").startswith(f"-r {work}"):
+            section["deps"] = Path(section["deps"].removeprefix("-r ")).read_text("utf-8")
     return found
 
 

@@ -101,6 +101,10 @@ LEFT: Final[dict[str, Left]] = {
     "tests/test_live_shared_servers.py::TestClaudeCLI::test_every_call_is_answered_and_the_turn_limit_is_exact": Left(
         CLI.why, "3"
     ),
+    "tests/test_contract_kit.py::test_an_adapter_on_the_toolkit_passes_the_contract": Left(
+        "docs/how-to/write-an-adapter.md has another, whose contract test_docs_pages runs; its agent has the loop of "
+        "karenina-openai, which holds the contract in its own tests"
+    ),
     "tests/test_faults.py::test_every_failed_call_is_retried_once": Left(ADAPTERS, "openai"),
     "tests/test_faults.py::test_without_retries_each_failure_is_an_item_error": Left(ADAPTERS, "openai"),
     "tests/test_faulty_replies.py::test_each_item_ends_as_the_replies_to_its_calls_say": Left(ADAPTERS, "openai"),

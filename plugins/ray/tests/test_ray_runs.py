@@ -284,7 +284,7 @@ def test_workers_compare_expressions_in_processes_of_their_own() -> None:
     for executor in ("asyncio", "ray"):
         with serving() as server:
             server.reply = lambda body: "It is 3." if body["model"] == "answering" else r'{"words": "\\frac{12}{4}"}'
-            judging = config(server, executor, evaluation_mode="template_only", ray_workers=2)
+            judging = config(server, executor, evaluation_mode="template_only", ray_workers=1)
             found[executor] = questions.run_verification(judging)
 
     assert comparable(found["ray"]) == comparable(found["asyncio"])
@@ -298,7 +298,7 @@ def test_workers_find_the_table_beside_the_benchmark(tmp_path: Path) -> None:
     (tmp_path / "genes.yaml").write_text(f"karenina: 1\nname: genes\nquestions:\n{question}", "utf-8")
     with serving() as server:
         server.reply = lambda body: "It is p53." if body["model"] == "answering" else '{"gene": "p53"}'
-        judging = config(server, "ray", evaluation_mode="template_only", ray_workers=2)
+        judging = config(server, "ray", evaluation_mode="template_only", ray_workers=1)
         found = Benchmark.load(tmp_path / "genes.yaml").run_verification(judging)
 
     assert {one.outcome for one in found} == {Outcome.CORRECT}
@@ -312,18 +312,19 @@ def test_workers_get_the_attachments_of_questions(tmp_path: Path) -> None:
     for executor in ("asyncio", "ray"):
         with serving() as server:
             server.reply = lambda body: f"It is on {body['files']}."
-            recorded = config(server, executor, interface="fake_plugin.recorded", ray_workers=2, run_timeout=60)
+            recorded = config(server, executor, interface="fake_plugin.recorded", ray_workers=1, run_timeout=60)
             found[executor] = Benchmark.load(tmp_path / "maps.yaml").run_verification(recorded)
 
     assert comparable(found["ray"]) == comparable(found["asyncio"])
     assert f"{tmp_path / 'map.png'}', 'image/png'" in str(found["ray"][0].template.raw_llm_response)
 
 
-def test_context_variables_of_the_run_apply_to_workers(caplog: pytest.LogCaptureFixture) -> None:
-    with serving() as server:
+def test_context_variables_and_the_size_limit_of_files_apply_to_workers(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as server, limit_file_size(1234):
         found = run(server, "ray", benchmark(4), ray_workers=2, run_name="nightly")
 
     assert [one.extensions["fake-plugin"]["run"] for one in found] == ["nightly"] * 8
+    assert [one.extensions["fake-plugin"]["max_file_bytes"] for one in found] == [1234] * 8
     assert caplog.text.count("the run is called nightly") == 1
 
 
@@ -332,7 +333,7 @@ def test_error_that_ends_the_run_is_the_same_on_a_worker(question: str) -> None:
     raised = {}
     for executor in ("asyncio", "ray"):
         with serving() as server, pytest.raises(RunError) as caught:
-            run(server, executor, benchmark(2, question), ray_workers=2, run_timeout=60)
+            run(server, executor, benchmark(2, question), ray_workers=1, run_timeout=60)
         raised[executor] = str(caught.value)
 
     assert raised["ray"] == raised["asyncio"]
@@ -361,13 +362,6 @@ def test_workers_read_files_from_the_folder_of_the_run(tmp_path: Path, monkeypat
         found = questions.run_verification(config(server, "ray", evaluation_mode="template_only", ray_workers=1))
 
     assert {one.outcome for one in found} == {Outcome.CORRECT}
-
-
-def test_size_limit_of_files_applies_to_workers() -> None:
-    with serving() as server, limit_file_size(1234):
-        found = run(server, "ray", benchmark(1), ray_workers=1)
-
-    assert [one.extensions["fake-plugin"]["max_file_bytes"] for one in found] == [1234] * 2
 
 
 def test_worker_without_the_key_of_a_model_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,7 +419,7 @@ def test_result_is_stale_if_its_folder_changed_meanwhile(executor: str, tmp_path
         server.on_call = lambda _pid: (tmp_path / "source/new.txt").touch()
         run(server, executor, questions, journal, ray_workers=1)
         with Journal.open(journal) as opened:
-            again = prepare_session(RunRequest(questions, config(server, executor)), journal=opened)
+            again = prepare_session(RunRequest(questions, config(server, executor, ray_workers=1)), journal=opened)
             asyncio.run(collect_results(again))
 
     assert again.result_store is not None
