@@ -273,8 +273,8 @@ class PortFactory:
             )
 
         def make(model: ModelConfig) -> Port:
-            """Open a port for `model`, which `aclose` will close. Raises `PortError` if the configuration turns out not to
-            work, or if the port lacks a method.
+            """Open a port for `model`, which `aclose` will close. Raises `PortError` if the configuration turns out
+            not to work, or if the port lacks a method.
             """
             try:
                 port: Port = factory(model)
