@@ -112,9 +112,9 @@ FLAWS: dict[str, Flaw] = {
     "no-form": flawed_hook(
         "settings()", "return []", "'no_form.plugin()' does not have the form 'package.module:object'"
     ),
-    "returns-others": flawed_hook("exporters()", "return [3]", "the hook must return list[Exporter], not [3]"),
+    "returns-others": flawed_hook("exporters()", "return [3]", "exporters must return list[Exporter], not [3]"),
     "returns-parts": flawed_hook("prices()", "return [range(3)]", "list[PriceSource], not [range(0, 3)], which has no"),
-    "returns-nothing": flawed_hook("exporters()", "pass", "the hook must return a list, not None"),
+    "returns-nothing": flawed_hook("exporters()", "pass", "exporters must return list[Exporter], not None"),
     "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
     "mistyped-artifact": flawed_stage(
         "requires = {ArtifactKey('raw_llm_respons', str)}",

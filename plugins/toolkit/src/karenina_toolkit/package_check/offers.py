@@ -17,9 +17,8 @@ from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, Agent
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.settings_models import mark_of
 from karenina_core.namespaces import namespace_of
-from karenina_core.plugins import is_a
 from karenina_core.plugins.hookspecs import karenina_settings
-from karenina_core.plugins.registry import describe_missing
+from karenina_core.plugins.registry import list_of
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
 from karenina_toolkit.hook_policy import policy_of
@@ -47,7 +46,7 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
             for offer in plugins.implementations(specification):
                 if offer.distribution == distribution:
                     problems = list(_problems_of_hook(specification, offer))
-                    yield from (Finding("Hooks", "problem", f"{name}: {problem}") for problem in problems)
+                    yield from (Finding("Hooks", "problem", problem) for problem in problems)
                     deprecated = policy_of(specification).deprecated
                     if deprecated is not None:
                         yield Finding("Hooks", "warning", f"{name} is deprecated: {deprecated}")
@@ -73,21 +72,19 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
     if defaults:
         names = ", ".join(defaults)
         yield (
-            f"{names} {'has' if len(defaults) == 1 else 'have'} a default value, so no argument is ever passed; "
-            "remove the default value"
+            f"{offer.hook}: {names} {'has' if len(defaults) == 1 else 'have'} a default value, so no argument is ever "
+            "passed; remove the default value"
         )
     if not inspect.signature(specification).parameters:
         try:
             offered = offer.value()
         except Exception as error:
-            yield f"the hook failed: {type_and_message(error)}"
+            yield f"{offer.hook} failed: {type_and_message(error)}"
             return
-        kind = _offered_kind(specification)
-        if not isinstance(offered, list | tuple):
-            yield f"the hook must return a list, not {'None' if offered is None else type(offered).__name__}"
-        elif not all(is_a(value, kind) for value in offered):
-            right = str(inspect.signature(specification).return_annotation).replace("Sequence", "list")
-            yield f"the hook must return {right}, not {offered!r:.80}{describe_missing(offered, kind)}"
+        try:
+            list_of(_offered_kind(specification), offered, specification)
+        except TypeError as error:
+            yield str(error)
 
 
 def _offered_kind(specification: Callable[..., Any]) -> Any:
