@@ -260,11 +260,14 @@ def test_a_failed_check_is_printed_with_its_cure(flawed: Environment) -> None:
     assert (printed["distribution"], printed["version"], printed["problems"]) == ("mistyped-artifact", "0.1", 1)
 
 
-def test_a_group_that_does_not_exist_is_a_problem_for_doctor(flawed: Environment) -> None:
-    printed = flawed.karenina("doctor").stdout
+@pytest.mark.parametrize("command", ["doctor", "plugins"])
+def test_flaws_that_only_some_commands_would_find_are_printed(flawed: Environment, command: str) -> None:
+    printed = " ".join(flawed.karenina(command).stdout.split())
 
     assert "the entry point 'WrongGroup' of wrong-group is not used" in printed
     assert "unknown group 'karenina.stage'; did you mean 'karenina.stages'?" in printed
+    assert "TypeError: karenina_exporters must return list[Exporter], not [3]" in printed
+    assert "TypeError: karenina_exporters must return list[Exporter], not None" in printed
 
 
 @pytest.mark.parametrize("command", ["doctor", "plan"])

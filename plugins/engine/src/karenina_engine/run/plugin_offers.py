@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Final
 
 from karenina_core.catalog import official_first, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError, KareninaError, PluginError, type_and_message
-from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Offer, Plugins
 from karenina_core.plugins.registry import list_of
 from karenina_core.text import did_you_mean
+from karenina_engine.calls.call import PanelModel
 from karenina_engine.progress.observers import Listeners, Observers
 from karenina_engine.run import hookspecs
 from karenina_engine.run.executor import AsyncioExecutor, Executor
@@ -78,10 +77,8 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
     """
     try:
         observers = list_of(object, offer.value(config=config) or (), hookspecs.karenina_observers)
-        for observer in observers:
-            if isinstance(observer, type):
-                raise TypeError(f"{observer.__name__} is a class; return an instance of it")
-        return observers
+        if classes := [observer.__name__ for observer in observers if isinstance(observer, type)]:
+            raise TypeError(f"{classes[0]} is a class; return [{classes[0]}(...)]")
     except KareninaError:
         raise
     except Exception as error:
@@ -91,6 +88,7 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
             type_and_message(error),
         )
         return ()
+    return observers
 
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
@@ -109,15 +107,13 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
 
 def _check_panel(panel: object, distribution: str) -> None:
     """Raise `PluginError` if `panel`, which a plugin of `distribution` offers, is not a panel."""
-    model, evaluate = getattr(panel, "model", None), getattr(panel, "evaluate", None)
+    model = getattr(panel, "model", None)
     if isinstance(panel, type):
         why = "is a class; return an instance of it"
-    elif not callable(evaluate):
+    elif not callable(getattr(panel, "evaluate", None)):
         why = "has no method evaluate; write async def evaluate(self, answer)"
-    elif not iscoroutinefunction(evaluate):
-        why = "has a method evaluate that is not async; write async def evaluate(self, answer)"
-    elif not isinstance(model, ModelConfig):
-        why = f"has no PanelModel as its attribute model, but {model!r:.80}; set self.model = PanelModel(...)"
+    elif not isinstance(model, PanelModel):
+        why = f"has no PanelModel as its attribute model, but {model!r:.80}; write self.model = PanelModel(...)"
     else:
         return
     raise PluginError(f"the panel of {distribution} cannot be used: karenina_panel returned {panel!r:.80}, which {why}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hin
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import PydanticUndefined
 
+from karenina_core.catalog import read_catalog
 from karenina_core.errors import type_and_message
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
@@ -82,12 +83,12 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
             yield f"{offer.hook} failed: {type_and_message(error)}"
             return
         try:
-            list_of(_offered_kind(specification), offered, specification)
+            list_of(offered_kind(specification), offered, specification)
         except TypeError as error:
             yield str(error)
 
 
-def _offered_kind(specification: Callable[..., Any]) -> Any:
+def offered_kind(specification: Callable[..., Any]) -> Any:
     """Return the type of the values in the list that a hook returns, for use with `is_a`. Types that the module of the
     specification imports only under `TYPE_CHECKING` are imported.
     """
@@ -102,6 +103,18 @@ def _offered_kind(specification: Callable[..., Any]) -> Any:
     }
     kind = next(iter(get_args(get_type_hints(specification, localns=names).get("return"))), object)
     return kind if get_origin(kind) in (None, type) else get_origin(kind)
+
+
+def reject_wrong_offers(plugins: Plugins) -> None:
+    """List third-party plugins as failed if what they offer cannot be used. Otherwise, only the commands that need it
+    would find out.
+    """
+    members = read_catalog()["members"]
+    for owner in plugins.specifications.owners:
+        for hook in (getattr(owner.module, name) for name in owner.hooks):
+            offers = [] if inspect.signature(hook).parameters else plugins.implementations(hook)
+            if any(offer.distribution not in members for offer in offers):
+                plugins.offers(hook, offered_kind(hook))
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
