@@ -219,7 +219,7 @@ def test_an_executor_without_a_name_is_an_error() -> None:
 
 
 def test_an_executor_without_results_ends_the_run() -> None:
-    message = r"execute\(\) of the executor 'dark' returned None instead of an asynchronous generator"
+    message = r"execute\(\) of the executor Dark returned None instead of an asynchronous generator"
     with pytest.raises(RunError, match=message):
         asyncio.run(collect_results(run_of("dark", world(plugin))))
 

@@ -320,8 +320,9 @@ class RunSession:
             yield self._computed.results()
         if self.stopped is None:
             stream = self.executor.execute(self)
-            if not isinstance(stream, AsyncGenerator):
-                what = f"execute() of the executor {self.executor.name!r} returned {stream!r:.80}"
+            returned: object = stream
+            if not isinstance(returned, AsyncGenerator):
+                what = f"execute() of the executor {type(self.executor).__name__} returned {returned!r:.80}"
                 raise RunError(f"{what} instead of an asynchronous generator")
             yield stream
 
