@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from karenina_core import ANY, ArtifactKeys, Slot, Stage, VerificationConfig, Ve
 from karenina_core import plugins as plugin_room
 from karenina_core.config import all_settings
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import ConfigError, KareninaError, PluginError
+from karenina_core.errors import ConfigError, KareninaError, PluginError, RunError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, ErrorCategory, Message, PortError
 from karenina_core.plugins import Plugins, use_plugins
@@ -37,7 +38,7 @@ from karenina_engine.cost.price_source import PriceSource
 from karenina_engine.results.result_set import read_results
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.panel import PanelAnswer
-from karenina_engine.run.plugin_offers import find_observers, offered_executors
+from karenina_engine.run.plugin_offers import configured_panel, find_observers, offered_executors
 from karenina_testing import ScriptedModels
 from karenina_toolkit.agents.tool_sources import ToolSource
 from karenina_toolkit.package_check.metadata import Finding
@@ -493,6 +494,57 @@ def test_an_observer_that_is_none_is_refused_with_its_owner(plugins: Plugins) ->
     plugins.register(offering("karenina_observers", [Odd()]), distribution="odd", version="3")
     with pytest.raises(PluginError, match=r"odd 3.*karenina_item_finished"):
         find_observers(plugins, VerificationConfig())
+
+
+@pytest.mark.parametrize(
+    ("offered", "message"),
+    [
+        (object(), "has no method evaluate"),
+        (PanelAnswer, "is a class; return an instance of it"),
+        (SimpleNamespace(evaluate=print), "has no PanelModel as its attribute model, but None"),
+    ],
+)
+def test_a_panel_that_is_none_is_refused_with_its_owner(plugins: Plugins, offered: object, message: str) -> None:
+    plugins.register(offering("karenina_panel", offered), distribution="odd")
+
+    with pytest.raises(PluginError, match=f"the panel of odd cannot be used: .* returned .*, which {message}"):
+        configured_panel(plugins, VerificationConfig())
+
+
+async def no_result(_answer: PanelAnswer) -> None: ...
+
+
+def no_coroutine(_answer: PanelAnswer) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "message"), [(no_coroutine, "is not async"), (no_result, "returned None; write return")]
+)
+def test_a_panel_without_a_result_ends_the_run(plugins: Plugins, evaluate: object, message: str) -> None:
+    judges = [scripted_model("a")]
+    model = PanelModel(id="odd", interface="panel", model_name="odd", members=tuple(judges))
+    plugins.register(offering("karenina_panel", SimpleNamespace(model=model, evaluate=evaluate)))
+    benchmark = filled_benchmark(plugins)
+
+    with pytest.raises(RunError, match=f"evaluate\\(\\) of the panel 'odd' {message}"):
+        benchmark.run_verification({"answering_models": [scripted_model("m")], "parsing_models": judges})
+
+
+@pytest.mark.parametrize(
+    ("offered", "message"),
+    [
+        ([AsyncioExecutor], "TypeError: AsyncioExecutor is a class; return [AsyncioExecutor(...)]"),
+        (object(), "TypeError: karenina_observers must return list[object], not <object object"),
+    ],
+)
+def test_observers_that_cannot_be_used_are_left_out_with_a_warning(
+    plugins: Plugins, caplog: pytest.LogCaptureFixture, offered: object, message: str
+) -> None:
+    plugins.register(offering("karenina_observers", offered), distribution="odd", version="3")
+
+    find_observers(plugins, VerificationConfig())
+
+    assert f"the observers of odd 3 could not be created, so the run continues without them: {message}" in caplog.text
 
 
 def test_every_hook_is_shown_at_work_here() -> None:

@@ -112,9 +112,9 @@ FLAWS: dict[str, Flaw] = {
     "no-form": flawed_hook(
         "settings()", "return []", "'no_form.plugin()' does not have the form 'package.module:object'"
     ),
-    "returns-others": flawed_hook("exporters()", "return [3]", "the hook must return list[Exporter], not [3]"),
+    "returns-others": flawed_hook("exporters()", "return [3]", "exporters must return list[Exporter], not [3]"),
     "returns-parts": flawed_hook("prices()", "return [range(3)]", "list[PriceSource], not [range(0, 3)], which has no"),
-    "returns-nothing": flawed_hook("exporters()", "pass", "the hook must return a list, not None"),
+    "returns-nothing": flawed_hook("exporters()", "pass", "exporters must return list[Exporter], not None"),
     "mistyped-declaration": flawed_stage("require = {ArtifactKeys.PARSED_ANSWER}", "requires"),
     "mistyped-artifact": flawed_stage(
         "requires = {ArtifactKey('raw_llm_respons', str)}",
@@ -260,11 +260,14 @@ def test_a_failed_check_is_printed_with_its_cure(flawed: Environment) -> None:
     assert (printed["distribution"], printed["version"], printed["problems"]) == ("mistyped-artifact", "0.1", 1)
 
 
-def test_a_group_that_does_not_exist_is_a_problem_for_doctor(flawed: Environment) -> None:
-    printed = flawed.karenina("doctor").stdout
+@pytest.mark.parametrize("command", ["doctor", "plugins"])
+def test_flaws_that_only_some_commands_would_find_are_printed(flawed: Environment, command: str) -> None:
+    printed = " ".join(flawed.karenina(command).stdout.split())
 
     assert "the entry point 'WrongGroup' of wrong-group is not used" in printed
     assert "unknown group 'karenina.stage'; did you mean 'karenina.stages'?" in printed
+    assert "TypeError: karenina_exporters must return list[Exporter], not [3]" in printed
+    assert "TypeError: karenina_exporters must return list[Exporter], not None" in printed
 
 
 @pytest.mark.parametrize("command", ["doctor", "plan"])

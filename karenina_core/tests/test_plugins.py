@@ -514,6 +514,14 @@ class Wire:
         return True
 
 
+@pytest.mark.parametrize("offered", [None, Early, {Early}])
+def test_stages_must_be_offered_in_a_list(offered: Any) -> None:
+    with pytest.raises(PluginError, match=r"karenina_extra_stages must return list\[type\[Stage\]\], not ") as caught:
+        Plugins().register(offering(karenina_extra_stages=offered))
+
+    assert str(caught.value).endswith(f"{offered!r:.80}")
+
+
 def test_a_hook_offers_classes_as_functions() -> None:
     plugins = Plugins()
     plugins.register(offering(karenina_settings=[Branch, len]))

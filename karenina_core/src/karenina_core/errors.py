@@ -129,5 +129,5 @@ def _describe_place(error: BaseException, of: object) -> str:
 
 
 def type_and_message(error: BaseException) -> str:
-    """Return an error's type, followed by its message if there is one."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    """Return an error's type, its message if there is one, and its place in a third-party plugin if it has one."""
+    return (f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) + _describe_place(error, None)

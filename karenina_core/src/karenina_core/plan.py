@@ -282,17 +282,15 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
                     yield Edge(other.stage.name, stage.name, key.name, f"{relation}, after it is revised")
 
 
-def _chain_revisers(
-    selected: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None
-) -> list[Edge]:
+def _chain_revisers(choices: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None) -> list[Edge]:
     """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` maps
     stage names to ranks that replace those of the slots, as in `order_stages`.
     """
-    for name in sorted({key.name for choice in selected for key in choice.stage.revises}):
-        revisers = [choice for choice in selected if any(key.name == name for key in choice.stage.revises)]
+    for name in sorted({key.name for choice in choices for key in choice.stage.revises}):
+        revisers = [choice for choice in choices if any(key.name == name for key in choice.stage.revises)]
         if len(revisers) < 2:
             continue
-        nodes = [_make_node(choice, ranks) for choice in selected]
+        nodes = [_make_node(choice, ranks) for choice in choices]
         placed, problems = sort_nodes(nodes, edges)
         if problems:
             break

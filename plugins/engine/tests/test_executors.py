@@ -18,7 +18,7 @@ from karenina_core import VerificationConfig, hookimpl
 from karenina_core import plugins as plugin_room
 from karenina_core.catalog import install_command
 from karenina_core.config import all_settings
-from karenina_core.errors import ConfigError
+from karenina_core.errors import ConfigError, RunError
 from karenina_core.models.model import ModelConfig
 from karenina_core.plugins import Plugins
 from karenina_engine import plugin as engine
@@ -193,6 +193,35 @@ def test_an_unknown_executor_is_reported_before_models_that_cannot_be_used() -> 
 def test_two_executors_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="two plugins offer the executor 'lighthouse'"):
         run_of("lighthouse", world(Lighthouse(), Lighthouse()))
+
+
+class Nameless(Executor):
+    def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        raise NotImplementedError
+
+
+class Dark(Executor):
+    name = "dark"
+
+    def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]: ...  # type: ignore[empty-body]
+
+
+class plugin:
+    @staticmethod
+    @hookimpl
+    def karenina_executors() -> list[Executor]:
+        return [Nameless(), Dark()]
+
+
+def test_an_executor_without_a_name_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"'nameless'.*the class Nameless has no name; write name = "):
+        run_of("nameless", world(plugin))
+
+
+def test_an_executor_without_results_ends_the_run() -> None:
+    message = r"execute\(\) of the executor Dark returned None instead of an asynchronous generator"
+    with pytest.raises(RunError, match=message):
+        asyncio.run(collect_results(run_of("dark", world(plugin))))
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])

@@ -196,8 +196,8 @@ def test_price_is_the_users_or_zero_or_the_first_lists(
     ("listed", "why"),
     [
         ((tariff("-1", "1"), "m"), "a price is below 0"),
-        (tariff("1", "1").rates, "too many values to unpack"),
-        (("0.1", "m"), "'str' object has no attribute"),
+        (tariff("1", "1").rates, "tariff() must return (Tariff(...), name) or None, not Rates("),
+        (("0.1", "m"), "tariff() must return (Tariff(...), name) or None, not ('0.1', 'm')"),
         (KeyError("m"), "KeyError: 'm'"),
     ],
 )

@@ -356,6 +356,23 @@ def test_paths_that_would_find_nothing_are_refused(paths: Any, says: str) -> Non
         FieldMapping(paths=paths)
 
 
+def test_a_format_that_cannot_be_used_is_warned_about(source: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Alone:
+        @hookimpl
+        def karenina_formats(self) -> ImportFormat:
+            return pipes()
+
+    plugins = Plugins.discover()
+    plugins.register(Alone())
+
+    done = run_karenina("import", str(source), "-o", "out.yaml", plugins=plugins)
+
+    assert done.code == 0
+    said = " ".join((done.err + caplog.text).split())
+    assert "the format is chosen without those of some plugins. Plugins that could not be loaded: this-program" in said
+    assert "TypeError: karenina_formats must return list[Format], not ImportFormat" in said
+
+
 class OwnFormat:
     @hookimpl
     def karenina_formats(self) -> list[ImportFormat]:

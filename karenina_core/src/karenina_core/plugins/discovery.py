@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, Self, TypeVar
 
 from karenina_core.catalog import CORE
 from karenina_core.errors import type_and_message
@@ -58,9 +58,7 @@ class Selection(NamedTuple):
     pick: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(
-        cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None
-    ) -> Selection:
+    def of(cls, block: Iterable[str] = (), only: Iterable[str] = (), pick: Mapping[str, str] | None = None) -> Self:
         """Create a selection from the `[plugins]` table and the environment variable `KARENINA_PLUGINS`. The variable
         is a comma-separated list. An entry `-name` adds the name to `block`. Any other entry is added to `only`.
         """

@@ -129,13 +129,12 @@ class Plugins:
         implementation and only accepts keyword arguments. `hook` is the hook's specification. Raises `PluginError` if
         no installed distribution specifies it.
         """
-        caller: pluggy.HookCaller | None = getattr(self._manager.hook, hook.__name__, None)
+        caller: pluggy.HookCaller | None = getattr(self._manager.hook, name := hook.__name__, None)
         if caller is None or not caller.has_spec():
-            why = self.specifications.why_missing(hook.__name__)
-            raise PluginError(f"the hook {hook.__name__} cannot be used: {why}")
+            raise PluginError(f"the hook {name} cannot be used: {self.specifications.why_missing(name)}")
         implementing = {id(implementation.plugin) for implementation in caller.get_hookimpls()}
         return [
-            Offer(partial(self._call_one, plugin, hook.__name__), distribution, version, plugin, hook.__name__)
+            Offer(partial(self._call_one, plugin, name), distribution, version, plugin, name)
             for plugin, distribution, version in self._plugins.values()
             if id(plugin) in implementing
         ]
@@ -162,12 +161,10 @@ class Plugins:
         if hook.__name__ not in self._offered:
             found = list[Offer[Any]]()
             for offer in self.each(hook):
-                if isinstance(offer.value, list | tuple) and all(is_a(value, kind) for value in offer.value):
-                    found += [offer._replace(value=value) for value in offer.value]
-                else:
-                    right = str(hook.__annotations__.get("return", "a list")).replace("Sequence", "list")
-                    wrong = f"{offer.value!r:.80}{describe_missing(offer.value, kind)}"
-                    self.reject(offer, TypeError(f"{hook.__name__} must return {right}, not {wrong}"))
+                try:
+                    found += [offer._replace(value=value) for value in list_of(kind, offer.value, hook)]
+                except TypeError as error:
+                    self.reject(offer, error)
             self._offered[hook.__name__] = found
         return self._offered[hook.__name__]
 
@@ -217,7 +214,9 @@ class Plugins:
         try:
             failure = self._register(plugin, infos[0].distribution, infos[0].version)
             for each, (hooks, name_of, why_refused) in _HOOKS_OF_KIND.items() if failure is None else ():
-                pairs = [(value, hook) for hook in hooks for value in self._call_one(plugin, hook) or ()]
+                specs = [getattr(self._manager.hook, hook).spec.function for hook in hooks]
+                found = [list_of(object, self._call_one(plugin, spec.__name__, ()), spec) for spec in specs]
+                pairs = [(value, hook) for hook, values in zip(hooks, found, strict=True) for value in values]
                 for value, hook in pairs:
                     name = name_of(value, hook, plugin)
                     if (each, name) in offers:
@@ -262,10 +261,10 @@ class Plugins:
                 failure = f"{plugin!r} implements no hook; name an object with functions marked with @hookimpl"
         return failure
 
-    def _call_one(self, plugin: object, hook: str, **arguments: object) -> Any:
-        """Call `hook` on the given plugin only. Returns None if the plugin does not implement the hook."""
+    def _call_one(self, plugin: object, hook: str, default: object = None, /, **arguments: object) -> Any:
+        """Call `hook` on the given plugin only. Returns `default` if the plugin does not implement the hook."""
         if all(one.plugin is not plugin for one in getattr(self._manager.hook, hook).get_hookimpls()):
-            return None  # making a caller for one plugin takes longer than looking
+            return default  # making a caller for one plugin takes longer than looking
         others = [other for other, *_ in self._plugins.values() if other is not plugin]
         return next(iter(self._manager.subset_hook_caller(hook, others)(**arguments)), None)
 
@@ -310,13 +309,16 @@ def _missing_members(value: object, kind: Any) -> list[str]:
     return [name for name in members if getattr_static(value, name, None) is None and not hasattr(value, name)]
 
 
-def describe_missing(values: object, kind: Any) -> str:
-    """Return `, which has no NAME` for the first member of the protocol `kind` that one of `values` does not have, or
-    an empty string.
+def list_of(kind: Any, values: Any, hook: Callable[..., object]) -> Sequence[Any]:
+    """Return the list `values`, which a plugin returned from `hook`. Raises `TypeError` if it is not a list, or if
+    `is_a` does not accept one of its items for `kind`. The message states what the hook must return.
     """
+    if isinstance(values, list | tuple) and all(is_a(value, kind) for value in values):
+        return values
+    right = f"{hook.__name__} must return {hook.__annotations__.get('return', 'a list')}".replace("Sequence", "list")
     objects = values if isinstance(values, list | tuple) and Protocol in getattr(kind, "__bases__", ()) else ()
     missing = [name for one in objects if not isinstance(one, type) for name in _missing_members(one, kind)]
-    return f", which has no {missing[0]}" if missing else ""
+    raise TypeError(f"{right}, not {values!r:.80}" + (f", which has no {missing[0]}" if missing else ""))
 
 
 def active_plugins(kinds: tuple[Kind, ...] | None = None) -> Plugins:

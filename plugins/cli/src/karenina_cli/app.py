@@ -228,7 +228,7 @@ class _Commands(WholeSummaries):
         try:
             return super().resolve_command(ctx, args)
         except Exception as error:
-            ctx.fail(f"{error}{not_loaded(command_plugins())}")
+            ctx.fail(f"{str(error).removesuffix('.')}{not_loaded(command_plugins()) or '.'}")
 
 
 def _core_app() -> typer.Typer:

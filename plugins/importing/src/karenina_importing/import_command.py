@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from shlex import quote
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from karenina_importing.imported_files import Written
     from karenina_importing.source_files import SourceRow
     from karenina_terminal.screen import Screen
+
+logger = logging.getLogger("karenina")
 
 app = typer.Typer()
 EPILOG: Final = (
@@ -158,6 +161,7 @@ def _choose(source: str, key: str | None) -> ImportFormat:
     there is no such format, or if the file is empty.
     """
     from karenina_core import plugins
+    from karenina_core.config.setting_owners import not_loaded
     from karenina_core.errors import ConfigError
     from karenina_importing.format_choice import choose_format, detect_format, import_formats
 
@@ -166,7 +170,11 @@ def _choose(source: str, key: str | None) -> ImportFormat:
         return choose_format(formats, key or "huggingface")
     if Path(source).is_file() and Path(source).stat().st_size == 0:
         raise ConfigError([f"{source} is empty (0 bytes); create it again with the tool that wrote it"])
-    return choose_format(formats, key) if key is not None else detect_format(formats, Path(source))
+    if key is not None:
+        return choose_format(formats, key)
+    if missing := not_loaded():
+        logger.warning("the format is chosen without those of some plugins%s", missing)
+    return detect_format(formats, Path(source))
 
 
 def _rows(

@@ -110,8 +110,10 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
     """Yield findings about broken or blocked plugins and ineffective hooks, and the number of loaded plugins."""
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks, misplaced_plugins, misspelt_places
+    from karenina_toolkit.package_check.offers import reject_wrong_offers
     from karenina_toolkit.plugin_lookup import registered_adapters
 
+    reject_wrong_offers(plugins)
     registered_stages(plugins)
     registered_adapters(plugins)
     for owner, names, failure in broken_plugins(plugins):

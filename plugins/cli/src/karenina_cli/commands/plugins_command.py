@@ -52,6 +52,8 @@ def list_plugins(
     implementation with its arguments and imports. `--check` tests a single installed package, prints a line for each
     check, and exits with 2 if a check failed.
     """
+    from karenina_engine.check.plugin_checks import misplaced_plugins
+
     screen = get_screen(ctx)
     with screen.report_errors():
         if check is not None:
@@ -77,6 +79,10 @@ def list_plugins(
                 screen.out.print(Text(clean(f"{plugin['name']} is not available: {plugin['reason']}")), soft_wrap=True)
             for reason in plugin.get("ignored", ()):
                 screen.out.print(Text(clean(f"{plugin['name']}: {reason}")), soft_wrap=True)
+        for problem in misplaced_plugins():
+            screen.out.print(
+                Text(clean(f"{problem}; correct pyproject.toml, and install the package again")), soft_wrap=True
+            )
 
 
 def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
@@ -190,9 +196,11 @@ def describe_plugins() -> list[dict[str, Any]]:
     """
     from karenina_core import plugins
     from karenina_core.stages.stage import registered_stages
+    from karenina_toolkit.package_check.offers import reject_wrong_offers
     from karenina_toolkit.plugin_lookup import registered_adapters
 
     current = plugins.active_plugins()
+    reject_wrong_offers(current)
     registered_stages(current)
     adapters = {
         (adapter.spec.interface, adapter.distribution): adapter.spec for adapter in registered_adapters(current)

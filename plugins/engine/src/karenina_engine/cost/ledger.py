@@ -142,6 +142,9 @@ def _look_up(source: PriceSource, model_name: str, server: str | None) -> tuple[
     try:
         listed = source.tariff(model_name, server)
         if listed is not None:
+            returned: object = listed
+            if not (isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[0], Tariff)):
+                raise TypeError(f"tariff() must return (Tariff(...), name) or None, not {returned!r:.80}")
             tariff, _ = listed
             if min(tariff.request, *tariff.rates, *(rate for _, rates in tariff.steps for rate in rates)) < 0:
                 raise ValueError("a price is below 0")

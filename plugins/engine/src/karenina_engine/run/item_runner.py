@@ -7,8 +7,11 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from inspect import isawaitable
 from typing import TYPE_CHECKING
 
+from karenina_core.data.result import VerificationResult
+from karenina_core.errors import RunError
 from karenina_core.stages.context import Item
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.model_settings import configured_models
@@ -20,7 +23,6 @@ from karenina_toolkit.files.source_digest import source_folders
 from karenina_toolkit.kept_files import keeping_files
 
 if TYPE_CHECKING:
-    from karenina_core.data.result import VerificationResult
     from karenina_core.models.model import ModelConfig
     from karenina_core.models.ports import SourceFolder
     from karenina_core.stages.context import State
@@ -124,7 +126,7 @@ class ItemRunner:
             """Return the result for `model` as the only judge."""
             return await task.pipeline.judge(answer, replace(item, parsing_model=model))
 
-        return self._panel.evaluate(PanelAnswer(item.question, item.trust, len(answer.records), ask))
+        return _evaluate(self._panel, PanelAnswer(item.question, item.trust, len(answer.records), ask))
 
     def make_failed_result(self, task: AnswerTask, judge: int, message: str) -> VerificationResult:
         """Return an error result for an item that could not be run. If the run is resumed, the item is retried. `judge`
@@ -151,3 +153,19 @@ class ItemRunner:
             order=task.order,
             sources=sources,
         )
+
+
+async def _evaluate(panel: Panel, answer: PanelAnswer) -> VerificationResult:
+    """Return the panel's result for an answer. Raises `RunError` if `evaluate` is not async or returns no result."""
+    evaluating: object = panel.evaluate(answer)
+    if not isawaitable(evaluating):
+        raise RunError(
+            f"evaluate() of the panel {panel.model.id!r} is not async; write async def evaluate(self, answer)"
+        )
+    result: object = await evaluating
+    if not isinstance(result, VerificationResult):
+        raise RunError(
+            f"evaluate() of the panel {panel.model.id!r} returned {result!r:.80}; write return "
+            "answer.result_of(self.model, base, results)"
+        )
+    return result

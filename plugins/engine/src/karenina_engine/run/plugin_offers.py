@@ -10,7 +10,9 @@ from karenina_core.catalog import official_first, read_catalog
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.errors import ConfigError, KareninaError, PluginError, type_and_message
 from karenina_core.plugins import Offer, Plugins
+from karenina_core.plugins.registry import list_of
 from karenina_core.text import did_you_mean
+from karenina_engine.calls.call import PanelModel
 from karenina_engine.progress.observers import Listeners, Observers
 from karenina_engine.run import hookspecs
 from karenina_engine.run.executor import AsyncioExecutor, Executor
@@ -74,7 +76,9 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
     none. Raises `KareninaError` if the plugin rejects the run.
     """
     try:
-        return offer.value(config=config) or ()
+        observers = list_of(object, offer.value(config=config) or (), hookspecs.karenina_observers)
+        if classes := [observer.__name__ for observer in observers if isinstance(observer, type)]:
+            raise TypeError(f"{classes[0]} is a class; return [{classes[0]}(...)]")
     except KareninaError:
         raise
     except Exception as error:
@@ -84,6 +88,7 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
             type_and_message(error),
         )
         return ()
+    return observers
 
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
@@ -95,7 +100,23 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
     if len(panels) > 1:
         names = " and ".join(distribution for distribution, _ in panels)
         raise ConfigError([f"a run can have only one panel of judges, but {names} each offer one; configure only one"])
+    for distribution, panel in panels:
+        _check_panel(panel, distribution)
     return panels[0][1] if panels else None
+
+
+def _check_panel(panel: object, distribution: str) -> None:
+    """Raise `PluginError` if `panel`, which a plugin of `distribution` offers, is not a panel."""
+    model = getattr(panel, "model", None)
+    if isinstance(panel, type):
+        why = "is a class; return an instance of it"
+    elif not callable(getattr(panel, "evaluate", None)):
+        why = "has no method evaluate; write async def evaluate(self, answer)"
+    elif not isinstance(model, PanelModel):
+        why = f"has no PanelModel as its attribute model, but {model!r:.80}; write self.model = PanelModel(...)"
+    else:
+        return
+    raise PluginError(f"the panel of {distribution} cannot be used: karenina_panel returned {panel!r:.80}, which {why}")
 
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
@@ -103,7 +124,12 @@ def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
     always included.
     """
     executors: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
-    executors += [(offer.value, offer.distribution) for offer in plugins.offers(karenina_executors, Executor)]
+    for offer in plugins.offers(karenina_executors, Executor):
+        if isinstance(getattr(offer.value, "name", None), str):
+            executors.append((offer.value, offer.distribution))
+        else:
+            what = f'the class {type(offer.value).__name__} has no name; write name = "..." in it'
+            plugins.reject(offer, PluginError(what))
     return sorted(executors, key=lambda pair: (pair[0].name, pair[1]))
 
 

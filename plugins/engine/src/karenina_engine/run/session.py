@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_core.data.result import VerificationResult
+from karenina_core.errors import RunError
 from karenina_engine.calls.call_runner import describe_unknown_ends
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.check.plugin_checks import loaded_distributions, warn_about_absent
@@ -318,7 +319,12 @@ class RunSession:
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()
         if self.stopped is None:
-            yield self.executor.execute(self)
+            stream = self.executor.execute(self)
+            returned: object = stream
+            if not isinstance(returned, AsyncGenerator):
+                what = f"execute() of the executor {type(self.executor).__name__} returned {returned!r:.80}"
+                raise RunError(f"{what} instead of an asynchronous generator")
+            yield stream
 
     def remaining_tasks(self) -> Iterator[AnswerTask]:
         """Yield the answers that are not precomputed."""

@@ -48,6 +48,9 @@ class WireFormat:
     - `parameters`: sampling parameters that must reach the server; `{}` if it has none.
     - `odd_replies`, `odd_forms`: unusual replies to the LLM port and the parser port, each with its expected
       outcome.
+
+    Override `error(status, message)`, which returns the JSON body of an error, if the server's errors differ from
+    `{"error": {"message": ...}}`, and `filled(request, text)` if the JSON of a parser is not the text of the reply.
     """
 
     entry_point: ClassVar[str]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hin
 from pydantic import BaseModel, SecretStr, ValidationError
 from pydantic_core import PydanticUndefined
 
+from karenina_core.catalog import read_catalog
 from karenina_core.errors import type_and_message
 from karenina_core.models.adapters import AdapterConfigError, AdapterSpec, AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.settings_models import mark_of
 from karenina_core.namespaces import namespace_of
-from karenina_core.plugins import is_a
 from karenina_core.plugins.hookspecs import karenina_settings
-from karenina_core.plugins.registry import describe_missing
+from karenina_core.plugins.registry import list_of
 from karenina_core.stages.stage import registered_stages
 from karenina_core.text import did_you_mean
 from karenina_toolkit.hook_policy import policy_of
@@ -47,7 +47,7 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
             for offer in plugins.implementations(specification):
                 if offer.distribution == distribution:
                     problems = list(_problems_of_hook(specification, offer))
-                    yield from (Finding("Hooks", "problem", f"{name}: {problem}") for problem in problems)
+                    yield from (Finding("Hooks", "problem", problem) for problem in problems)
                     deprecated = policy_of(specification).deprecated
                     if deprecated is not None:
                         yield Finding("Hooks", "warning", f"{name} is deprecated: {deprecated}")
@@ -73,24 +73,22 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
     if defaults:
         names = ", ".join(defaults)
         yield (
-            f"{names} {'has' if len(defaults) == 1 else 'have'} a default value, so no argument is ever passed; "
-            "remove the default value"
+            f"{offer.hook}: {names} {'has' if len(defaults) == 1 else 'have'} a default value, so no argument is ever "
+            "passed; remove the default value"
         )
     if not inspect.signature(specification).parameters:
         try:
             offered = offer.value()
         except Exception as error:
-            yield f"the hook failed: {type_and_message(error)}"
+            yield f"{offer.hook} failed: {type_and_message(error)}"
             return
-        kind = _offered_kind(specification)
-        if not isinstance(offered, list | tuple):
-            yield f"the hook must return a list, not {'None' if offered is None else type(offered).__name__}"
-        elif not all(is_a(value, kind) for value in offered):
-            right = str(inspect.signature(specification).return_annotation).replace("Sequence", "list")
-            yield f"the hook must return {right}, not {offered!r:.80}{describe_missing(offered, kind)}"
+        try:
+            list_of(offered_kind(specification), offered, specification)
+        except TypeError as error:
+            yield str(error)
 
 
-def _offered_kind(specification: Callable[..., Any]) -> Any:
+def offered_kind(specification: Callable[..., Any]) -> Any:
     """Return the type of the values in the list that a hook returns, for use with `is_a`. Types that the module of the
     specification imports only under `TYPE_CHECKING` are imported.
     """
@@ -105,6 +103,18 @@ def _offered_kind(specification: Callable[..., Any]) -> Any:
     }
     kind = next(iter(get_args(get_type_hints(specification, localns=names).get("return"))), object)
     return kind if get_origin(kind) in (None, type) else get_origin(kind)
+
+
+def reject_wrong_offers(plugins: Plugins) -> None:
+    """List third-party plugins as failed if what they offer cannot be used. Otherwise, only the commands that need it
+    would find out.
+    """
+    members = read_catalog()["members"]
+    for owner in plugins.specifications.owners:
+        for hook in (getattr(owner.module, name) for name in owner.hooks):
+            offers = [] if inspect.signature(hook).parameters else plugins.implementations(hook)
+            if any(offer.distribution not in members for offer in offers):
+                plugins.offers(hook, offered_kind(hook))
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
