@@ -21,6 +21,7 @@ from karenina_testing import ScriptedModels
 
 def test_callbacks_of_a_cancelled_answer_run() -> None:
     ended: list[str] = []
+    started = asyncio.Event()
 
     class Waits(Stage):
         name = "Waits"
@@ -28,6 +29,7 @@ def test_callbacks_of_a_cancelled_answer_run() -> None:
 
         async def execute(self, context: VerificationContext) -> None:
             context.at_end(lambda: ended.append(context.question.id))
+            started.set()
             await asyncio.Event().wait()
 
     plugins = Plugins()
@@ -47,7 +49,7 @@ def test_callbacks_of_a_cancelled_answer_run() -> None:
         making = asyncio.create_task(
             Pipeline(order_stages([SelectedStage(Waits(), "tests", "0")]), find_observers(plugins)).answer(item)
         )
-        await asyncio.sleep(0)
+        await started.wait()
         making.cancel()
         await making
 

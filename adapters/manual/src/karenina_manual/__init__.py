@@ -61,9 +61,11 @@ def _recording(model: ModelConfig, info: CallInfo) -> AgentReply:
     return find_reply(model, recordings_of(model), info)
 
 
-def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - recordings need no calls, so there is no limit
-    """Return a limit on concurrent calls that no run reaches."""
-    return 1000
+def _concurrency(model: ModelConfig) -> int:  # noqa: ARG001 - the same for all recordings
+    """Return a limit on concurrent calls. No call waits for it, because recordings are read without waiting, but it
+    determines how many items are in progress. Many more would not fit into a processor's caches, which takes longer.
+    """
+    return 64
 
 
 SPEC = AdapterSpec(
