@@ -64,14 +64,12 @@ class Labelling:
         redraw: bool = False,
     ) -> Labelling:
         """Open the labelling of results, with the draw in the label file or, if it has none or `redraw` is set, a new
-        one of `count` answers with the given `seed`, which is not written until `save_draw`. A larger `count` extends
-        an existing draw, and a smaller one has no effect.
+        one, which is not written until `save_draw`. A new draw has `count` answers (60 if None) and the given `seed`
+        (random if None), and ignores verdicts if `simple` is set; a `count` larger than an existing draw extends it.
+        Raises `ConfigError` if the existing draw has a different `seed`, or is not `simple` although that is set.
 
-        By default, `count` is 60 and `seed` is random. If `simple` is set, a new draw ignores verdicts. If `redraw` is
-        set, the label file is ignored.
-
-        Raises `ConfigError` if the label file cannot be read or belongs to other results, if its draw has a different
-        `seed` or is not `simple` although that is set, or if there are no answers.
+        With `redraw`, the label file is ignored. Raises `ConfigError` too if the label file cannot be read or belongs
+        to other results, or if there are no answers.
         """
         answers = collect_answers(iterate_results(results))
         labels = read_labels([file]) if file.exists() and not redraw else Labels()
@@ -119,10 +117,8 @@ class Labelling:
 
     def asked_in_file(self, labeller: str | None) -> list[str]:
         """Return the IDs of the drawn answers that a sheet or page should contain: those that `labeller` has not
-        labelled for their current ground truth.
-
-        If `labeller` is None, they are all drawn answers or, if a ground truth has changed, only those with a stale
-        label or no label.
+        labelled for their current ground truth. If `labeller` is None, they are all drawn answers or, if a ground truth
+        has changed, only those with a stale label or no label.
         """
         drawn = [item.item for item in self.draw.items]
         if labeller is not None:
@@ -139,8 +135,8 @@ class Labelling:
         return [self._ask(answer, labeller) for answer in self.drawn(items)]
 
     def _ask(self, answer: Answer, labeller: str | None) -> AskedAnswer:
-        """Return an answer with the values to ask about. If its label by `labeller` (by default, by anyone) is stale,
-        the answer has a reason for being shown again and only the values that have no label yet.
+        """Return an answer with the values to ask about. If its label by `labeller` (by anyone if None) is stale, the
+        answer has a reason for being shown again and only the values that have no label yet.
         """
         people = sorted(name for item, name in self.labels.stale if item == answer.id and labeller in (None, name))
         if not people:
@@ -158,10 +154,9 @@ class Labelling:
         )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Read the labels in a sheet or another label file, without adding them. In a sheet, rows without a name belong
-        to `labeller`. Also returns the number of labels for unknown answers, which are left out.
-
-        The file extension determines whether it is a sheet. Empty cells of a sheet are filled from the labeller's
+        """Read the labels in a sheet or, unless the extension is that of a sheet, in another label file, and return
+        them, without adding them, and the number of labels that were left out because their answers are not in the
+        results. In a sheet, rows without a name belong to `labeller`, and empty cells are filled from that person's
         earlier label. Raises `ConfigError` if the file cannot be read or if a label is malformed.
         """
         if path.suffix.lower() in SUFFIXES:

@@ -49,12 +49,12 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask about one answer, and return its label, or None if the labeller skips the answer. `ask` prints a question and
-    returns the reply. If `asks_verdict` is False, the questions are only about extracted values. Raises `Stop` if the
+    """Ask about one answer, and return its label, or None if the labeller skips the verdict; a value that is skipped
+    only gets no label. If `asks_verdict` is False, the questions are only about extracted values. The label also
+    contains the `earlier` extraction labels, which the labeller gave for another ground truth. Raises `Stop` if the
     labeller quits, in which case the replies about this answer are lost.
 
-    `earlier` contains the labeller's extraction labels for another ground truth, which are added to the label. Values
-    that are skipped get no label. `blind` is recorded in the label.
+    `ask` prints a question and returns the reply. `blind` is recorded in the label.
     """
     answer = asked.answer
     right: bool | None = None

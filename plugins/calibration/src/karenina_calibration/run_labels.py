@@ -47,10 +47,9 @@ class RunLabels:
 
 
 def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
-    """Return the corrected rates of runs with a label file, or the reasons why there are none. Nothing is raised for
-    labels that cannot be used. Runs without labels, and models with only trait scores, have no entry.
-
-    A run without a `model` has one entry per model.
+    """Return the corrected rate of each run with a label file, or the reason why there is none. A run without a `model`
+    has one entry per model, or a single one if its labels cannot be used, for which nothing is raised. Runs without
+    labels, and models with only trait scores, have no entry.
     """
     opened: dict[Path, LabelledRun | str] = {}
     run_labels = []

@@ -40,8 +40,9 @@ Row = Mapping[str, str]
 
 
 def write_sheet(path: Path, asked: Sequence[AskedAnswer]) -> Path | None:
-    """Write a sheet with the answers to label. An earlier sheet at `path` is renamed, and its new name is returned;
-    otherwise, None is returned. It is an Excel file if the extension is `.xlsx`, and otherwise CSV.
+    """Write a sheet with the answers to label: an Excel file or CSV, depending on the extension of `path`, which must
+    be `.xlsx` or `.csv`. An earlier sheet at `path` is renamed, and its new name is returned; otherwise, None is
+    returned.
 
     The first row of an answer asks whether the answer is right. Further rows ask about each extracted value. If an
     answer is shown again, the column `why` gives the reason. Verdicts are not shown. Raises `ConfigError` if `path` is
@@ -121,11 +122,9 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
 def read_sheet(
     path: Path, answers: Answers, *, labeller: str, time: str, earlier: Labels
 ) -> tuple[list[Label], list[str]]:
-    """Read the labels in a sheet. Rows without a label are skipped. Also returns the locations of rows for answers that
-    are not in the results.
-
-    Rows without a name in the column `labeller` belong to `labeller`, and all labels get the given `time`. If the sheet
-    lacks parts of a label, they are taken from the `earlier` label by the same labeller.
+    """Read the labels in a sheet, and return them with the locations of rows for answers that are not in the results.
+    Rows without a label are skipped, rows without a name in the column `labeller` belong to `labeller`, and missing
+    parts of a label are taken from the `earlier` one by the same labeller. All labels get the given `time`.
 
     Sheets from elsewhere need the column `right` (or `human_label`) and either `item` or `question_id`. If a question
     has several answers, they also need `answering_model` and `replicate`. Raises `ConfigError` if the sheet cannot be
@@ -180,8 +179,9 @@ def _said(row: Row) -> str:
 
 
 def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[Answer]], place: str) -> Answer | None:
-    """Return the answer that a row is about, or None if it is not in the results. Raises `ConfigError` if the row does
-    not identify an answer, or if several answers match.
+    """Return the answer that a row is about, or None if it is not in the results. It is found by its `item` or, if
+    there is no such column, by its question, model and replicate, of which the last two may be empty. Raises
+    `ConfigError` if several answers match, or if the sheet has neither an `item` nor a `question_id` column.
     """
     if "item" in row:
         return answers.by_id.get(row["item"].strip())

@@ -45,9 +45,10 @@ def why_unreadable(text: str, stereo: str) -> str | None:
 
 
 def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautomers: str, salts: str) -> list[Any]:
-    """Return whether `values`, texts that may be structures, contain the structure `truth`: [True], [False],
-    ["unreadable", why], or [None, why] if this is undecided. With `all_needed`, each of them must be a structure. The
-    other parameters are those of `SameMolecule`.
+    """Compare `values`, texts that may be structures, with the structure `truth`: [True] or [False] if they agree,
+    ["unreadable", why] if they do not or if none is a structure, or [None, why] if this is undecided. If one is not a
+    structure, the result is unreadable with `all_needed`, and otherwise undecided. The other parameters are those of
+    `SameMolecule`.
     """
     verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:
@@ -67,8 +68,9 @@ def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautom
 
 
 def _same(truth: str, value: str, stereo: str, tautomers: str, salts: str) -> bool:
-    """Return whether two texts are the same structure under the rules for `stereo`, `tautomers` and `salts`. Raises
-    `NotReadable` if a text is not a structure, and `OutOfReach` if there is no clear answer.
+    """Return whether two texts are the same structure under the rules for `stereo`, `tautomers` and `salts`. `value`
+    may also be an InChIKey. Raises `NotReadable` if a text is not a structure, and `OutOfReach` if there is no clear
+    answer.
     """
     if stereo != "ignored" and any(_OTHER_STEREO.search(text) is not None for text in (truth, value)):
         if _same(truth, value, "ignored", tautomers, salts):
@@ -175,11 +177,11 @@ def _with_cations(mol: Mol) -> Mol:
 
 
 def _are_tautomers(truth: Mol, value: Mol, stereo: str) -> bool:
-    """Return whether two structures are tautomers, with stereochemistry compared as `stereo` states. Raises
-    `OutOfReach` if one has too many to try all of them.
+    """Return whether two structures are tautomers, with stereochemistry compared as `stereo` states. A hydrogen atom
+    may move between a carbon atom and N, O or S, but not from one carbon atom to another. Raises `OutOfReach` if a
+    structure has too many tautomers to try all of them.
 
-    A hydrogen atom may move between a carbon atom and N, O or S, but not from one carbon atom to another: glucose and
-    fructose, and other ketones with the same enol, are different compounds.
+    Glucose and fructose, and other ketones with the same enol, are different compounds.
     """
     if CalcMolFormula(truth) != CalcMolFormula(value):
         return False

@@ -140,9 +140,8 @@ def _charge(sign: str, size: str) -> int:
 
 
 def _divisions(body: str, digits: str, sign: str) -> list[tuple[str, str]]:
-    """Return how the digits before a sign may divide into a number of atoms and a charge: (4, 2) for *SO42-*.
-
-    There are several pairs if it is not clear. An empty string stands for one.
+    """Return the ways in which the digits before a sign may divide into a number of atoms and a charge: [("4", "2")]
+    for *SO42-*. There are several pairs if it is not clear. An empty string stands for one.
     """
     if not digits or body.endswith("]") or (body.startswith("(") and _closing(body, 0) == len(body) - 1):
         return [("", digits)]
@@ -161,8 +160,8 @@ def _divisions(body: str, digits: str, sign: str) -> list[tuple[str, str]]:
 
 
 def _atoms(text: str) -> Mapping[str, Fraction]:
-    """Return the number of atoms of each element in a formula without a charge, such as *CuSO4.5H2O*. Raises
-    `NotReadable` if the text is not a formula.
+    """Return the number of atoms of each element, with isotopes apart, in a formula without a charge, such as
+    *CuSO4.5H2O*. Raises `NotReadable` if the text is not a formula.
     """
     total: dict[str, Fraction] = {}
     parts = _DOTS.split(text)
@@ -178,7 +177,9 @@ def _atoms(text: str) -> Mapping[str, Fraction]:
 
 
 def _group(text: str, depth: int) -> dict[str, Fraction]:
-    """Return the number of atoms of each element in a formula without dots. Raises `NotReadable` if it is not one."""
+    """Return the number of atoms of each element, with isotopes apart, in a formula without dots. Raises `NotReadable`
+    if it is not one, or if its brackets are nested too deeply.
+    """
     if depth > _DEEPEST:
         raise NotReadable("its brackets are nested too deeply")
     found: dict[str, Fraction] = {}

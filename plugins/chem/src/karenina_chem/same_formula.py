@@ -43,7 +43,8 @@ class SameFormula(ReadingPrimitive, defer_build=True):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the formulas are the same, or the value is one of `synonyms`. Returns `Unreadable` if the
-        value is no formula, or `Undecided` if it is ambiguous. An empty value is wrong.
+        value is no formula, or `Undecided` if it is ambiguous. An empty value is wrong. Raises `ValueError` if the
+        ground truth is not one formula.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():

@@ -72,7 +72,8 @@ class SameMolecule(ReadingPrimitive, defer_build=True):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the structures are the same, or the value is one of `synonyms`. Returns `Unreadable` if the
-        value is no structure, or `Undecided` if that is unclear. An empty value is wrong.
+        value is no structure, or `Undecided` if that is unclear or the comparison takes too long. An empty value is
+        wrong. Raises `ValueError` if the ground truth is not a text, or empty, or too long.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None or not text.strip():

@@ -81,7 +81,9 @@ def _without_hydrides(mol: Mol) -> Mol:
 
 
 def _with_moved_protons(mol: Mol) -> Mol:
-    """Return a salt with its protons moved to the anions: *Cl.N* for *[Cl-].[NH4+]*. Zwitterions are not changed."""
+    """Return a salt with its protons moved to the anions: *Cl.N* for *[Cl-].[NH4+]*. Zwitterions, and salts whose
+    charges protons alone do not balance, are not changed.
+    """
     ions: list[Mol] = []
     others: list[Mol] = []
     for part in Chem.GetMolFrags(mol, asMols=True):
@@ -107,7 +109,9 @@ def taken_apart(mol: Mol) -> Mol | None:
 
 
 def _as_ions(mol: Mol, numbers: Container[int]) -> Mol:
-    """Return a copy with ions in place of the bonds of the metals with these atomic numbers (RDKit loses charges)."""
+    """Return a copy in which the bonds of the metals with these atomic numbers are replaced by charges, which RDKit's
+    own function loses.
+    """
     copy = Chem.RWMol(mol)
     for bond in mol.GetBonds():
         metals = [atom.GetAtomicNum() in numbers for atom in (bond.GetBeginAtom(), bond.GetEndAtom())]

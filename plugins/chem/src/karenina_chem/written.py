@@ -74,10 +74,9 @@ def _is_closed(text: str) -> bool:
 
 
 def alternatives(text: str, names: Sequence[str]) -> tuple[Sequence[str], bool]:
-    """Return the parts of a cleaned text that may be structures, without those that are one of `names`, and whether
-    each of the parts has to be a structure. If the text contains other words, there are no parts.
-
-    A structure stands alone, beside a name (*ethanol (CCO)*, *ethanol: CCO*), or in a list (*CCO or COC*).
+    """Return the parts of a cleaned text that may be structures, and whether each of them has to be one. That is so for
+    a single structure or a list (*CCO or COC*), but not for one beside a name (*ethanol (CCO)*, *ethanol: CCO*), where
+    a name in `names` is left out. If the text contains other words, there are no parts.
     """
     if not re.search(r"\s", text):
         return [text], True

@@ -107,7 +107,8 @@ def build_command() -> Callable[..., object]:
 
 def _build() -> tuple[typer.Typer, Callable[..., object]]:
     """Return the Typer application and its command. Plugin commands that cannot be built, or have the names of built-in
-    ones, are skipped with a warning, and so are callbacks of plugins, which would replace the global options.
+    ones or of another plugin's, are skipped with a warning, and so are callbacks of plugins, which would replace the
+    global options.
     """
     from karenina_core.errors import PluginError
     from karenina_terminal.command_hook import command_plugins
@@ -287,9 +288,8 @@ class _CleanFormatter(logging.Formatter):
 
 def _log_to(screen: Screen, verbose: int) -> None:
     """Send Karenina's log to standard error only, replacing other handlers, with more detail for `verbose` 1 and 2.
-    Messages that commands also print as errors are dropped.
-
-    If `verbose` is 0, messages about single items are dropped too, because the results contain them.
+    Messages that commands also print as errors are dropped, and if `verbose` is 0, so are those about single items,
+    because the results contain them.
     """
     from rich.logging import RichHandler
 

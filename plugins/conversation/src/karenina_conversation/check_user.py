@@ -114,9 +114,8 @@ class CheckUser(Stage):
 
     async def execute(self, context: VerificationContext) -> None:
         """End the item with an error if the simulated user stated a ground truth that it did not know or, with
-        `check_user`, if the judge finds that one of its messages is against the brief.
-
-        If the judge fails, a warning is logged and the item continues.
+        `check_user`, if the judge finds that one of its messages is against the brief. If the judge fails, a warning is
+        logged and the item continues.
         """
         conversation = context.get_artifact(CONVERSATION)
         user = cast("QuestionFields", context.question_settings).user
@@ -151,7 +150,6 @@ class CheckUser(Stage):
 
 def find_spoken_truth(conversation: Conversation, user: UserBrief, bound: BoundTemplate) -> UserFault | None:
     """Return a fault if the user states a ground truth that neither its brief nor the model stated before, or None.
-
     Only text and numbers that can be recognized count, and only in fields that a judge fills without a list of choices.
     """
     heard = [describe_brief(user, conversation.taken[0].said or ""), *texts_in(user.knows)]

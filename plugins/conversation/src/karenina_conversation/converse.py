@@ -72,7 +72,7 @@ class Converse(Stage):
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
         """Raise `ConfigError` for problems with the models, the few-shot examples and the recordings, and return the
-        model that plays the users, if any.
+        model that plays the users, if any. With `partial_recordings`, those of recordings are only logged.
 
         Problems are models under test whose sessions cannot be continued, a simulated user without a model for it, and
         recordings that differ from `turns` or in which the user sends an empty message. If `partial_recordings` is set,

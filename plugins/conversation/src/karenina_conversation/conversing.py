@@ -57,7 +57,6 @@ async def hold_conversation(context: VerificationContext) -> None:
 async def _converse(context: VerificationContext, user: UserSide, session: Path | None) -> None:
     """Alternate between the model, or its recorded turns, and the user until one side ends or fails, and record the
     conversation. The item gets an error if the user's side fails. It fails at the limit of turns if the brief says so.
-
     Recorded answers are replayed as long as the user's messages match. What a simulated user said is taken from the
     recording, too.
     """

@@ -31,7 +31,9 @@ _RESERVED = ("last", "all")
 
 
 def _read_primitive(value: object) -> Primitive:
-    """Return the value as a primitive, parsed from JSON if needed. Raises `ValueError` if it needs a ground truth."""
+    """Return the value as a primitive, parsed from JSON if needed. Raises `ValueError` if it is not a valid primitive,
+    or needs a ground truth.
+    """
     try:
         primitive = value if isinstance(value, Primitive) else primitive_from_json(value)
     except ValidationError as error:
@@ -122,7 +124,9 @@ class Entry(StrictSettings):
 
     @model_validator(mode="after")
     def _check_entry(self) -> Self:
-        """Return the entry. Raises `ValueError` unless it is either a message, with an allowed id, or an `end`."""
+        """Return the entry. Raises `ValueError` unless it is either a message, with an allowed id, or nothing but an
+        `end`.
+        """
         if (self.say is None) is (self.end is None):
             raise ValueError("an entry of `turns` must have either `say` (a message) or `end` (a condition)")
         if self.attachments and self.say is None:
@@ -239,8 +243,8 @@ class OnlyTurn(StrictSettings):
 
 
 def _read_turn(value: object) -> object:
-    """Return the turn that a field or trait names: a number, an id, or an `OnlyTurn` for a mapping `{only: ...}`.
-    Raises `ValueError` for any other value.
+    """Return the turn that a field or trait names: a number from 1, an id, `last`, `all`, or an `OnlyTurn` for a
+    mapping `{only: ...}`. Raises `ValueError` for any other value.
     """
     only = isinstance(value, Mapping) and [*value] == ["only"]
     turn = value["only"] if isinstance(value, Mapping) and only else value

@@ -49,10 +49,9 @@ def is_same_text(one: str | None, other: str) -> bool:
 def recording_problems(
     config: VerificationConfig, questions: Sequence[tuple[Question, QuestionFields]]
 ) -> Iterator[str]:
-    """Yield messages about models whose recordings do not fit the user's side of the questions.
-
-    The recorded messages of a user must be those of `turns`. A simulated user may have said anything, except an empty
-    message, and must have ended in a known way.
+    """Yield messages about models whose recordings do not fit the user's side of the questions. The recorded messages
+    of a user must be those of `turns`. A simulated user may have said anything, except an empty message, and must have
+    ended in a known way.
     """
     for model in config.core.answering_models:
         find = find_adapter(plugins_of(config), model.interface).spec.recording
@@ -85,10 +84,9 @@ def recording_problems(
 
 
 def _difference(question: Question, fields: QuestionFields, said: AgentReply) -> str | None:
-    """Return how the user's messages in a recording differ from the question's script, or None if they do not.
-
-    A condition that cannot be decided is not a difference: the run reports it. Neither is the end of a conversation
-    whose last answer was refused, or whose agent reached its limit.
+    """Return how the user's messages in a recording differ from the question's script, or None if they do not. A
+    condition that cannot be decided is not a difference: the run reports it. Neither is the end of a conversation whose
+    last answer was refused, or whose agent reached its limit.
     """
     script, number = Script(fields.turns), 1
     parts = list(split_at_user(said.trace))

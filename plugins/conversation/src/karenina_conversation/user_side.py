@@ -67,9 +67,9 @@ class Script:
         return self.advance(history[-1])
 
     def advance(self, last: ConversationTurn) -> NextTurn | End:
-        """Advance the script past the turn `last`, and return the next message or the end.
-
-        Unlike `next_turn`, this is not a coroutine and needs only the last turn.
+        """Return the next message of the script after the turn `last` whose condition holds, or the end. Unlike
+        `next_turn`, this is not a coroutine and needs only the last turn. Raises `ConditionUndecided` if a condition
+        cannot be decided.
         """
         while self._at < len(self.entries):
             entry = self.entries[self._at]

@@ -44,11 +44,10 @@ class ExtractedExcerpts:
 async def extract_excerpts(
     context: VerificationContext, text: str, items: Mapping[str, str], limits: ExcerptLimits
 ) -> ExtractedExcerpts:
-    """Ask the judge for excerpts from `text` about each item. Quotations that are not in the text are rejected. If all
-    of an item's are, the judge is asked again, up to `limits.retries` times, and the item may end without excerpts. An
-    empty list is a valid reply.
-
-    `items` maps names to descriptions. Raises `StructuredError` or `PortError` if the judge fails.
+    """Ask the judge for excerpts from `text` about each item in `items`, which maps names to descriptions. Quotations
+    that are not in the text are rejected. If all of an item's are, the judge is asked again, up to `limits.retries`
+    times, and the item may end without excerpts. An empty list is a valid reply. Raises `StructuredError` or
+    `PortError` if the judge fails.
     """
     quoted = ExtractedExcerpts({name: [] for name in items})
     searched = SearchableText(text, exact_facts=limits.exact_facts)

@@ -119,8 +119,8 @@ def score_request(question: str, response: str, trait: str, scale: str, reasonin
 
 
 def _evidence(excerpts: Mapping[str, Any] | None) -> list[str]:
-    """Return a list with the part of a request that contains the fenced excerpts, or an empty list if `excerpts` is
-    None.
+    """Return a list with the part of a request that contains the excerpts, fenced and without their search results, or
+    an empty list if `excerpts` is None.
     """
     if excerpts is None:
         return []

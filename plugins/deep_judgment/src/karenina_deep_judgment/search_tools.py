@@ -156,7 +156,8 @@ class TavilySearch:
 
     async def search(self, query: str) -> str:
         """Send a query to api.tavily.com, and return the titles, texts and URLs of the first five results, or a
-        sentence saying that there are none. Queries are cut to 400 characters.
+        sentence saying that there are none. Queries are cut to 400 characters. The environment variable TAVILY_API_KEY
+        must be set.
         """
         from tavily import AsyncTavilyClient  # type: ignore[import-not-found, unused-ignore]  # installed by the extra `tavily`
 
@@ -178,7 +179,6 @@ Excerpts = Mapping[str, Sequence[dict[str, Any]]]
 async def assess_risks(context: VerificationContext, chosen: str | SearchFunction, excerpts: Excerpts) -> int:
     """Search for each excerpt with `chosen`, add the results and the risk to it, and return the number of model calls.
     If a search fails, the excerpt gets a `search_error` but no risk. If the judge omits a risk, it is "medium".
-
     `chosen` is the name of a search tool, or a function. Raises `StructuredError` or `PortError` if the judge fails.
     """
     every = [excerpt for listed in excerpts.values() for excerpt in listed]

@@ -73,8 +73,8 @@ class DeepJudgmentTraitEvaluator:
         metadata: dict[str, Any],
         fields: dict[str, object],
     ) -> object:
-        """Judge a trait, adding to `metadata` and `fields` at each step, and return its score. Raises `StructuredError`
-        or `PortError` if the judge fails.
+        """Judge a trait to which deep judgment applies, adding to `metadata` and `fields` at each step, and return its
+        score. Raises `StructuredError` or `PortError` if the judge fails.
         """
         settings = settings_of(context.config)
         how = resolve_trait_settings(trait, context.question.id, settings)

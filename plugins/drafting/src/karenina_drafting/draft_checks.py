@@ -93,10 +93,8 @@ def reject_other(answer: Mapping[str, Mapping[str, Any]], bound: BoundTemplate, 
 
 def read_value(kind: object, text: str) -> object:
     """Read the value for a field of type `kind` from the text of a short answer. Returns None if there is no such
-    value.
-
-    If there are several numbers, the first one is used. It must be whole for `int`. Choices must equal the text. Lists
-    are split at commas, semicolons, line ends and "and", and may be empty. For any other type, the value is the
+    value. If there are several numbers, the first one is used. It must be whole for `int`. Choices must equal the text.
+    Lists are split at commas, semicolons, line ends and "and", and may be empty. For any other type, the value is the
     stripped text.
     """
     match kind:
@@ -129,11 +127,9 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
     """Yield a problem for each field declared in `answer` whose name contains its ground truth, or whose description
-    contains the reference answer, because a judge sees both. Ground truths in descriptions are found by
-    `karenina check`.
-
-    A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the description also
-    contains other choices.
+    contains the reference answer, because a judge sees both. Ground truths in descriptions are found by `karenina
+    check`. A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the description
+    also contains other choices.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")

@@ -69,9 +69,7 @@ class Selection:
 def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int | None) -> Selection:
     """Select at most `limit` questions to draft templates for, from `ids` or all. Questions with a template are
     skipped, unless it was generated from the correct answer in a table. Raises `ConfigError` if an ID is unknown, or if
-    there is no question to draft for.
-
-    The limit counts questions without an answer, too.
+    there is no question to draft for. The limit counts questions without an answer, too.
     """
     chosen = list(dict.fromkeys(ids)) if ids is not None else list(benchmark.ids)
     unknown = [id for id in chosen if id not in benchmark]
@@ -96,8 +94,8 @@ def select_questions(benchmark: Benchmark, ids: Iterable[str] | None, limit: int
 
 def make_benchmark(wanted: Sequence[Question], every: Sequence[Question], *, from_response: bool) -> Benchmark:
     """Make a benchmark with the `wanted` questions, each with a placeholder template and a brief: up to two answers to
-    other questions in `every`, which a draft must reject, and whether the answers are prose (`from_response`). `every`
-    must include `wanted`. Rubrics and other fields are omitted.
+    other questions in `every`, which a draft must reject, and whether the answers are prose (`from_response`). All
+    `wanted` questions must have answers and be in `every`. Rubrics and other fields are omitted.
     """
     benchmark = Benchmark.create(name="Drafts")
     source = make_template_source(_TEMPLATE)
@@ -117,9 +115,8 @@ def make_config(
 ) -> tuple[VerificationConfig, list[str]]:
     """Make the run's configuration, and return it with the names of settings that do not affect drafts. Settings that a
     drafting run sets itself, such as `answering_models`, are overridden without being listed. Raises `ConfigError`
-    unless there is exactly one parsing model.
-
-    `tries` is the maximum number of drafts, or None for the configured number.
+    unless there is exactly one parsing model. `tries` is the maximum number of drafts, or None for the configured
+    number.
     """
     owned = all_settings()
     used = {name: value for name, value in settings.given().items() if owned[name].owner in _OWNERS}
@@ -252,7 +249,9 @@ def _print(drafts: Sequence[Draft], target: Path, results: Path) -> None:
 
 
 def _json(drafts: Sequence[Draft], target: Path) -> dict[str, object]:
-    """Return all drafts, the number that passed, and the path `target` of their file as a JSON-compatible dict."""
+    """Return the outcome of each draft without its template, the number that passed, and the path `target` of their
+    file as a JSON-compatible dict.
+    """
     from karenina_drafting.drafts import foreign_synonyms
 
     return {

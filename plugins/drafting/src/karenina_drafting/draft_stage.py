@@ -237,9 +237,8 @@ class DraftTemplate(Stage):
 
 async def _draft(context: VerificationContext) -> _Attempt:
     """Return the first draft that passes, or the last of `draft_tries` drafts, which does not. Raises `PortError` if a
-    call fails, and `StructuredError` if a reply is not a proposal.
-
-    If the reference answer is prose, the model must also be able to fill in the template from it.
+    call fails, and `StructuredError` if a reply is not a proposal. If the reference answer is prose, the model must
+    also be able to fill in the template from it.
     """
     from karenina_drafting.draft_checks import check_draft
 

@@ -54,8 +54,8 @@ def collect_drafts(
 
 
 def _make_draft(question: Question, result: VerificationResult | None, others: tuple[str, ...]) -> Draft:
-    """Return the draft in a result, or the reason why there is none. `failed` is set if the result has no verdict or no
-    draft.
+    """Return the draft in a result, or the reason why there is none: there is no result, the model failed, in which
+    case `failed` is set, or no draft passed its checks.
     """
     if result is None:
         return Draft(question, reason="the question has no answer")

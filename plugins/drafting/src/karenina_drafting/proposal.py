@@ -193,7 +193,7 @@ def _declare_amount(_field: ProposedField, texts: list[str]) -> tuple[object, ob
 
 def _declare_read(field: ProposedField, texts: list[str]) -> tuple[object, object, object]:
     """Return the type, truth and rule for text that a primitive with a `field_type` reads, such as a quantity. Raises
-    `ProposalError` if there is no such primitive.
+    `ProposalError` if there is no such primitive, or several ground truths.
     """
     if field.primitive not in primitives_by_field_type().values():
         known = ", ".join([*_KINDS, *primitives_by_field_type().values()])

@@ -124,8 +124,8 @@ class EmbeddingCheck(Stage):
         return ()
 
     def should_run(self, context: VerificationContext) -> bool | Skip:
-        """Return True, or a `Skip` with the reason: the fields passed or are undecided, there are no values to compare,
-        or the fields would fail even if the values had the same meaning.
+        """Return True, or a `Skip` with the reason: the fields passed or are undecided, the template's own check failed
+        with an error, there are no values to compare, or the fields would fail even if the values had the same meaning.
         """
         passed = context.get_artifact(Keys.FIELD_VERIFICATION_RESULT)
         if passed is not False:

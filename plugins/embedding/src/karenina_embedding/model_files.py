@@ -115,8 +115,8 @@ def _find_packaged(name: str) -> Path | None:
 
 @cache
 def _digest(path: Path) -> str | None:
-    """Return the SHA-256 digest of the weights in a folder or zip file, or None if there are none. It is computed once
-    per path, even if the file changes.
+    """Return the SHA-256 digest of the weights in a folder or zip file, or None if there are none or they cannot be
+    read. It is computed once per path, even if the file changes.
     """
     try:
         if path.is_dir():

@@ -59,10 +59,9 @@ def check(
     ] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Check a benchmark before the first call, and print all problems in the file with their lines.
-
-    No model is called, and code in the file is run only if it is trusted. Exits with 2 if there is an error. Warnings
-    point out probable mistakes and do not prevent a run.
+    """Check a benchmark before the first call, and print all problems in the file with their lines. No model is called,
+    and code in the file is run only if it is trusted. Exits with 2 if there is an error. Warnings point out probable
+    mistakes and do not prevent a run.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -157,11 +156,10 @@ async def _rehearse(
     rehearsed: Callable[[int, int], None],
 ) -> list[tuple[Level, str, str]]:
     """Run the rehearsals of all questions, which execute their checks in a sandbox, and return the messages, as tuples
-    of level, question's id and text.
+    of level, question's id and text. Raises `RestrictedValues` if the commands are not trusted, and `ConfigError` if no
+    question has checks or the sandbox is unavailable.
 
     `rehearsed` is called before each of them with the number of those that have ended, and the total.
-
-    Raises `RestrictedValues` if the commands are not trusted, and `ConfigError` if nothing can be run.
     """
     from karenina_core.errors import ConfigError
     from karenina_engine.check.restricted_values import require_trust
@@ -208,10 +206,9 @@ def _try_plans(
     configure: Callable[[BenchmarkContent], VerificationConfig],
     planned: Callable[[int, int], None],
 ) -> Iterator[Finding]:
-    """Yield an error for each reason why questions cannot be planned. The same reason is yielded only once, for the
-    first question. Without any stages, nothing is planned.
-
-    `planned` is called after each question with the number of questions planned so far and the total.
+    """Yield an error for each reason why questions cannot be planned, which may be the configuration. The same reason
+    is yielded only once, for the first question. Without any stages, nothing is planned. `planned` is called after each
+    question with the number of questions planned so far and the total.
     """
     from karenina_benchmark.checking import Finding
     from karenina_core.errors import KareninaError
@@ -246,9 +243,8 @@ def _describe_plan_error(error: KareninaError) -> str:
 
 
 def _print(screen: Screen, report: CheckReport) -> None:
-    """Print the findings and their counts.
-
-    A finding that occurs more than `_MANY` times is printed once, with some of its locations.
+    """Print the findings and their counts. A finding that occurs more than `_MANY` times is printed once, with some of
+    its locations.
     """
     same: dict[tuple[object, ...], list[Finding]] = {}
     for finding in report.findings:

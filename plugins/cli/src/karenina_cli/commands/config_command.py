@@ -131,8 +131,8 @@ def _json(setting: Setting) -> dict[str, Any]:
 
 
 def nested_fields(setting: Setting) -> dict[str, list[ListedField]]:
-    """Return a list of the fields of a setting's values, under the setting's name. For model settings, there is another
-    list for each adapter's `extra` fields. The result is empty if the values have no fields.
+    """Return a dict with a list of the fields of a setting's values, under the setting's name. For model settings,
+    there is another list for each adapter's `extra` fields. The dict is empty if the values have no fields.
     """
     model = nested_model(setting.info.annotation)
     if model is None:

@@ -53,10 +53,9 @@ def doctor(
     settings: Settings = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Check the installation, configuration, models, servers and journals, and print how to fix problems.
-
-    No model is called and no key is sent; the only traffic is a connection to each configured server, and questions to
-    llama.cpp and Ollama about what their models understand. Exits with 2 if there is a problem.
+    """Check the installation, configuration, models, servers and journals, and print how to fix problems. No model is
+    called and no key is sent; the only traffic is a connection to each configured server, and questions to llama.cpp
+    and Ollama about what their models understand. Exits with 2 if there is a problem.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -138,8 +137,9 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
 
 
 def check_versions(found: Iterable[Distribution] | None = None) -> Iterator[Finding]:
-    """Yield findings about missing requirements, and about distributions that are installed twice. `found` replaces the
-    installed distributions, in the order of `sys.path`.
+    """Yield findings about distributions of Karenina and its plugins that are installed twice, and about requirements
+    of these on each other that are not met. If all are met, a finding says so. `found` replaces the installed
+    distributions, in the order of `sys.path`.
     """
     from karenina_core.plugins.discovery import canonical
     from karenina_toolkit.package_check.metadata import unmet_requirements

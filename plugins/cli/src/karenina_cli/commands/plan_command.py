@@ -37,7 +37,9 @@ def plan(
     question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the plan: the stages in order, what each of them waits for, and which are skipped and why."""
+    """Print the plan, or each plan if that of some questions is different: the stages in order, what each of them waits
+    for, and which are skipped and why.
+    """
     screen = get_screen(ctx)
     with screen.report_errors():
         plans, executor_use = _plans(file, setup, models, question, tables.parse())
@@ -98,7 +100,6 @@ def _plans(
     columns: dict[str, str] | None,
 ) -> tuple[list[_Planned], str | None]:
     """Return the distinct plans, each with its questions, and a note on how the configured executor is used, or None.
-
     Without `file`, there is one plan for a plain question. Raises `ConfigError` if there are no questions to plan for.
     """
     from karenina_core.data.question import Question

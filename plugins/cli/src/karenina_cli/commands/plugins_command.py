@@ -188,7 +188,8 @@ def example_of_hook(specification: Callable[..., Any]) -> str:
 
 
 def describe_plugins() -> list[dict[str, Any]]:
-    """Return all plugins as JSON-compatible dicts with name, kind, distribution, version, state and failure.
+    """Return all plugins as JSON-compatible dicts with name, kind, distribution, version, state and failure, sorted by
+    kind and name. This project's adapters are included even if they are not installed.
 
     Adapters also have `description`, `tier`, `ports`, `available` and `reason`, the last of which explains why an
     adapter is not available. `ignored` lists hook implementations that have no effect, with the reasons. Adapters of

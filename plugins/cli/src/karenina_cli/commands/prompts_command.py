@@ -75,10 +75,9 @@ def prompts(
     trust_all: TrustAll = False,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print every prompt of a question exactly as sent, without calling a model.
-
-    Without FILE, list the prompt tasks. Stages execute as in a run, with placeholders for replies. The configuration
-    need not name any models; if it names several for the same role, the first one is used.
+    """Print every prompt of a question exactly as sent, without calling a model. Without FILE, list the prompt tasks.
+    Stages execute as in a run, with placeholders for replies. The configuration need not name any models; if it names
+    several for the same role, the first one is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -162,7 +161,7 @@ def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
 
 
 def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, Any]:
-    """Convert the selected tasks of a preview to JSON. If `names` is None, all tasks are selected."""
+    """Convert the selected tasks of a preview to a JSON-compatible dict. If `names` is None, all tasks are selected."""
     return {
         "question": preview.question.id,
         "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, names)],
@@ -181,7 +180,7 @@ def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, A
 
 
 def _prompt_json(prompt: Prompt) -> dict[str, Any]:
-    """Convert a prompt to JSON. Only agents' prompts have `options`."""
+    """Convert a prompt to a JSON-compatible dict. Only agents' prompts have `options`."""
     data: dict[str, Any] = {
         "stage": prompt.stage,
         "task": prompt.task.name if prompt.task is not None else None,
@@ -202,9 +201,8 @@ def _prompt_json(prompt: Prompt) -> dict[str, Any]:
 
 
 def _print_preview(screen: Screen, preview: PromptPreview, names: set[str] | None, *, of: int) -> None:
-    """Print the selected prompts. Reasons for missing prompts go to standard error.
-
-    `of` is the number of questions in the benchmark.
+    """Print the selected prompts. Reasons for missing prompts go to standard error. `of` is the number of questions in
+    the benchmark.
     """
     screen.note(f"Question {preview.question.id}" + (f", one of {of}" if of > 1 else "") + ". No model is called.")
     for prompt in preview.prompts:

@@ -207,10 +207,9 @@ class _Printer:
 
 def select_items(results: Sequence[VerificationResult], wanted: Iterable[str]) -> set[int]:
     """Return the positions (from 0) of the items that match a word in `wanted`. Raises `ConfigError` with all problems
-    if a word matches no question or more than one.
-
-    `#3` is always the third item. Any other word is tried as a question id or result id, as an item number (from 1), as
-    the start of a question id, and as part of a question's text, in this order.
+    if a word matches no question or more than one. `#3` is always the third item. Any other word is tried as a question
+    id or result id, as an item number (from 1), as the start of a question id, and as part of a question's text, in
+    this order.
     """
     questions = {result.question_id: result.metadata.question_text for result in results}
     positions: set[int] = set()

@@ -91,7 +91,7 @@ def trust(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON. Trust is stored only with --yes.")] = False,
 ) -> None:
-    """List the code and the restricted values in a file, and trust exactly that content.
+    """List the code and the restricted values in a file and, after confirmation, trust exactly that content.
 
     Trust does not extend to later changes to the file. Restricted values can start programs, choose where requests and
     keys go, name files outside the file's folder, choose plugins, or change costs. Of the files that they refer to,
@@ -128,8 +128,9 @@ def trust(
 
 
 def find_untrusted_content(file: Path) -> TrustFindings:
-    """Find the contents of a file that need trust. Nothing is executed, and a file with untrusted paths outside its
-    folder is read, but the files at these paths are not opened. Raises `BenchmarkFileError` if the file cannot be read.
+    """Find the contents of a file that need trust, including those that are trusted already. Nothing is executed, and a
+    file with untrusted paths outside its folder is read, but the files at these paths are not opened. Raises
+    `BenchmarkFileError` if the file cannot be read.
     """
     from karenina_benchmark.benchmark_files import load_benchmark
     from karenina_engine.check import restricted_values

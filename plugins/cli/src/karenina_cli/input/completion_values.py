@@ -131,7 +131,9 @@ def _configured_models(ctx: typer.Context) -> Iterator[str]:
 
 
 def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
-    """Yield the configurations that can be read. Errors are reported later, when the command runs."""
+    """Yield the values from the environment, the `--config` file and the `config` section of a benchmark in YAML, in
+    this order. What cannot be read is left out, and reported later, when the command runs.
+    """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_core.config import read_environment
     from karenina_core.errors import ConfigError

@@ -32,14 +32,13 @@ def read_configuration(
 ) -> VerificationConfig:
     """Read a command's configuration from all its sources, and return it, with the names of settings that come from the
     benchmark in `benchmark_names`. Later sources override earlier ones: the benchmark's `config` section, `file`, the
-    environment, `models`, `recordings`, the `--set` settings in `settings`, and `options`.
+    environment, `models`, `recordings`, the `--set` settings in `settings`, and `options`. Raises `typer.BadParameter`
+    if an option is invalid, and `ConfigError`, which states the origin of each problem, if settings are invalid or
+    files cannot be read, or if a value is only allowed on the command line.
 
     `options` maps each of the command's options, such as `--budget`, to the settings that it sets. A relative path in
     `manual_traces` is relative to the file that contains it, or to the working directory if it comes from the command
     line.
-
-    Raises `typer.BadParameter` if an option is invalid. Raises `ConfigError`, which states the origin of each problem,
-    if settings are invalid or files cannot be read, or if a value is only allowed on the command line.
     """
     from karenina_benchmark.config.config_files import (
         ConfigLayers,
@@ -177,8 +176,9 @@ def _parse_models_of(name: str, text: str) -> Any:
 
 
 def _parse_value(name: str, text: str) -> Any:
-    """Parse the value in `--set name=text`: TOML as in a configuration file, JSON, or the text itself. Only text that
-    starts like a table or list raises `typer.BadParameter` if it is neither.
+    """Parse the value in `--set name=text`: the text itself for a setting that allows strings, and otherwise TOML as in
+    a configuration file, JSON, or if it is neither, the text. Only text that starts like a table or list then raises
+    `typer.BadParameter`.
 
     The message does not show the text, which may contain a key.
     """

@@ -63,8 +63,8 @@ class ModelOptions:
 
     @classmethod
     def option_parameters(cls, taken: Set[str]) -> Iterator[inspect.Parameter]:
-        """Yield a parameter for each setting's option. Option names in `taken`, which the command's other options use,
-        are skipped with a warning.
+        """Yield a parameter for each setting that has an option, without those in `left_out`. Option names in `taken`,
+        which the command's other options use, are skipped with a warning, and so is a setting that has no other names.
         """
         used, form = set(taken), f": {SPEC_HELP}"
         models = _settings()

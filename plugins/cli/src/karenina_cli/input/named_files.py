@@ -51,10 +51,10 @@ def select_usable(
 ) -> list[str]:
     """Check the questions, and return the ids of those to run. If there are errors, `BenchmarkErrors` is raised; with
     `skip_broken`, questions with errors are skipped with a warning, and it is raised only for errors that do not
-    concern a single question.
+    concern a single question. For a missing attachment that was sent in the run with the `journal`, there is only a
+    warning.
 
-    The exception also lists values that need trust, so that they can be fixed at the same time. Logs a warning for each
-    missing attachment that was sent in the run with the `journal`.
+    The exception also lists values that need trust, so that they can be fixed at the same time.
     """
     from karenina_benchmark.checking import BenchmarkErrors, check_content, find_untrusted_values
 

@@ -55,12 +55,9 @@ def _limit_option(value: str, read: Callable[[str], Any], condition: str) -> Any
 
 def resolve_config_file(ctx: typer.Context, value: Path | None) -> Path | None:
     """Return the file for `--config`, which may be the name of a file or a preset, or None without a `value`. A file in
-    the working directory is used instead of a preset with the same name; a note says which is used.
-
-    A path with a folder or suffix is returned unchanged, even if it does not exist.
-
-    Raises `typer.BadParameter` if there is neither a file nor a preset, or if another user could have written the
-    preset.
+    the working directory is used instead of a preset with the same name; a note says which is used. A path with a
+    folder or suffix is returned unchanged, even if it does not exist. Raises `typer.BadParameter` if there is neither a
+    file nor a preset, or if another user could have written the preset.
     """
     if value is None or ctx.resilient_parsing or value.name != str(value) or value.suffix:
         return value

@@ -90,11 +90,10 @@ def print_result(
     rules: FieldRules | None = None,
     files: KeptFiles | None = None,
 ) -> None:
-    """Print a result: question, answer, extracted values next to the ground truth, verdict and reason.
-
-    `position`, such as "3/12", comes first. The answer is cut to `most_answer` characters, with a note on how many are
-    missing. With `detailed`, it is cut to `MAX_DETAILED` characters like all other text, and vetoes, revisions,
-    reasons, excerpts, tokens and stages are printed too. With `full`, the whole answer is printed at the end.
+    """Print a result: `position` (such as "3/12"), question, answer, extracted values next to the ground truth, verdict
+    and reason. The answer is cut to `most_answer` characters. With `detailed`, it is cut to `MAX_DETAILED` characters
+    like all other text, and vetoes, revisions, reasons, excerpts, tokens and stages are printed too. With `full`, the
+    whole answer is printed at the end.
 
     `rules` describes how each template field is compared, if known. `files` finds the files that the item kept.
     """
@@ -135,9 +134,8 @@ def _head(result: VerificationResult, position: str, *, unicode: bool) -> list[P
 
 def print_table(console: Console, results: Results, path: Path | None = None) -> None:
     """Print results as a table. If there are more than `MAX_ROWS` results, only incorrect ones are printed, up to this
-    number. `path` is the result file.
-
-    If several items failed for the same reason, the first has a row, and the others are listed below the table.
+    number. `path` is the result file. If several items failed for the same reason, the first has a row, and the others
+    are listed below the table.
     """
     several = len({result.item[1:] for result in results}) > 1
     failures = Failures(console, len(results))
@@ -175,9 +173,7 @@ def _why(result: VerificationResult) -> Text:
 def print_results(console: Console, results: Results, path: Path | None = None, *, some: bool = False) -> None:
     """Print results as a table if the terminal is wide, otherwise one by one with cut answers. On a terminal, or with
     `some`, only incorrect ones are printed if there are more than `MAX_ROWS`, up to this number. `path` is the result
-    file.
-
-    If several items failed for the same reason, only the first is printed in full.
+    file. If several items failed for the same reason, only the first is printed in full.
     """
     if console.is_terminal and console.width >= WIDE:
         print_table(console, results, path)
@@ -226,8 +222,8 @@ class Failures:
         self._undecided: set[int] = set()
 
     def repeats(self, result: VerificationResult, number: int) -> bool:
-        """Return whether an earlier item failed for the same reason. If so, a line for this one is printed, if these
-        failures are `listed`. The failure is recorded, so call this once for each result, in order.
+        """Return whether an earlier item failed or was undecided for the same reason. If so, a line for this one is
+        printed, if these failures are `listed`. The failure is recorded, so call this once for each result, in order.
         """
         if result.outcome.judged:
             return False
@@ -305,9 +301,8 @@ def _fields(
     unicode: bool,
 ) -> StyledTable:
     """Return a table of the template's fields, with a column for the rules if any are known. Each row has a field's
-    name, extracted value, ground truth, and whether they match.
-
-    The mark for a match is empty if they were not compared, and `?` if the field is undecided.
+    name, extracted value, ground truth, and whether they match. The mark for a match is empty if they were not
+    compared, and `?` if the field is undecided.
     """
     shown = any(name in rules for name, *_ in rows)
     good, bad = ("✓", "✗") if unicode else ("+", "x")

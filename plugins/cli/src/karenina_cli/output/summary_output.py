@@ -43,10 +43,8 @@ def print_summary(
     all_failures: bool = False,
 ) -> None:
     """Print each group's pass rate with its interval, unjudged items, bounds and tokens, and below the pass rate the
-    `notes`, which are pairs of a name and a text.
-
-    `path` is the result file, if there is one, and `cost` is the cost as text. With `all_failures`, every reason why
-    items were not judged is printed.
+    `notes`, which are pairs of a name and a text. `path` is the result file, if there is one, and `cost` is the cost as
+    text. With `all_failures`, every reason why items were not judged is printed.
     """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")

@@ -175,11 +175,9 @@ class CIReports(NamedTuple):
 
     def check(self, *, as_json: bool, files: Iterable[Path]) -> None:
         """Raise `ConfigError` if the reports cannot be written or would replace one of the run's `files`, or if with
-        `as_json` both JSON and the Markdown summary would go to standard output. Call this before the run, which may
-        cost money.
-
-        The summary goes to the file named by `STEP_SUMMARY`, if that is set. That file and the folder of the JUnit file
-        are created if necessary.
+        `as_json` both JSON and the Markdown summary would go to standard output. The file named by `STEP_SUMMARY`, to
+        which the summary goes if it is set, and the folder of the JUnit file are created if necessary. Call this before
+        the run, which may cost money.
         """
         if self.junit is not None:
             if os.path.realpath(self.junit) in map(os.path.realpath, files):
@@ -198,11 +196,11 @@ class CIReports(NamedTuple):
             )
 
     def write(self, screen: Screen, results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> None:
-        """Write the reports. An existing JUnit file is replaced, and the summary is appended to the file named by
-        `STEP_SUMMARY`, or printed if that is not set. Raises `ConfigError` if writing fails.
+        """Write the reports. An existing JUnit file is replaced, and the summary, which lists `failures` as the reasons
+        why the run fails, is appended to the file named by `STEP_SUMMARY`, or printed if that is not set. Raises
+        `ConfigError` if writing fails.
 
-        `check` makes sure that no file other than a JUnit file of Karenina is replaced. `failures` are the reasons why
-        the run fails, for the summary.
+        `check` makes sure that no file other than a JUnit file of Karenina is replaced.
         """
         from karenina_report.exports.junit import junit_xml
         from karenina_report.exports.markdown import summary_lines

@@ -53,12 +53,12 @@ def execute_run(
     conditions: Conditions | None = None,
     reports: CIReports | None = None,
 ) -> None:
-    """Execute a run, print its results and write reports. Exits with an `ExitCode` unless the run succeeds: if it was
+    """Execute a run, print its results and write reports. With `quiet`, progress and single results are not printed;
+    with `some`, at most as many results as in a terminal. Exits with an `ExitCode` unless the run succeeds: if it was
     stopped, if `conditions` were not met, or if no item was judged.
 
     If the run is stopped, the results so far are printed. After Ctrl-C, only the summary is printed, unless `as_json`
-    is set. With `quiet`, progress and single results are not printed. With `some`, at most as many results are printed
-    as in a terminal.
+    is set.
     """
     from karenina_engine.results.result_set import StoredResults, VerificationResultSet
     from karenina_engine.run.execution import execute_session, run_blocking
@@ -139,9 +139,7 @@ def exit_if_stopped(
     screen: Screen, session: RunSession, output: Path, *, done: int, interrupted: bool, quiet: bool
 ) -> None:
     """Print how to continue a run that was stopped after `done` results in `output`, and exit. Return if it was not
-    stopped.
-
-    Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to the printed command.
+    stopped. Set `interrupted` if Ctrl-C stopped the run. `quiet` adds `--quiet` to the printed command.
     """
 
     missing = len(session) - done
@@ -179,9 +177,8 @@ def exit_without_journal(
 @contextmanager
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
     """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C without an
-    exception. `KeyboardInterrupt` is raised only before the run begins.
-
-    After Ctrl-C, `totals` is computed from the results in `path`. Exits if the journal or `path` cannot be written.
+    exception. `KeyboardInterrupt` is raised only before the run begins. After Ctrl-C, `totals` is computed from the
+    results in `path`. Exits if the journal or `path` cannot be written.
     """
     from karenina_cli.garbage_collection import collect_as_usual
     from karenina_engine.journal.file import JournalDamaged, JournalError
@@ -227,7 +224,7 @@ def _print(screen: Screen, results: Results, totals: Totals, path: Path, *, quie
 
 
 def note_reuse(screen: Screen, session: RunSession) -> None:
-    """Print how many results and replies came from the journal, if any."""
+    """Print how many results and replies came from the journal, or replies from identical calls of this run, if any."""
     store, tally = session.result_store, session.tally
     if store is None or session.journal is None or not (store.kept or tally.cached):
         return
@@ -358,9 +355,8 @@ class ShownRun:
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
     """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, calls in flight
     have `GRACE` seconds to finish, and `note` is called with a message about them. A second signal, or one while the
-    session is not running, raises `KeyboardInterrupt`.
-
-    Outside the main thread, this has no effect, because only the main thread receives signals.
+    session is not running, raises `KeyboardInterrupt`. Outside the main thread, this has no effect, because only the
+    main thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

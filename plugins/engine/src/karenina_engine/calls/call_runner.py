@@ -270,11 +270,12 @@ class CallRunner:
         notes.cost = None if cost is None or notes.cost is None else notes.cost + cost
 
     async def _attempt(self, call: Call, send: Callable[[], Awaitable[R]], reservation: _Reserved | None = None) -> R:
-        """Make the call with `send`, within the server's limit and with retries, and return the reply. If every attempt
-        fails, raises the last attempt's `PortError`.
+        """Make the call with `send`, within the server's limit and with retries, and return the reply. While the call
+        waits for its next attempt, its `reservation` of the budget, if any, is released so that other calls can use it.
+        If every attempt fails, raises the last attempt's `PortError`, or `OverBudget` if the budget no longer covers
+        the call.
 
-        Failed attempts count too: their usage is recorded and added to the usage of the final reply or error. While the
-        call waits for its next attempt, its reservation is released so that other calls can use it.
+        Failed attempts count too: their usage is recorded and added to the usage of the final reply or error.
         """
         notes = call.notes
         paid = NO_USAGE

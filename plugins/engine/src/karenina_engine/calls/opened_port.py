@@ -75,9 +75,8 @@ class OpenedPort:
     async def send(self, request: ModelRequest) -> Any:
         """Send a request and return the reply if it is usable. A request that the provider's content filter blocks gets
         an empty reply, unless it is for a whole agent run. Raises `PortError` if the call fails or the reply is
-        unusable.
-
-        If the server rejects temperature 0, the request is sent again without a temperature, and so are all later ones.
+        unusable. If the server rejects temperature 0, the request is sent again without a temperature, and so are all
+        later ones.
         """
         port = self.port
         if port is None:

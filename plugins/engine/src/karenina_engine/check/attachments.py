@@ -225,8 +225,8 @@ class AttachmentCheck:
                     self._unsure_judges[id(model), media_type] = (model, media_type)
 
     def _check_model(self, question: Question, model: ModelConfig, attachments: tuple[Attachment, ...]) -> None:
-        """Record whether a model understands the attachments of a question, whether they are too large, and whether it
-        is known what they cost.
+        """Record whether a model whose answers are not recorded understands the attachments of a question, whether they
+        are too large, and whether it is known what they cost.
         """
         from karenina_toolkit.attachments.support import find_support, limits_of, most_tokens
 

@@ -160,10 +160,11 @@ class Planner:
         rules: RuleLines | None = None,
     ) -> Survey:
         """Plan every question, check it, and return the facts that the checks before a run need. The questions are also
-        added to `judging`, `attachments` and `rules`. Raises `ConfigError` for invalid values of `fields` and turns
-        that a question cannot have, and `PlanError` if a question has no valid plan.
+        added to `judging`, `attachments` and `rules`. Raises `ConfigError` for invalid or missing values of `fields`
+        and turns that a question cannot have, the error of `question_check`, and `PlanError` if a question has no valid
+        plan.
 
-        Each question is read once, and not kept in memory. The error of `question_check` is raised, too.
+        Each question is read once, and not kept in memory.
         """
         problems: dict[str, None] = {}
         by_stage: dict[str, tuple[Stage, array[int]]] = {}

@@ -36,9 +36,10 @@ _MAX_OF_LARGE_FILE: Final = 500
 def with_workspace_root(
     benchmark: QuestionSource, config: VerificationConfig, leads: Mapping[str, str] | None = None
 ) -> VerificationConfig:
-    """Return the configuration with links resolved in settings that follow `workspace_root`, which are set to that of
-    the benchmark if it has one, even if they have a value, and with the benchmark's folder for those that follow it and
-    are unset. `leads` maps paths to targets that are already known.
+    """Return the configuration with links resolved in settings that follow `workspace_root`. They are set to that of
+    the benchmark if it has one, even if they have a value, unless it leads out of the benchmark's folder and the user
+    has set all of them. Settings that follow the benchmark's folder are set to it if they are unset. `leads` maps paths
+    to targets that are already known.
 
     A root set in a file is relative to that file. If it points outside the file's folder, the user must trust it,
     unless the user's own configuration sets all of these settings. Links are resolved here, once for the whole run.
@@ -83,12 +84,12 @@ def select_questions(
     *,
     files: QuestionFiles | None = None,
 ) -> Sequence[Question]:
-    """Return the questions of a run, by default all except drafts, with their rubrics merged and their files looked up.
-    Raises `ConfigError` if an id in `question_ids` or a name in `rubric_trait_names` is unknown.
+    """Return the questions of a run, with their rubrics merged and their files looked up: those in `question_ids`, in
+    this order, or by default all except drafts. Raises `ConfigError` if an id in `question_ids` or a name in
+    `rubric_trait_names` is unknown.
 
-    Use `question_ids` to select questions, including drafts, in a given order. Files are looked up in `files`, if
-    given. If more than `MAX_IN_MEMORY` questions of a streamed benchmark are selected, or more than a few of a large
-    file, they are read again each time they are accessed.
+    Files are looked up in `files`, if given. If more than `MAX_IN_MEMORY` questions of a streamed benchmark are
+    selected, or more than a few of a large file, they are read again each time they are accessed.
     """
     named = None if question_ids is None else tuple(dict.fromkeys(question_ids))
     unknown = [id for id in named or () if id not in benchmark]

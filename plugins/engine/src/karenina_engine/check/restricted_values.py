@@ -111,10 +111,9 @@ class RestrictedValues(ConfigError):
 
 def check_restricted_values(benchmark: QuestionSource, config: VerificationConfig, trust: Trust) -> VerificationConfig:
     """Raise `RestrictedValues` if a benchmark sets values that need the user's trust and would take effect without it.
-    Otherwise, return the configuration with `workspace_root` set and paths from the benchmark resolved.
-
-    If any restricted value takes effect, the user must trust all restricted values in the file. A benchmark without a
-    file passes only if the user trusts everything.
+    Otherwise, return the configuration with `workspace_root` set and paths from the benchmark resolved. If any
+    restricted value takes effect, the user must trust all restricted values in the file. A benchmark without a file
+    passes only if the user trusts everything.
     """
     if trust.everything:
         return with_workspace_root(benchmark, config)
@@ -176,9 +175,8 @@ def _takes_effect(value: RestrictedValue, config: VerificationConfig) -> bool:
 
 def check_paths(file: Path, names: Sequence[str], trust: Trust | None) -> bool | None:
     """Return True if the user trusts all files in `names` that are outside the folder of `file`, or None if there are
-    none. Raises `RestrictedValues` if one of them is not trusted.
-
-    If the result is None, the caller must not open any file outside the folder. `trust` defaults to the stored trust.
+    none, in which case the caller must not open any file outside the folder. Raises `RestrictedValues` if one of them
+    is not trusted. `trust` defaults to the stored trust.
     """
     values = paths_outside(file, names)
     if not values:
@@ -432,9 +430,9 @@ class _Finder:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value` without the user's trust. Defaults and empty values are always allowed,
-        and if `mark` is `name`, plain names. If it is `below`, files in the benchmark's folder are allowed and added to
-        `data`.
+        """Return whether a file may set `value` without the user's trust. Defaults and empty values are always allowed.
+        Other values are allowed if `mark` is `any`, plain names if it is `name`, and files in the benchmark's folder if
+        it is `below`; these are added to `data`.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True
@@ -463,10 +461,8 @@ class _Finder:
         in_root: Sequence[str] = (),
     ) -> None:
         """Add a restricted value to `found`. If the same value is already there under the same `name`, only add the
-        question in `places` to it.
-
-        Secrets are not shown. If `secret` is set, the whole value is hidden. `in_root` contains the paths in the value
-        that are relative to the workspace root and may contain programs.
+        question in `places` to it. Secrets are not shown. If `secret` is set, the whole value is hidden. `in_root`
+        contains the paths in the value that are relative to the workspace root and may contain programs.
         """
         text = _json(value.get_secret_value() if isinstance(value, SecretStr) else value)
         shown = _HIDDEN if secret else _json(_without_secrets(value))

@@ -69,10 +69,8 @@ def check_request(plugins: Plugins, config: VerificationConfig, questions: Seque
 
 def check_configured_models(plugins: Plugins, config: VerificationConfig, *, offline: bool) -> None:
     """Raise `ConfigError` with all reasons why configured models cannot be called, or stages reject the configuration.
-    Nothing is sent.
-
-    If `offline` is set, no models will be called, so keys and packages may be missing. If `parsing_only` is set, all
-    answering models have to replay recordings.
+    Nothing is sent. If `offline` is set, no models will be called, so keys and packages may be missing. If
+    `parsing_only` is set, all answering models have to replay recordings.
     """
     core = config.core
     check_models(plugins, configured_models(config), offline=offline)
@@ -98,10 +96,8 @@ def check_questions(
 ) -> tuple[Survey, list[ModelConfig]]:
     """Check each question, add it to `judging`, `attachments` and `rules`, and return the facts collected about them
     and the models that stages need. Raises `PlanError` if a question has no valid plan, and `ConfigError` if a stage or
-    `question_check` rejects a question or model.
-
-    Logs warnings about model fields, settings and traits that have no effect. If `offline` is set, no calls will be
-    made, so whatever is only needed for calls may be missing.
+    `question_check` rejects a question or model. Logs warnings about model fields, settings and traits that have no
+    effect. If `offline` is set, no calls will be made, so whatever is only needed for calls may be missing.
     """
     survey = planner.survey(questions, OwnedFields(plugins), trust, judging, attachments, question_check, rules)
     _warn_about_traits(config, len(questions), survey.with_traits)
