@@ -215,10 +215,9 @@ def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Ite
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Log warnings about model fields that are set but not used, and about models that differ only by id.
-
-    `needs` contains the models that stages need. If a judge is also an answering model, only the fields that it uses as
-    a judge are checked. The fields of a `ModelLabel` are not checked.
+    """Log warnings about model fields that are set but not used, and about models that differ only by id. `needs`
+    contains the models that stages need. A judge that is also an answering model is only checked as an answering model,
+    and the fields of a `ModelLabel` are not checked.
     """
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)

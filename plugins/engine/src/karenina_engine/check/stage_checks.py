@@ -60,9 +60,7 @@ def check_stages(
 ) -> list[ModelNeed]:
     """Let each stage check the run with `Stage.before_run`, then check the models that it needs. `survey` maps names to
     stages and the positions of their questions. Return the models, with their roles and ports. Raises `ConfigError`
-    with all problems found.
-
-    If `offline` is set, no calls will be made, so services and keys may be missing.
+    with all problems found. If `offline` is set, no calls will be made, so services and keys may be missing.
     """
     problems: list[str] = []
     model_needs: list[ModelNeed] = []
@@ -87,10 +85,9 @@ def check_stages(
 def _model_problems(
     plugins: Plugins, config: VerificationConfig, name: str, needs: Sequence[ModelNeed], *, offline: bool
 ) -> list[str]:
-    """Return the problems with the models that the stage called `name` needs.
-
-    Configured models have already been checked, so only their ports are checked here. If `offline` is set, whatever is
-    only needed for calls may be missing.
+    """Return the problems with the models that the stage called `name` needs. Configured models have already been
+    checked, so only their ports are checked here. If `offline` is set, whatever is only needed for calls may be
+    missing.
     """
     configured = [model for _, model in configured_models(config)]
     problems: list[str] = []
@@ -107,10 +104,9 @@ def _model_problems(
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
     """Raise `ConfigError` with everything that would make calls to `models`, pairs of a role for messages and a model,
-    fail. If `offline` is set, keys and packages may be missing. Nothing is sent.
-
-    With `offline`, adapters do not check their models, but the form of a base URL is checked. For a `ModelLabel`, the
-    only check is whether its adapter exists.
+    fail. If `offline` is set, keys and packages may be missing. Nothing is sent. With `offline`, adapters do not check
+    their models, but the form of a base URL is checked. For a `ModelLabel`, the only check is whether its adapter
+    exists.
     """
     from pydantic import ValidationError
 

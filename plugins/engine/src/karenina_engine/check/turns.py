@@ -20,10 +20,8 @@ _NAMES = ("turn", "missing_turn")
 
 def turn_problems(question: Question, trust: Trust = NO_TRUST, plan: Plan | None = None) -> Iterator[tuple[str, str]]:
     """Yield pairs of a message and a field's name (empty for a trait) for each field or trait that reads a turn the
-    question cannot have or, with `plan`, that its parsing stage cannot read.
-
-    Options in a template are not checked if the template cannot be loaded, for example because `trust` does not cover
-    its code.
+    question cannot have or, with `plan`, that its parsing stage cannot read. Options in a template are not checked if
+    the template cannot be loaded, for example because `trust` does not cover its code.
     """
     for place, field, options in _options(question, trust):
         why = _why_not(question, TurnChoice.read(options))

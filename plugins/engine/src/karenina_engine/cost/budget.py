@@ -300,9 +300,8 @@ class Budget:
 
     def _admit_waiting(self) -> None:
         """Admit the waiting calls that the budget covers, earliest items first. If no calls are in flight, and the
-        first one is not covered, the budget is exhausted, and the rest are refused.
-
-        The first call of a ledger line may need the whole budget, so calls of other lines may overtake it.
+        first one is not covered, the budget is exhausted, and the rest are refused. The first call of a ledger line may
+        need the whole budget, so calls of other lines may overtake it.
         """
         passed: set[int] = set()
         while not self.exhausted and (head := self._first_waiting(passed)) is not None:
@@ -360,10 +359,10 @@ class Budget:
         return observed[1]
 
     def _from_earlier_runs(self, line: LedgerLine, turns: int) -> _Observed:
-        """Estimate a line's numbers of tokens as twice their mean in earlier runs with the journal.
+        """Estimate a line's numbers of tokens as twice their mean in earlier runs with the journal. Fewer than
+        `_ENOUGH` calls of known cost give no estimate: all numbers are 0.
 
-        Fewer than `_ENOUGH` calls of known cost give no estimate. If agents are called as a whole, the journal does not
-        store their number of requests.
+        If agents are called as a whole, the journal does not store their number of requests.
         """
         same = [earlier.spent for earlier in self.ledger.before if earlier.names[:4] == line.names[:4]]
         calls = sum(count.calls - count.unpriced for count in same)

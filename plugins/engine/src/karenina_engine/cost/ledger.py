@@ -91,11 +91,10 @@ class PriceTable:
         return {"lists": dict(self._editions), "models": models}
 
     def _find(self, model: ModelConfig) -> Price:
-        """Return the price of a model. It has no tariff if the price is unknown; its text then says how to set one.
-
-        The user's own prices come first. Without one, recorded and local models are free, and other models are looked
-        up in the price lists. If a server on localhost is not in any list, it is assumed to be free unless the user has
-        set any prices.
+        """Return the price of a model: the user's own price, by id or name; otherwise, nothing for recorded and local
+        models, or the price in the first list that contains it. If there is none, a server on localhost is assumed to
+        be free unless the user has set any prices; otherwise, the result has no tariff, and its text says how to set
+        one. Raises `PluginError` if a list or the model's adapter fails.
         """
         for name in (model.id, model.model_name):
             if name in self.own:

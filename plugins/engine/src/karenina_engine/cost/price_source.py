@@ -107,9 +107,8 @@ class Tariff(NamedTuple):
 
     def cost(self, usage: Usage) -> int:
         """Return the cost of one or more requests, in picodollars, with the fixed price of each. Cached and cache-write
-        tokens are part of the input tokens, and reasoning tokens are part of the output tokens.
-
-        For several requests, their average number of input tokens decides which step applies.
+        tokens are part of the input tokens, and reasoning tokens are part of the output tokens. For several requests,
+        their average number of input tokens decides which step applies.
         """
         rates = self.rates
         if self.steps:

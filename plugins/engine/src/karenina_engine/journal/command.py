@@ -99,9 +99,9 @@ def digest_values(value: Any) -> str:
 
 
 def restore_secrets(stored: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored configuration with its secrets filled in from `given`, the user's current settings. Raises
-    `ConfigError` if an entry with a secret has changed, or if a secret is missing. Missing API keys are read from the
-    environment later.
+    """Return a stored configuration with its secrets filled in from `given`, the user's current settings, with models
+    matched by id. Raises `ConfigError` if an entry with a secret has changed, or if a secret is missing. Missing API
+    keys are read from the environment later.
 
     Models are matched by id, and must be equal except for their secrets. The user's whole entry is then used, so that a
     secret never ends up in an entry from elsewhere.
@@ -137,7 +137,9 @@ def dump_config(config: VerificationConfig) -> dict[str, Any]:
 
 
 def _dump_model(model: ModelConfig) -> dict[str, Any]:
-    """Return a model's fields as JSON-compatible data, with `LEFT_OUT` in place of secrets and MCP addresses."""
+    """Return the fields of a model that are set, as JSON-compatible data, with `LEFT_OUT` in place of secrets and MCP
+    addresses, and without the secrets in its base URL.
+    """
     values: dict[str, Any] = _to_json(model.model_dump(mode="json", exclude_unset=True))
     if isinstance(model.manual_traces, Path):
         values["manual_traces"] = str(model.manual_traces.absolute())

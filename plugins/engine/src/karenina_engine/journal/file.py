@@ -251,10 +251,8 @@ def connect(name: str, *, uri: bool = False) -> sqlite3.Connection:
 
 def check_before_opening(path: Path, *, writing: bool) -> None:
     """Raise `JournalError` if opening the journal could affect other files, because it or a file that SQLite puts next
-    to it is a link, pipe, device or folder.
-
-    Files that SQLite may write to must not have other hard links, and a rollback file must not name another file. Set
-    `writing` if the journal itself will be written to.
+    to it is a link, pipe, device or folder. Files that SQLite may write to must not have other hard links, and a
+    rollback file must not name another file. Set `writing` if the journal itself will be written to.
     """
     for ending in ("", *_COMPANIONS):
         beside = path.with_name(path.name + ending) if ending else path
@@ -318,10 +316,9 @@ def repaired_path(path: Path) -> Path:
 def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
     """Lock the journal, creating its folder if necessary, until `unlock` is called or the process ends. Raises
     `JournalInUse` if another process holds the lock for more than `_LOCK_TIMEOUT` seconds, and `JournalError` if the
-    file cannot be locked.
+    file cannot be locked, or if an earlier repair was interrupted and `repairing` is not set.
 
     The lock is held on the file `<path>.lock`. If the process is killed, that file remains but is no longer locked.
-    `JournalError` is also raised if an earlier repair was interrupted and `repairing` is not set.
     """
     from filelock import FileLock, Timeout
 

@@ -135,7 +135,8 @@ class Journal:
     ) -> Self:
         """Open the journal at `path`, creating it if necessary and locking it until `close`, or with `replaying` only
         for reading. With `fresh`, an existing one is renamed. Raises `JournalError` if the file is damaged, has another
-        format, is not a journal or cannot be written, and `JournalInUse` if another process is using it.
+        format, is not a journal, cannot be written or, with `replaying`, is missing, and `JournalInUse` if another
+        process is using it.
 
         With `sync="full"`, commits survive a power failure. Rows are held back briefly so that several can be committed
         together, unless none of the calls in `limits` are in flight.
@@ -211,12 +212,12 @@ class Journal:
     # ---- runs
 
     def begin(self, items: int, command: Mapping[str, Any], ledger: Ledger | None = None) -> None:
-        """Start a run of `items` items, or continue the last run if `command` asks for the same results. From now on,
-        the counts in `ledger` are stored together with the replies, and its `before` contains the totals of earlier
-        sessions.
+        """Start a run of `items` items, or continue the last run if `command`, JSON-compatible data without secrets,
+        asks for the same results. From now on, the counts in `ledger` are stored together with the replies, and its
+        `before` contains the totals of earlier sessions. Raises `JournalError` if the file cannot be written.
 
-        `command` is JSON-compatible data without secrets. If the benchmark has a file, the command is also stored in
-        the user's state folder, where `karenina resume` finds it.
+        If the benchmark has a file, the command is also stored in the user's state folder, where `karenina resume`
+        finds it.
         """
         label = {name: value for name, value in command.items() if name not in OWN_ONLY}
         last, written = self._last_run(), json.dumps(label, sort_keys=True)
@@ -356,9 +357,8 @@ class Journal:
 
     async def find(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of an identical call, or None if none can be reused. A replay returns one even if
-        it cannot be reused, or raises `PortError` if there is none. Raises `JournalError` if the file cannot be read.
-
-        `JournalError` is also raised if an earlier attempt to write the file failed.
+        it cannot be reused, or raises `PortError` if there is none. Raises `JournalError` if the file cannot be read,
+        or if an earlier attempt to write it failed.
         """
         stored, damaged = self._look_up(call)
         if not self.replaying:
@@ -504,9 +504,8 @@ class Journal:
     ) -> Awaitable[None]:
         """Add an item's result to the next commit, and return an awaitable that completes when it is in the file. Set
         `again` if the item must run again. Raises `UnstorableRow`, either at once or when awaited, if the result cannot
-        be stored, and `JournalError` if the file cannot be written.
-
-        `text` is the result as written by `dump_result`, and `index` is the item's index in the run's matrix.
+        be stored, and `JournalError` if the file cannot be written. `text` is the result as written by `dump_result`,
+        and `index` is the item's index in the run's matrix.
         """
         try:
             finished = FinishedItem(index, item, fingerprint, outcome, text, again)

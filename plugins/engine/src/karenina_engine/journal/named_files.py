@@ -77,10 +77,8 @@ class NamedFile(NamedTuple):
 
     def dangerous_change(self, now: NamedFile) -> str | None:
         """Describe a change after which a run would read or start something that the user has not seen. Returns None if
-        there is no such change.
-
-        Data inside the benchmark's folder may change, because it belongs to the author of the benchmark, like the
-        questions.
+        there is no such change. Data inside the benchmark's folder may change, because it belongs to the author of the
+        benchmark, like the questions.
         """
         if now.resolved != self.resolved and (self.program or not (self.inside and now.inside)):
             return f"{self.name} was {self.resolved} and now points to {now.resolved}"

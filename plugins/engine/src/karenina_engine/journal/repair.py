@@ -77,12 +77,11 @@ class RepairReport:
 
 
 def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
-    """Repair the journal at `path` in place if it is damaged or has an earlier format, or write everything that can be
-    read to a new journal at `output`. Returns a report. Raises `JournalInUse` if a process is using the journal, and
-    `JournalError` if nothing can be read or `output` exists.
+    """Repair the journal at `path` in place if it is damaged or has an earlier format, keeping the old file under
+    another name, or write everything that can be read to a new journal at `output`. Returns a report. Raises
+    `JournalInUse` if a process is using the journal, and `JournalError` if nothing can be read or `output` exists.
 
-    Without `output`, the damaged file is kept under another name, and an interrupted repair is completed. Undamaged
-    journals are not changed.
+    Without `output`, an interrupted repair is completed, and an undamaged journal is not changed.
     """
     file = Path(path)
     lock = lock_journal(file, repairing=True)
