@@ -49,10 +49,10 @@ def ask_answer(
     blind: bool,
     earlier: Sequence[ExtractionLabel] = (),
 ) -> Label | None:
-    """Ask about one answer, and return its label, or None if the labeller skips the verdict; a value that is skipped
-    only gets no label. If `asks_verdict` is False, the questions are only about extracted values. The label also
-    contains the `earlier` extraction labels, which the labeller gave for another ground truth. Raises `Stop` if the
-    labeller quits, in which case the replies about this answer are lost.
+    """Ask about one answer, and return its label, or None if the labeller skips the verdict. A skipped value gets no
+    label. If `asks_verdict` is False, the questions are only about extracted values. The label also contains the
+    `earlier` extraction labels, which the labeller gave for another ground truth. Raises `Stop` if the labeller quits,
+    in which case the replies about this answer are lost.
 
     `ask` prints a question and returns the reply. `blind` is recorded in the label.
     """
@@ -137,11 +137,12 @@ def write_label_page(
     show_verdict: bool,
     attached: AttachedFiles,
 ) -> Path | None:
-    """Write the page for labelling the answers in `asked`. An earlier page at `path` is renamed, and its new name is
-    returned; otherwise, None is returned. Raises `ConfigError` if `path` is another kind of file or cannot be written.
+    """Write the page for labelling the answers in `asked`, with verdicts only if `show_verdict` is set. If `labeller`
+    is empty, the page asks for a name. An earlier page at `path` is renamed, and its new name is returned; otherwise,
+    None is returned. Raises `ConfigError` if `path` is another kind of file or cannot be written.
 
-    Verdicts are only shown if `show_verdict` is set. The page saves a label file, and keeps drafts in the browser under
-    the digest of the results. `attached` has the pictures. If `labeller` is empty, the page asks for a name.
+    The page saves a label file, and keeps drafts in the browser under the digest of the results. `attached` has the
+    pictures.
     """
     name = opened.file.name.removesuffix(SUFFIX)
     head = {

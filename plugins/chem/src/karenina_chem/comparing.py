@@ -45,10 +45,10 @@ def why_unreadable(text: str, stereo: str) -> str | None:
 
 
 def compare(truth: str, values: list[str], all_needed: bool, stereo: str, tautomers: str, salts: str) -> list[Any]:
-    """Compare `values`, texts that may be structures, with the structure `truth`: [True] or [False] if they agree,
-    ["unreadable", why] if they do not or if none is a structure, or [None, why] if this is undecided. If one is not a
-    structure, the result is unreadable with `all_needed`, and otherwise undecided. The other parameters are those of
-    `SameMolecule`.
+    """Compare `values`, texts that may be structures, with the structure `truth`. Returns [True] or [False] if the same
+    is true of all structures among them, ["unreadable", why] if it is not or if there are none, and [None, why] if this
+    is undecided. A value that is not a structure makes the result unreadable with `all_needed`, and otherwise
+    undecided. The other parameters are those of `SameMolecule`.
     """
     verdicts, problem, words = set(), "the value contains no structure", ""
     for value in values:

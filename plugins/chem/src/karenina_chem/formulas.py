@@ -84,9 +84,7 @@ class Formula(NamedTuple):
 def read(text: str, names: Sequence[str]) -> list[Formula]:
     """Return the possible meanings of a chemical formula: two if a number may count atoms or charges, as in *O2-*. A
     name in parentheses behind it, such as one of `names`, is ignored. Raises `NotReadable` if the text is not a
-    formula.
-
-    Raises `WordsBesideFormula`, a `NotReadable`, if other words behind the formula may change it.
+    formula. Raises `WordsBesideFormula`, a `NotReadable`, if other words behind the formula may change it.
     """
     if len(text) > _LONGEST:
         raise NotReadable(f"it has more than {_LONGEST} characters")

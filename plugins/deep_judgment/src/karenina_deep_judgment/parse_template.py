@@ -154,7 +154,8 @@ class DeepJudgmentParseTemplate(ParsingStage):
     ) -> None:
         """Ask the judge for excerpts from the response `text` for each attribute in `items`, which maps names to
         descriptions, and set them in `progress`, with their risks if `deep_judgment_search_enabled` is set. Quotations
-        that the response does not contain are recorded as rejected.
+        that the response does not contain are recorded as rejected. Raises `StructuredError` or `PortError` if the
+        judge fails.
         """
         limits = ExcerptLimits(
             settings.deep_judgment_max_excerpts_per_attribute,

@@ -52,7 +52,8 @@ class CheckedDraft:
 
 def check_draft(question: Question, reference: str, proposal: Proposal, others: Sequence[OtherAnswer]) -> CheckedDraft:
     """Check a proposal for a question whose answer is `reference`, by rules alone, without calling a model. Problems
-    are not raised, but listed in the result.
+    are not raised, but listed in the result. If the template itself has any, it is not tried on the answers to
+    `others`.
 
     The template must build, accept its ground truth and reject a changed one. Its names and descriptions must not
     reveal the ground truth (`karenina check`). If all this is the case, the ground truth must also be in the reference
@@ -127,9 +128,9 @@ def _find_flaws(drafted: Question) -> Iterator[str]:
 
 def _find_shown(answer: Mapping[str, Mapping[str, Any]], question: str, reference: str) -> Iterator[str]:
     """Yield a problem for each field declared in `answer` whose name contains its ground truth, or whose description
-    contains the reference answer, because a judge sees both. Ground truths in descriptions are found by `karenina
-    check`. A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the description
-    also contains other choices.
+    contains the reference answer, because a judge sees both. Ground truths in descriptions are found by
+    `karenina check`. A value is not a problem if it is in the question, very short, or just "yes" or "no", or if the
+    description also contains other choices.
     """
     for name, declared in answer.items():
         words = name.replace("_", " ")

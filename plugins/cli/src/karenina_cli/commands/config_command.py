@@ -62,7 +62,8 @@ def config(
     ] = False,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the configuration names of the core and the installed plugins, or save a configuration under a name.
+    """Print the configuration names of the core and the installed plugins, or save, list or delete configurations as
+    presets.
 
     `karenina config answering_models` prints every field of a model and the settings of each adapter.
 
@@ -246,7 +247,9 @@ def _delete(name: str) -> Path:
 
 
 def _list(screen: Screen, as_json: bool) -> None:
-    """Print each preset with its settings, or with the reason why it cannot be read."""
+    """Print each preset with the names of its settings (in JSON, also their values), or with the reason why it cannot
+    be read.
+    """
     from karenina_benchmark.config.config_files import read_config_values
     from karenina_benchmark.config.presets import list_presets, presets_folder
     from karenina_core.errors import ConfigError

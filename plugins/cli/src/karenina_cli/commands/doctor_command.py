@@ -228,8 +228,8 @@ def check_machine(plugins: Plugins, config: VerificationConfig) -> Iterator[Find
 
 
 def check_servers(models: Iterable[ModelConfig]) -> Iterator[Finding]:
-    """Connect to each configured server without sending a request, and yield the findings. Servers behind a proxy are
-    not tried, and count as working.
+    """Connect to each HTTP server of the models, including MCP servers, without sending a request, and yield the
+    findings. Servers behind a proxy are not tried, and count as working.
     """
     addresses = dict.fromkeys(
         address
@@ -310,8 +310,8 @@ def _check_server(address: str) -> Finding:
 
 
 def _compare_with_server(plugins: Plugins, named: tuple[str, ModelConfig]) -> Finding | None:
-    """Ask the server of a model, named by its role, which attachments the model understands, and return a finding that
-    compares this with the settings. Returns None if the server need not be asked or does not say.
+    """Ask the server of a model, named by its role, whether the model understands images and sound, and return a
+    finding that compares this with the settings. Returns None if the server need not be asked or does not say.
     """
     from karenina_toolkit.attachments.support import find_support, limits_of
     from karenina_toolkit.http.served_media import ask_server

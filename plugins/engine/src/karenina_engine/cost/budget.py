@@ -124,9 +124,8 @@ class Budget:
 
     async def reserve(self, call: CallRecord) -> int:
         """Reserve the cost of a call, and return the number of the reservation, or 0 if the call is free. Waits as long
-        as the calls in flight may leave enough of the budget, and raises `OverBudget` if they do not.
-
-        Once the budget is exhausted, only calls that judge existing answers are made.
+        as the calls in flight may leave enough of the budget, and raises `OverBudget` if they do not. Once the budget
+        is exhausted, only calls that judge existing answers are made.
         """
         if not self.max_cost(call):
             return 0

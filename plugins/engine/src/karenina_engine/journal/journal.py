@@ -330,9 +330,7 @@ class Journal:
 
     def end(self, tally: CallCounts, *, finished: bool) -> None:
         """Commit the collected rows, and record the number of calls that the run made and, if it has `finished`, the
-        end time. Raises `JournalError` if the file cannot be written.
-
-        The ledger is no longer stored after this.
+        end time. Raises `JournalError` if the file cannot be written. The ledger is no longer stored after this.
         """
         counts = {"made": tally.made, "kept": tally.cached, "failed": tally.failed}
         tokens = {"input_tokens": tally.used.input_tokens, "output_tokens": tally.used.output_tokens}

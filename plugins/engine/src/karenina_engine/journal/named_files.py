@@ -143,10 +143,9 @@ def find_data(folder: Path, name: str) -> Iterator[NamedFile]:
 
 def find_programs(folder: Path, texts: Iterable[str]) -> Iterator[NamedFile]:
     """Yield the files in `folder` that are named in `texts` and could be programs: as a whole text, or as a word of a
-    command. A missing file counts if the word is clearly a file name.
-
-    Words are relative to the folder or to the working directory. A folder only counts if its name is the whole text. If
-    its name is a word, the folder's `__main__.py` counts instead, because that is what Python runs.
+    command. A missing file counts if the word is clearly a file name. Words are relative to the folder or to the
+    working directory. A folder only counts if its name is the whole text. If its name is a word, the folder's
+    `__main__.py` counts instead, because that is what Python runs.
     """
     for text in texts:
         yield from _find_program(text, folder, folder)
