@@ -203,7 +203,8 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
-    """Make a label from one labeller's rows about one answer. Raises `ConfigError` if a row is malformed. The message
+    """Make a label from one labeller's rows about one answer: whether it is right, None if no row asks this, and a
+    label for each extracted value in a row. Notes are joined. Raises `ConfigError` if a row is malformed. The message
     names the row.
     """
     right: bool | None = None

@@ -119,9 +119,8 @@ class JudgeCheck(CheckStage):
 
     async def detect(self, context: VerificationContext) -> Detection:
         """Return the judge's verdict, or `without_text` if the response has no text. In a conversation, the response is
-        the last answer. Raises `PortError` or `StructuredError` if the judge gives no verdict.
-
-        In that case, the check is recorded as not performed.
+        the last answer. Raises `PortError` or `StructuredError` if the judge gives no verdict. In that case, the check
+        is recorded as not performed.
         """
         conversation = context.find_artifact(CONVERSATION)
         if conversation is not None:

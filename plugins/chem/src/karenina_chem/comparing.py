@@ -123,9 +123,8 @@ def _same_structure(truth: Mol, value: Mol, stereo: str) -> bool:
 
 def _are_same_apart(truth: Mol, value: Mol, stereo: str) -> bool:
     """Return whether two structures of metals are the same except for which parts have bonds to the metal. Raises
-    `OutOfReach` if these bonds may matter.
-
-    They cannot if there is one kind of ligand: aluminium chloride may be drawn with bonds or with ions.
+    `OutOfReach` if these bonds may matter. They cannot if there is one kind of ligand: aluminium chloride may be drawn
+    with bonds or with ions.
     """
     apart = [taken_apart(mol) for mol in (truth, value)]
     if None in apart:

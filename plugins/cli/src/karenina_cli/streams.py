@@ -46,10 +46,11 @@ _output: _Output | None = None
 
 def prepare_streams() -> None:
     """Make the three standard streams usable, even if some are closed. `sys.stdout` and `sys.stderr` are replaced if
-    they are not terminals, so that failed writes are handled.
+    they are not terminals, so that failed writes are handled. Characters that a stream's encoding lacks are written as
+    escapes.
 
     If a stream stayed closed, the next file to be opened, such as the journal, would get its descriptor, and output
-    would be written to it. Characters that a stream's encoding lacks are written as escapes.
+    would be written to it.
     """
     global _output
     for number in range(3):

@@ -167,7 +167,9 @@ def _json(plans: list[_Planned], *, of_file: bool) -> dict[str, Any]:
 
 
 def _print(screen: Screen, planned: _Planned) -> None:
-    """Print the plan's stages with what each waits for, its known values, and the skipped stages."""
+    """Print the plan's stages with what each waits for, its known values, which attachments the models understand,
+    whether no judge is called, and the skipped stages.
+    """
     from karenina_engine.check.planner import left_out_lines, offering_stages, plan_rows
 
     stage_plan = planned.plan

@@ -142,7 +142,9 @@ def _print(screen: Screen, report: RescoreReport, output: Path | None, kept: str
 
 
 def rescored_json(found: RescoreReport) -> dict[str, Any]:
-    """Return what `--json` prints, except for the output file."""
+    """Return what `--json` prints, except for the output file: the summaries before and after, the changes, with
+    changed verdicts apart, and the numbers of missing, gone and new ones.
+    """
     return {
         "before": found.before.model_dump(mode="json"),
         "after": found.after.model_dump(mode="json"),

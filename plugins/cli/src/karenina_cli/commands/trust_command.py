@@ -164,9 +164,8 @@ def find_untrusted_content(file: Path) -> TrustFindings:
 
 def find_code(file: Path, benchmark: BenchmarkContent | None, stored: Trust) -> tuple[list[CodeSource], list[str]]:
     """Return the code in a file, with whether `stored` covers it, and messages about templates that cannot be used.
-    Nothing is executed. If `benchmark` is None, `file` is a template, and it is read here.
-
-    Raises `BenchmarkFileError` if it cannot be read.
+    Nothing is executed. If `benchmark` is None, `file` is a template, and it is read here. Raises `BenchmarkFileError`
+    if it cannot be read.
     """
     from karenina_benchmark.errors import read_text
     from karenina_core.data.trust import digest_of

@@ -319,7 +319,7 @@ def _fields(
 
 def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tuple[str, Content]]:
     """Yield the rows that only detailed output has, as pairs of a heading and its content: vetoes, revisions, reasons,
-    excerpts, patterns, plugins' values, files and stages.
+    excerpts, patterns, plugins' values, files, stages, and the item's id and time.
     """
     template = result.template
     for veto in result.vetoes:

@@ -127,8 +127,9 @@ class Conditions(NamedTuple):
             raise ConfigError(problems)
 
     def unmet(self, summary: Summary, missing: int) -> Iterator[str]:
-        """Yield a message for each condition that a group does not meet, and for each named group without results. The
-        `missing` items that did not run count as unjudged in every group.
+        """Yield a message for each condition that a group does not meet, for each named group without results, and for
+        a limit on all pass rates if there are no groups. The `missing` items that did not run count as unjudged in
+        every group.
         """
         names = {group_name(entry.answering, entry.judge) for entry in summary.groups} | {
             entry.answering for entry in summary.groups

@@ -49,9 +49,8 @@ class CallSize(NamedTuple):
 
 def measure_call(messages: Sequence[Message], request: object, *, is_agent: bool) -> CallSize:
     """Return how many characters a call sends with `messages` and `request`, how many tokens are assumed for each
-    character, and the number of turns: an agent's `max_turns`, or 1.
-
-    Each tool call in the messages counts as `FRAME` characters.
+    character, and the number of turns: an agent's `max_turns`, or 1. Each tool call in the messages counts as `FRAME`
+    characters.
     """
     texts = [message.content for message in messages]
     size = sum(map(len, texts)) + sum(len(message.tool_calls) * FRAME for message in messages)

@@ -326,7 +326,7 @@ class CallRunner:
 
     def _from_cache(self, call: Call, cached: CallOutcome) -> Any:
         """Return a stored reply, or raise a copy of a stored error. Notes and files that were stored with the reply are
-        added to the current item.
+        added to the current item, and its usage is counted as saved.
         """
         if call.info.notes is not None:
             call.info.notes.add(cached.notes)

@@ -57,8 +57,8 @@ class JournalLabels:
 
     @classmethod
     def read(cls, command: Mapping[str, Any]) -> JournalLabels:
-        """Read the labels from a stored command, ignoring values of the wrong type. Only the names of the benchmark and
-        output files are kept, without their folders.
+        """Read the names of the benchmark and output files, without their folders, and the questions, settings, models
+        and columns from a stored command. Values of the wrong type are ignored.
         """
         config = command.get("config")
         values = config if isinstance(config, dict) else {}

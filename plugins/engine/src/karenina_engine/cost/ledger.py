@@ -91,10 +91,10 @@ class PriceTable:
         return {"lists": dict(self._editions), "models": models}
 
     def _find(self, model: ModelConfig) -> Price:
-        """Return the price of a model: the user's own price, by id or name; otherwise, nothing for recorded and local
-        models, or the price in the first list that contains it. If there is none, a server on localhost is assumed to
-        be free unless the user has set any prices; otherwise, the result has no tariff, and its text says how to set
-        one. Raises `PluginError` if a list or the model's adapter fails.
+        """Return the price of a model: the user's own price, by id or name; otherwise, zero for recorded models and
+        those on this machine, or the price in the first list that contains it. If there is none, a server on localhost
+        is assumed to be free unless the user has set any prices; otherwise, the result has no tariff, and its text says
+        how to set one. Raises `PluginError` if a list or the model's adapter fails.
         """
         for name in (model.id, model.model_name):
             if name in self.own:

@@ -169,10 +169,8 @@ def rename_existing(path: Path) -> None:
 
 def open_to_write(path: Path, sync: Sync = "normal") -> sqlite3.Connection:
     """Open the journal for writing, creating it and its folder if necessary. The caller must hold the journal's lock.
-    Raises `JournalError` if the file is damaged, has another format, is not a journal or cannot be opened.
-
-    With `sync="full"`, commits survive a power failure. Journals in an earlier, compatible format are marked as
-    current.
+    Raises `JournalError` if the file is damaged, has another format, is not a journal or cannot be opened. With
+    `sync="full"`, commits survive a power failure. Journals in an earlier, compatible format are marked as current.
     """
     check_before_opening(path, writing=True)
     with journal_errors(path, "opened"):

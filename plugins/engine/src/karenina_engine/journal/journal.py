@@ -459,9 +459,8 @@ class Journal:
 
     def result(self, item: ItemId, fingerprint: bytes) -> StoredResult | None:
         """Return the item's result with the given fingerprint, or None. Results stored since the journal was opened are
-        not found if it had none before, and damaged ones are ignored with a warning.
-
-        The question's id is looked up as given and in both Unicode normal forms.
+        not found if it had none before, and damaged ones are ignored with a warning. The question's id is looked up as
+        given and in both Unicode normal forms.
         """
         if not self._had_results:
             return None

@@ -93,8 +93,8 @@ def repair(path: str | Path, output: str | Path | None = None) -> RepairReport:
 
 
 def _repair(path: Path, output: Path | None) -> RepairReport:
-    """Repair a journal that this process has locked, or complete an interrupted repair, and return a report. Raises
-    `JournalError` if nothing can be read, or if `output` exists.
+    """Repair a journal that this process has locked, or complete an interrupted repair, and return a report. Without
+    `output`, an undamaged journal is not changed. Raises `JournalError` if nothing can be read, or if `output` exists.
     """
     ready = repaired_path(path)
     copy, new = (path.with_name(f".{path.name}.{name}") for name in ("reading", "repairing"))
