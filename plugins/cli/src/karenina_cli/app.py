@@ -52,7 +52,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "prompts": (
         "commands.prompts_command:app",
-        "Print every prompt of a question exactly as sent, without calling a model.",
+        "Print every prompt of a question as a run sends it, with placeholders for replies, without calling a model.",
     ),
     "plugins": (
         "commands.plugins_command:list_plugins",
@@ -68,7 +68,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "config": (
         "commands.config_command:config",
-        "Print the configuration names of the core and the installed plugins, or save a configuration under a name.",
+        "Print the configuration names of the core and the installed plugins, or save, list or delete presets.",
     ),
     "doctor": (
         "commands.doctor_command:doctor",
@@ -76,7 +76,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "trust": (
         "commands.trust_command:trust",
-        "List the code and the restricted values in a file, and trust exactly that content.",
+        "List the code and the restricted values in a file and, after confirmation, trust exactly that content.",
     ),
     "demo": (
         "commands.demo_command:demo",

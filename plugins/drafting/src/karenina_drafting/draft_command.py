@@ -179,7 +179,7 @@ def draft(
     as_json: JSONObject = False,
     quiet: NoProgress = False,
 ) -> None:
-    """Draft a template for each question that has none from its answer, check the drafts, and write them for review.
+    """Draft a template for each question from its answer, check the drafts, and write them for review.
 
     A draft must build, accept its own ground truth, reject changed ground truths and the answers to other questions,
     and not reveal a ground truth to a judge. A draft that fails is returned to the model with the reasons. If the last

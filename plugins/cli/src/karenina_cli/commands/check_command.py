@@ -59,9 +59,10 @@ def check(
     ] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Check a benchmark before the first call, and print all problems in the file with their lines. No model is called,
-    and code in the file is run only if it is trusted. Exits with 2 if there is an error. Warnings point out probable
-    mistakes and do not prevent a run.
+    """Check a benchmark before the first call, and print all problems in the file with their lines.
+
+    No model is called, and code in the file is run only if it is trusted. Exits with 2 if there is an error. Warnings
+    point out probable mistakes and do not prevent a run.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

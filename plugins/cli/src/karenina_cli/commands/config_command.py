@@ -62,8 +62,7 @@ def config(
     ] = False,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the configuration names of the core and the installed plugins, or save, list or delete configurations as
-    presets.
+    """Print the configuration names of the core and the installed plugins, or save, list or delete presets.
 
     `karenina config answering_models` prints every field of a model and the settings of each adapter.
 

@@ -47,8 +47,9 @@ def demo(
     ] = False,
     as_json: ResultsJSON = False,
 ) -> None:
-    """Evaluate a small local model on fourteen questions. Needs no API key. The first run downloads the model and a
-    small judge, and prints their sizes and licenses.
+    """Evaluate a small local model on fourteen questions. Needs no API key.
+
+    The first run downloads the model and a small judge, and prints their sizes and licenses.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -53,9 +53,10 @@ def doctor(
     settings: Settings = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Check the installation, configuration, models, servers and journals, and print how to fix problems. No model is
-    called and no key is sent; the only traffic is a connection to each configured server, and questions to llama.cpp
-    and Ollama about what their models understand. Exits with 2 if there is a problem.
+    """Check the installation, configuration, models, servers and journals, and print how to fix problems.
+
+    No model is called and no key is sent; the only traffic is a connection to each configured server, and questions to
+    llama.cpp and Ollama about what their models understand. Exits with 2 if there is a problem.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -110,9 +110,11 @@ def repair(
     ] = None,
     as_json: JSONObject = False,
 ) -> None:
-    """Copy the readable rows of a damaged journal to a new journal in its place, and keep the damaged file under
-    another name. Calls whose replies are lost are repeated when the run continues. A journal from an earlier version is
-    converted to the current format.
+    """Copy the readable rows of a damaged journal to a new journal in its place, and keep the old file under another
+    name.
+
+    Calls whose replies are lost are repeated when the run continues. A journal from an earlier version is converted to
+    the current format.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -67,9 +67,9 @@ def _list_kinds(
     fields_of: Callable[[type[Kind]], list[ListedField]],
     usage_of: Callable[[str, Sequence[ListedField]], str],
 ) -> list[ListedKind]:
-    """Return the kinds to print, including those that plugins provide through `hook`. `registered_kinds` is called
-    after loading the plugins, because they register their own. `registered_kinds` returns all kinds by name.
-    `fields_of` returns a kind's fields, and `usage_of` an example.
+    """Return the kinds to print: those that `registered_kinds` returns by name, including those that plugins provide
+    through `hook`. It is called after loading the plugins, because they register their own. `fields_of` returns a
+    kind's fields, and `usage_of` an example.
     """
     from karenina_core import plugins
 
@@ -178,11 +178,11 @@ def primitives(
     ] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the primitives, which compare a template field with its ground truth, and their parameters. Without a name,
-    the known values are printed too. These are values found by programs, and `from` in a template names the one to use
-    for a field.
+    """Print the primitives, which compare a template field with its ground truth, and their parameters.
 
-    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives.
+    In a benchmark file, `verify_with` names the primitive. Plugins can add more primitives. Without a name, the known
+    values are printed too. These are values found by programs, and `from` in a template names the one to use for a
+    field.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

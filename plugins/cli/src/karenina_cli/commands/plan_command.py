@@ -37,9 +37,7 @@ def plan(
     question: Annotated[list[str] | None, question_option("Plan only this question.")] = None,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print the plan, or each plan if that of some questions is different: the stages in order, what each of them waits
-    for, and which are skipped and why.
-    """
+    """Print the plan: the stages in order, what each of them waits for, and which are skipped and why."""
     screen = get_screen(ctx)
     with screen.report_errors():
         plans, executor_use = _plans(file, setup, models, question, tables.parse())

@@ -45,12 +45,12 @@ def list_plugins(
         ),
     ] = None,
 ) -> None:
-    """List the installed plugins and this project's adapters that are not installed, and the reasons why any of them
-    cannot be used.
+    """List the installed plugins, and the reasons why any of them cannot be used.
 
-    Also lists hook specifications that cannot be used. `--hooks` lists the hooks, each with the distribution that
-    specifies it, whether it is stable or provisional, and a sample implementation with its arguments and imports.
-    `--check` tests a single installed package, prints a line for each check, and exits with 2 if a check failed.
+    Also lists this project's adapters that are not installed, and hook specifications that cannot be used. `--hooks`
+    lists the hooks, each with the distribution that specifies it, whether it is stable or provisional, and a sample
+    implementation with its arguments and imports. `--check` tests a single installed package, prints a line for each
+    check, and exits with 2 if a check failed.
     """
     from karenina_engine.check.plugin_checks import misplaced_plugins
 

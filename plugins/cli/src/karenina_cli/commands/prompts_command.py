@@ -75,9 +75,10 @@ def prompts(
     trust_all: TrustAll = False,
     as_json: PrintJSON = False,
 ) -> None:
-    """Print every prompt of a question exactly as sent, without calling a model. Without FILE, list the prompt tasks.
-    Stages execute as in a run, with placeholders for replies. The configuration need not name any models; if it names
-    several for the same role, the first one is used.
+    """Print every prompt of a question as a run sends it, with placeholders for replies, without calling a model.
+
+    Without FILE, list the prompt tasks. Stages execute as in a run. The configuration need not name any models; if it
+    names several for the same role, the first one is used.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

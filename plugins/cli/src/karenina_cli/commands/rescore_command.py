@@ -60,12 +60,12 @@ def rescore(
     ] = False,
     as_json: JSONObject = False,
 ) -> None:
-    """Score a run again from its journal, without calling a model, after ground truths or tolerances have changed. An
-    item that needs a new judge call (because of another question, field or trait) ends in an error.
+    """Score a run again from its journal, without calling a model, after ground truths or tolerances have changed.
 
     Weights, patterns and verify() may have changed too. Items are matched with the run's items by question, models and
-    replicate. Name the benchmark if the journal is not your own. If a result file of the reference implementation is
-    given instead of a journal, it is scored again from the values that its judge extracted.
+    replicate. An item that needs a new judge call (because of another question, field or trait) ends in an error. Name
+    the benchmark if the journal is not your own. If a result file of the reference implementation is given instead of a
+    journal, it is scored again from the values that its judge extracted.
     """
     screen = get_screen(ctx)
     with screen.report_errors():

@@ -211,11 +211,11 @@ def resume(
     as_json: ResultsJSON = False,
     quiet: Quiet = False,
 ) -> None:
-    """Resume one of your stopped runs, with the options of the original command. If the run was not started here,
-    nothing is run, and the command described in the journal is printed instead.
+    """Resume one of your stopped runs, with the options of the original command.
 
     Models given here replace those of the run. Keys are read from the environment again. The command is read from your
-    own state folder and never from the journal, which may come from someone else.
+    own state folder and never from the journal, which may come from someone else. If the run was not started here,
+    nothing is run, and the command described in the journal is printed instead.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
