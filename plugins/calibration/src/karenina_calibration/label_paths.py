@@ -20,8 +20,8 @@ def default_labels(results: Path) -> Path:
 
 def find_labels_file(results: Path) -> Path:
     """Return the path of the label file next to the results, which need not exist. If the results were rescored and
-    have no label file, the path is that of the original results' label file, unless there is no journal that names
-    these results.
+    have no label file, the path is that of the original results' label file, or still their own if the run's journal is
+    not found.
     """
     own = default_labels(results)
     if own.exists() or not read_header(results).get("rescored"):

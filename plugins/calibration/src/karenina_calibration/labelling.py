@@ -154,10 +154,10 @@ class Labelling:
         )
 
     def read(self, path: Path, labeller: str) -> tuple[list[Label], int]:
-        """Read the labels in a sheet or, unless the extension is that of a sheet, in another label file, and return
-        them, without adding them, and the number of labels that were left out because their answers are not in the
-        results. In a sheet, rows without a name belong to `labeller`, and empty cells are filled from that person's
-        earlier label. Raises `ConfigError` if the file cannot be read or if a label is malformed.
+        """Read the labels in a sheet (a `.csv` or `.xlsx` file) or in another label file, and return them, without
+        adding them, with the number of labels left out because their answers are not in the results. In a sheet, rows
+        without a name belong to `labeller`, and empty cells are filled from that person's earlier label. Raises
+        `ConfigError` if the file cannot be read or if a label is malformed.
         """
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)

@@ -162,7 +162,9 @@ def _is_wanted(task: PromptTask | None, names: set[str] | None) -> bool:
 
 
 def _preview_json(preview: PromptPreview, names: set[str] | None) -> dict[str, Any]:
-    """Convert the selected tasks of a preview to a JSON-compatible dict. If `names` is None, all tasks are selected."""
+    """Convert the selected tasks of a preview, and the stages that failed, to a JSON-compatible dict. If `names` is
+    None, all tasks are selected.
+    """
     return {
         "question": preview.question.id,
         "prompts": [_prompt_json(prompt) for prompt in preview.prompts if _is_wanted(prompt.task, names)],

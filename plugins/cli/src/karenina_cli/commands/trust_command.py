@@ -216,7 +216,9 @@ def _functions(benchmark: BenchmarkContent) -> list[tuple[str, str]]:
 
 
 def _json(file: Path, findings: TrustFindings, *, stored: int) -> dict[str, Any]:
-    """Return what `--json` prints. `stored` is the number of contents that have just been trusted."""
+    """Return what `--json` prints: the file's code and restricted values, whether they are trusted, and broken
+    templates. `stored` is the number of contents that have just been trusted.
+    """
     values = [
         {
             "name": content.name,

@@ -140,8 +140,8 @@ def _check_has_value(setting: str) -> None:
 
 def _parse_setting(setting: str, values: Mapping[str, Any]) -> tuple[str, Any]:
     """Parse `name=value`, and return the setting's name and value. For `table.key=value`, the value is a copy of the
-    table in `values` with this key changed. Raises `typer.BadParameter` if the text is malformed or the value is not a
-    table.
+    table in `values` with this key changed. Raises `typer.BadParameter` if the text is malformed or `values` has
+    something other than a table.
     """
     from karenina_core.config import all_settings
 
