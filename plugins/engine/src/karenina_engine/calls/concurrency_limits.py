@@ -164,8 +164,9 @@ class ServerLimiter:
         self._limits.wake(self)
 
     def on_overload(self, permit: int, retry_after: float | None = None) -> None:
-        """Return a permit after the server refused a call. If too many calls are the likely cause, this lowers the
-        limit, and from the second refusal on pauses the server, for a time that `retry_after` may extend.
+        """Return a permit after the server refused a call. If too many calls are the likely cause, and the call does
+        not belong to a burst in which another one was refused, this lowers the limit, and from the second refusal on
+        pauses the server, for a time that `retry_after` may extend.
 
         `retry_after` is the delay in seconds that the server asked for, if any. A refusal in the same burst as an
         earlier one changes almost nothing. If a constant share of calls is refused, the level at which the server
