@@ -110,8 +110,8 @@ class StoredReply:
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
-    """Return the row for the outcome of a call. For errors and composite calls, the numbers of tokens and calls are 0.
-    Raises `TypeError` or `ValueError` if it cannot be stored.
+    """Return the row of `replies` for the outcome of a call, with whether it can be reused. For errors and composite
+    calls, the numbers of tokens and calls are 0. Raises `TypeError` or `ValueError` if it cannot be stored.
     """
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model

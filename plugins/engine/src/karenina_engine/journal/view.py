@@ -130,7 +130,9 @@ class JournalView:
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        """Return the journal's status, with the results of the given run. `run` is None if the journal has no runs."""
+        """Return the journal's status: the items and outcomes are those of the given run, but the calls, tokens,
+        failures and spending are those of all runs. `run` is None if the journal has no runs.
+        """
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -197,8 +199,9 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for the given questions, as pairs of an item and its JSON. Journals of earlier
-        versions may contain several results of an item in one run; the last one that is yielded is valid.
+        """Yield the last run's results for the given questions, in the order of `questions`, as pairs of an item and
+        its JSON. Journals of earlier versions may contain several results of an item in one run; the last one that is
+        yielded is valid. Raises `JournalDamaged` at a damaged result.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -236,8 +239,9 @@ class JournalView:
         return [row[0] for row in self._all(first, most)]
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the last run without duplicates, as recordings, followed by answers that no result uses.
-        Failed calls are omitted, and so are conversations that broke off or have no result; warnings state how many.
+        """Yield the answers of the last run, of all answering models or only of the one with the id `model`, as
+        recordings without duplicates, followed by answers that no result uses. Failed calls are omitted, and so are
+        conversations that broke off or have no result; warnings state how many.
 
         Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
         answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of

@@ -45,11 +45,9 @@ class Summarized(Protocol):
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
     """Yield the lines of a summary as pairs of a name and a value, with an empty name for continuation lines. If there
-    are several groups of models, their rates and bounds are not included (see `group_table`).
-
-    The lines contain rates, unjudged items, bounds, traits, tokens, failures and failed checks. At most `MAX_TRAITS`
-    traits are listed. Unless `all_failures` is set, only the most frequent failures are listed, and another line says
-    where to find the rest.
+    are several groups of models, their rates and bounds are not included (see `group_table`). Unless `all_failures` is
+    set, only the most frequent failures are listed, and another line says where to find the rest. The lines contain
+    rates, unjudged items, bounds, traits, tokens, failures and failed checks. At most `MAX_TRAITS` traits are listed.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
