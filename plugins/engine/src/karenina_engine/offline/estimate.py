@@ -210,8 +210,9 @@ def estimate(
     """Estimate the calls, tokens and cost of a run, or of what remains of it in a journal, without making any calls.
     The prompts of up to `sample` questions are previewed, or of more if these need different calls. Raises `PlanError`
     if a question has no valid plan, `ConfigError` if a required plugin or judge is missing or a stage rejects a
-    question, and `JournalError` if the journal cannot be read. Logs warnings about unusable plugins, and about fields
-    and traits without effect.
+    question, and `JournalError` if the journal cannot be read.
+
+    Logs warnings about unusable plugins, and about fields and traits without effect.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking

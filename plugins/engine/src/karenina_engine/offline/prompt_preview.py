@@ -258,10 +258,11 @@ async def preview_prompts(
 ) -> PromptPreview:
     """Return the prompts that the first answering model and the first judge, or placeholders for them, would receive
     for a question, as if `answer` were the answering model's answer, and the tasks without a prompt. No server is
-    called, so neither keys nor servers are needed. Raises `PlanError` if the question has no valid plan. Set `longest`
-    if `answer` is a placeholder: recorded answers then take its place, and other conversations are as long as possible
-    if it is True, and as short as possible if it is False. Otherwise, conditions are decided by `answer`. Judges answer
-    yes to every question unless this would make the answer fail.
+    called, so neither keys nor servers are needed. Raises `PlanError` if the question has no valid plan.
+
+    Set `longest` if `answer` is a placeholder: recorded answers then take its place, and other conversations are as
+    long as possible if it is True, and as short as possible if it is False. Otherwise, conditions are decided by
+    `answer`. Judges answer yes to every question unless this would make the answer fail.
     """
     negative: set[str] = set()
     with nullcontext() if longest is None else assume_length(longest=longest) as assumed:
@@ -324,8 +325,10 @@ class _Records:
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
         """Return the task whose instructions the request starts with. A task named `latest` is preferred, then one of
         the current stage, then the longest instructions. If there is none, return the stage's task without
-        instructions, or None. The name alone does not suffice, because tasks can share names and stages can send
-        prompts that other stages declare.
+        instructions, or None.
+
+        The name alone does not suffice, because tasks can share names and stages can send prompts that other stages
+        declare.
         """
         assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""

@@ -183,10 +183,12 @@ def effective_size(
 ) -> float:
     """Return the size of an independent sample with the same certainty about its share of hits: at least 1 and, unless
     the hits are `graded`, at most the number of items. `hits_hits`, `hits_size` and `size_size` are sums over
-    questions: of squared hits, of hits times items, and of squared items. The variance is that of the ratio estimator
-    (W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12). Two half pseudo-questions of average size are
-    added, one with only hits and one with none, because intervals near 0 and 1 would be too narrow otherwise
-    (`benchmarks/coverage.py`). Graded values between 0 and 1 vary less, so their size may be larger.
+    questions: of squared hits, of hits times items, and of squared items.
+
+    The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12). Two
+    half pseudo-questions of average size are added, one with only hits and one with none, because intervals near 0 and
+    1 would be too narrow otherwise (`benchmarks/coverage.py`). Graded values between 0 and 1 vary less, so their size
+    may be larger.
     """
     if questions == items and not graded:
         return items

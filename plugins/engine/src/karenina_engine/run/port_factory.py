@@ -302,8 +302,8 @@ class PortFactory:
         return model.model_copy(update=update) if update else model
 
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
-        """Return a function that starts the model's tools and adds them to an agent's options. The programs of an agent
-        run in the sandbox that is added to its options. Returns None for recorded answers.
+        """Return a function that adds the model's tools, which it starts unless the adapter does, and the sandbox for
+        their programs to an agent's options. Returns None for recorded answers.
         """
         spec = self.spec(model)
         if spec.recorded:
