@@ -228,10 +228,9 @@ TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Convert a value to a recorded answer, which is a string or an unchanged conversation. Raises `NotText` for null,
-    for media, and for conversations that cannot be recorded.
-
-    A single message becomes its content, and any other object becomes JSON.
+    """Convert a value to a recorded answer, which is a string or an unchanged conversation. A single message becomes
+    its content, and any other object becomes JSON. Raises `NotText` for null, for media, and for conversations that
+    cannot be recorded.
     """
     if is_conversation(value) or (
         isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
