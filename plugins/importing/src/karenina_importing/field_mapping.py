@@ -288,10 +288,8 @@ def look_up(values: Any, path: str) -> Any:
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the remaining `parts` of a path, or `MISSING`.
-
-    A number selects an item of a list. Any other name selects the value with that name from every item; the result is
-    `MISSING` if the list is empty or an item lacks the value.
+    """Return the value at the remaining `parts` of a path, or `MISSING`. In a list, a number selects an item, and any
+    other name the value with that name from every item (`MISSING` if there are no items or one lacks it).
     """
     if not parts:
         return value

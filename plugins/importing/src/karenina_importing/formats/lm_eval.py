@@ -82,7 +82,9 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document. Lines for other filters are skipped, because they have the same replies."""
+    """Yield a row for each document. Only the lines for its first filter are read, because those for others have the
+    same replies. A line that cannot be read becomes a row with a problem.
+    """
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
