@@ -361,10 +361,9 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Read a string, which is a literal, a variable of the test, or an item of an array. Raises `NotTranslated` for
-        anything else, and for variables that are not strings.
-
-        It may be followed by methods that change its case or trim it.
+        """Read a string, which is a literal, a variable of the test, or an item of an array, and apply the methods that
+        follow it and change its case or trim it. Raises `NotTranslated` for anything else, and for variables that are
+        not strings.
         """
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))

@@ -132,10 +132,9 @@ def _is_test(values: Mapping[str, Any]) -> bool:
 
 
 def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the test in a row of a table. Columns are variables unless their names start with `__`.
-
-    Each nonempty `__expected` column is an assertion, `__config:` columns set keys of assertions, and `__metadata:`
-    columns set metadata. Other columns with `__` set keys or options of the test.
+    """Make the test in a row of a table. Columns are variables unless their names start with `__`. Each nonempty
+    `__expected` column is an assertion, `__config:` columns set keys of assertions, and `__metadata:` columns set
+    metadata. Other columns with `__` set keys or options of the test.
     """
     test: dict[str, Any] = {"vars": {}, "assert": [], "metadata": {}}
     numbered: dict[str, dict[str, Any]] = {}
@@ -253,9 +252,8 @@ def _scenario_values(config: Any, folder: Folder) -> Iterator[Mapping[str, Any]]
 
 def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any], *, default: bool = True) -> dict[str, Any]:
     """Return a test with everything that it inherits from `base`. Its own values take precedence. Variables, options,
-    metadata and assertions are combined.
-
-    If `base` is the default test (`default`), the option `disableDefaultAsserts` of `test` leaves out its assertions.
+    metadata and assertions are combined. If `base` is the default test (`default`), the option `disableDefaultAsserts`
+    of `test` leaves out its assertions.
     """
     if default and as_mapping(test.get("options")).get("disableDefaultAsserts") is True:
         base = {key: value for key, value in base.items() if key != "assert"}
