@@ -201,7 +201,6 @@ def _repeating(written: str) -> Fraction:
 
 def _power(base: Value, exponent: Value) -> Value:
     """Return a power, exactly for a fraction and an integer. *0^0* is 1, and powers of negative numbers may be complex.
-
     Raises `OutOfReach` if it has too many digits, `NoValue` if the base or the exponent is infinite, and
     `ZeroDivisionError` for zero to a negative power.
     """
