@@ -478,7 +478,9 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if correct answers are not compared because questions have no suitable template or trait."""
+    """Yield a note if there are questions with traits but without a template, whose correct answers no trait compares
+    with responses.
+    """
     compared = done.mapping.answer == GRADED
     left = [
         id

@@ -110,10 +110,9 @@ class FieldMapping:
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Return a copy with changes of the form `NAME=PATH`. An empty path removes the mapping for the name. Raises
-        `ConfigError` if a change has another form, an unknown name or an invalid value, or if a name is changed twice.
-
-        For `answer`, `answer_pattern` and `choice_by`, PATH is the value. `answer=none` means no template.
+        """Return a copy with changes of the form `NAME=PATH`. An empty path removes the mapping for the name. For
+        `answer` (`none` for no template), `answer_pattern` and `choice_by`, PATH is the value. Raises `ConfigError` if
+        a change has another form, an unknown name or an invalid value, or if a name is changed twice.
         """
         mapping, seen = self, set[str]()
         for change in changes:

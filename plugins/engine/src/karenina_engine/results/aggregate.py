@@ -358,8 +358,8 @@ class RunTally:
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
-    """Summarize a run that consists of the given groups. Rates, bounds and traits are only included if there is at most
-    one group.
+    """Summarize a run that consists of the given groups. Rates, bounds, means and traits are only included if there is
+    at most one group.
     """
     if len(groups) < 2:
         only = groups[0] if groups else OutcomeTally().summary()
@@ -471,7 +471,7 @@ class Totals:
 
 
 def _failed_checks(result: VerificationResult) -> Iterator[str]:
-    """Yield the name of each check of the answer that was tried but not performed, followed by the reason."""
+    """Yield a text for each check of the answer that was tried but not performed: its name, followed by the reason."""
     template = result.template
     if template.abstention_reasoning is not None and not template.abstention_check_performed:
         yield f"abstention check {template.abstention_reasoning}"

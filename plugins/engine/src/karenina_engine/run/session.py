@@ -314,7 +314,7 @@ class RunSession:
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
         """Yield the stream of precomputed results, then the executor's stream. Once the run has been stopped, neither
-        is yielded.
+        is yielded. Raises `RunError` if the executor does not return an asynchronous generator.
         """
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()

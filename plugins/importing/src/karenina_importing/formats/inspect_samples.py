@@ -209,9 +209,9 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
 
 
 def _letters(sample: Mapping[str, Any], about: Any) -> list[str]:
-    """Return the letters of the correct options if several are needed, or an empty list for any other sample.
+    """Return the letters of the correct options if several are needed, as only by the scorer `choice`, or an empty list
+    for any other sample. The target may be a list (`["A", "C"]`) or a string (`AC`, `A, C`).
 
-    The scorer `choice` needs all letters in the target, which may be a list (`["A", "C"]`) or a string (`AC`, `A, C`).
     For other scorers, each item of a list is a correct answer by itself. A sample without scorers is in a dataset;
     options are for `choice`.
     """

@@ -233,9 +233,8 @@ class _Reader:
         return several[0] if len(several) == 1 else _All(tuple(several))
 
     def _read_one(self, *, compared: bool = True) -> _Condition:
-        """Read a single condition. Pass `compared=False` after `!`, where a comparison is not allowed.
-
-        A comparison is not allowed there because `!` binds more tightly and would only negate its left side.
+        """Read a single condition. Raises `NotTranslated` for anything else. Pass `compared=False` after `!`, where a
+        comparison is not allowed, because `!` binds more tightly and would only negate its left side.
         """
         with self._deeper():
             if self._take("!"):
@@ -278,7 +277,9 @@ class _Reader:
         return values[name]
 
     def _read_output(self) -> _Output:
-        """Read the output to test, which is `output` or a constant, with the methods that change it."""
+        """Read the output to test, which is `output` or a constant, with the methods that change it. Raises
+        `NotTranslated` for anything else.
+        """
         if self._take("String("):
             output = self._read_output()
             self._need(")")

@@ -106,7 +106,8 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
 
 def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
     """Yield the tests in a file, which is a table, JSON lines, YAML or JSON. A row without any keys of a test, such as
-    `vars`, is read like the row of a table. Raises `BenchmarkFileError` if the file cannot be read.
+    `vars`, is read like the row of a table. An entry that cannot be read becomes a test with a problem. Raises
+    `BenchmarkFileError` if the file cannot be read.
     """
     if is_table(file):
         for where, cells in folder.rows(file):
@@ -167,10 +168,8 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 def parse_assertion(text: str) -> dict[str, Any]:
     """Return the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`, as a dict with `type`,
-    `value` and `threshold`. Any other text means `equals`.
-
-    This includes a single word that is the name of a type, such as `cost`. The `file://` name of a program gives a
-    `python` or `javascript` assertion.
+    `value` and `threshold`. The `file://` name of a program gives a `python` or `javascript` assertion. Any other text
+    means `equals`, also a single word that is the name of a type, such as `cost`.
     """
     text = text.strip()
     if text.startswith(FILE):
