@@ -173,7 +173,7 @@ def check_folder(folder: Path) -> None:
 
 
 def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = False) -> None:
-    """Raise `OSError` if a file or folder belongs to another user than root or is writable by everyone. If
+    """Raise `OSError` if a file or folder belongs to anyone but this user and root, or is writable by everyone. If
     `sticky_is_fine` is set, folders like /tmp are accepted, because users cannot replace each other's files there. On
     Windows, nothing is checked.
     """

@@ -157,8 +157,8 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Return the result that follows from the vote, asking the stronger judge, if there is one, if there is no
-        quorum or a judge found no excerpt for a value. Without a winner, this is a copy of the first judge's result,
+        """Return the result of the vote, or that of the stronger judge, which is asked, if there is one, if there is no
+        quorum or a judge found no excerpt for a value. If neither decides, this is a copy of the first judge's result,
         marked as not judged. Why the stronger judge was asked, or why there is no verdict, is stored in `record`, and
         its ballot is added to `vote.asked`.
 

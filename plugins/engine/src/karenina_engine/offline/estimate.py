@@ -233,8 +233,8 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> set[int]:
-    """Return the indexes of the items whose results in the journal can be reused, because nothing that they depend on
-    has changed and none of them is to be computed again.
+    """Return the indexes of the items whose results in the journal can be reused: what they depend on has not changed,
+    and they need not be computed again for another reason, such as an error.
     """
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
@@ -494,7 +494,7 @@ class _LineCounter:
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
         """Subtract the calls that have replies in the journal, but from each line at most its typical number of calls,
-        and return how many were subtracted. `kept` contains the number of replies by model id and stage.
+        and return how many were subtracted. `kept` contains the number of these calls by model id and stage.
         """
         subtracted = 0
         for line in self._found.values():

@@ -420,8 +420,8 @@ class _PreviewPorts:
 
     async def call(self, request: ModelRequest) -> Any:
         """Record a request and return a reply: a value for the request's schema, or `answer`. If `answer` is a
-        placeholder, a model with recorded answers gives its recorded reply instead. Requests to such models are not
-        recorded, nor are repeated requests, which get a value as empty as the schema allows.
+        placeholder, a model with recorded answers gives its recorded reply instead, if there is one. Requests to such
+        models are not recorded, nor are repeated requests, which get a value as empty as the schema allows.
         """
         records = self.records
         repeated = request.schema is not None and records.is_repeated(request)

@@ -181,8 +181,9 @@ def default_journal(output: Path) -> Path:
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
-    """Raise `ConfigError` if `path` is not a regular file, cannot be read or neither is empty nor begins with one of
-    `lines`, as earlier output does, or if a missing folder cannot be created. The file is not changed.
+    """Raise `ConfigError` if `path` is not a regular file or cannot be read, or if its file is neither empty nor begins
+    with one of `lines`, as earlier output does. The file is not changed. If its folder is missing, it is created, or
+    the same error is raised.
 
     Any other file, such as the benchmark, was probably named by mistake.
     """
