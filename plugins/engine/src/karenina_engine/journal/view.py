@@ -246,7 +246,7 @@ class JournalView:
         Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
         answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of
         `Message.to_dict`, with how it ended (see `recorded_answer`). A journal contains only the model's side of the
-        conversations that are omitted. Set `model` to the id of an answering model to get only that model's answers.
+        conversations that are omitted.
         """
         seen: set[tuple[str, str, int]] = set()
         left_out: dict[tuple[str, str, int], str] = {}

@@ -106,8 +106,8 @@ class _Output:
 
 
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the field for a JavaScript assertion, or return None for code that is not supported. The ground truth of a
-    negated assertion is False.
+    """Make the field for a JavaScript assertion, which may refer to `variables` of the test, or return None for code
+    that is not supported. The ground truth of a negated assertion is False.
     """
     if len(code) > _LONGEST:
         return None
