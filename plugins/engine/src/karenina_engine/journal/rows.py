@@ -227,7 +227,9 @@ def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
 
 
 def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether a value has the structure of a stored command."""
+    """Return whether a value has the structure of a stored command, which is empty for a run that was started without
+    one.
+    """
     if not isinstance(command, dict):
         return False
     if not command:  # the run was started without one

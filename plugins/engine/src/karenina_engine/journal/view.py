@@ -293,7 +293,7 @@ class JournalView:
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, results: Sequence[VerificationResult], only: Set[str] = frozenset()) -> list[list[Row]]:
-        """Return the rows of `calls` that belong to each of the given results, without duplicates. `only` contains the
+        """Return, for each of the given results, a list of its rows of `calls`, without duplicates. `only` contains the
         names of the columns; by default, the rows have all of them. Calls that are not in the journal are skipped.
         """
         keys = [dict.fromkeys(key for stage in result.stages for key in stage.call_keys) for result in results]

@@ -542,8 +542,8 @@ def _one_call(sent: float, output: float, measured: SpendCounts | None) -> Usage
 
 
 def _usage_of(prompt: Prompt, attached: Span = _ZERO) -> tuple[Span, Span, Span]:
-    """Return the number of calls for a prompt, and the total numbers of input and output tokens. `attached` are the
-    tokens of its attachments.
+    """Return the number of calls for a prompt, which are several for an agent, and the total numbers of input and
+    output tokens. `attached` are the tokens of its attachments.
     """
     sent = _tokens_of([message.content for message in prompt.messages]).plus(attached)
     allowed = prompt.target.max_tokens

@@ -125,8 +125,9 @@ def why_not_recorded(result: Mapping[str, Any]) -> str | None:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer in a result's JSON object as a recording that can be judged again. The result must have one
-    (see `why_not_recorded`).
+    """Return the answer in a result's JSON object as a recording that can be judged again: the question, replicate and
+    model, the `text` or, for an agent, the `trace`, and how it ended. The result must have an answer (see
+    `why_not_recorded`).
 
     The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
     an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused, it also

@@ -260,7 +260,8 @@ class PortFactory:
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
         """Return the adapter's port and, for judges at temperature 0, a function that opens it without one. The
-        function is None for other models. Raises `PortError` if the adapter has no port of this kind.
+        function is None for other models. Raises `PortError` if the adapter has no port of this kind, or if it cannot
+        be opened.
         """
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)

@@ -146,8 +146,8 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
 
 
 def _sample(place: str, sample: Mapping[str, Any]) -> SourceRow:
-    """Make the row for a ragas sample. For a multi-turn sample, the question is the first user message. The
-    conversation is recorded if it ends with an answer.
+    """Make the row for a ragas sample, with its response as the recorded answer. For a multi-turn sample, the question
+    is the first user message, and the conversation is recorded if it ends with an answer.
     """
     handled = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
     left_out = [name.replace("_", " ") for name in ("reference_tool_calls", "reference_topics") if sample.get(name)]

@@ -287,9 +287,9 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion of the type `base` (without `not-`), with variables filled in and files
-        read, or `_UNKNOWN` if that is not possible. A program is returned as it is written. Variables without a value
-        are recorded as left out.
+        """Return the value of an assertion of the type `base` (without `not-`), as promptfoo has filled it in or else
+        with variables filled in and files read, or `_UNKNOWN` if that is not possible. A program is returned as it is
+        written. Variables without a value are recorded as left out.
 
         It is not possible if only promptfoo can fill in the value, if a file is not read, or if the test's values are
         too large.

@@ -94,7 +94,10 @@ def _read_prompt(entry: str, folder: Folder, empty: list[str]) -> Iterator[tuple
 
 
 def _prompts_in(file: Path, folder: Folder) -> Iterator[tuple[Any, str]]:
-    """Yield the prompts in a file with their labels. Raises `NotRead` if the file cannot be read."""
+    """Yield the prompts in a file with their labels: one for each line of JSON lines, row of a CSV table with a
+    `prompt`, or part of a text between lines `---`, and a single one for other files. Raises `NotRead` if the file
+    cannot be read.
+    """
     ending = file.suffix.lower()
     if ending in (*YAML, ".json"):
         try:
