@@ -103,8 +103,8 @@ logger = logging.getLogger("karenina")
 
 def translate_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values with names and values of settings of the reference implementation translated, including the
-    fields of models, and its default values dropped. Each translation is logged once per process. A setting that is
-    also given under its own name keeps that value.
+    fields of models. Its default values and settings without a counterpart are dropped. A setting that is also given
+    under its own name keeps that value. What was translated or has no effect is logged once per process.
     """
     translated = {name: value for name, value in values.items() if not (value is None and name in _NULLABLE)}
     translated = {_VARIABLES.get(name, name): value for name, value in translated.items()}

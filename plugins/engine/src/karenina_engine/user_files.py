@@ -173,10 +173,9 @@ def check_folder(folder: Path) -> None:
 
 
 def _check_owner(place: Path, status: os.stat_result, *, sticky_is_fine: bool = False) -> None:
-    """Raise `OSError` if a file or folder belongs to another user or is writable by everyone.
-
-    Root's files are accepted. If `sticky_is_fine` is set, folders like /tmp are accepted too, because users cannot
-    replace each other's files there. On Windows, nothing is checked.
+    """Raise `OSError` if a file or folder belongs to anyone but this user and root, or is writable by everyone. If
+    `sticky_is_fine` is set, folders like /tmp are accepted, because users cannot replace each other's files there. On
+    Windows, nothing is checked.
     """
     if not hasattr(os, "geteuid"):
         return

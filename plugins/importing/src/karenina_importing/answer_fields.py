@@ -40,11 +40,10 @@ class NoAnswer(ValueError):
 
 
 def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> dict[str, Any]:
-    """Return a template with the field `answer`, for an answer type other than `auto` and `graded`. Raises `NoAnswer`
-    if there is no correct answer, too many, or one of another type.
-
-    If there are `choices`, the ground truth of a field of type `choice` is the letter of the correct option, and that
-    of a field of type `text` is the option's text. Several truths of type `text` are alternatives.
+    """Return a template with the field `answer`, for an answer type other than `auto` and `graded`. Its ground truth is
+    the correct answer or, if there are `choices`, the letter (type `choice`) or text (type `text`) of the correct
+    option. Several truths of type `text` are alternatives. Raises `NoAnswer` if there is no correct answer, too many,
+    or one of another type.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
@@ -91,13 +90,12 @@ def _agrees(truths: Sequence[str], *, any_of: bool) -> list[dict[str, Any]]:
 def declare_by_kind(
     mapping: FieldMapping, cells: Sequence[Cell], options: Sequence[Options]
 ) -> tuple[list[dict[str, Any] | None], list[str]]:
-    """Return how to check each question, as `{"answer": fields}`, `{"rubric": traits}` or None, depending on the kind
-    of its correct answer, and notes for the user.
+    """Return how to check each question, as `{"answer": fields}`, as `{"rubric": traits}` if the correct answer is a
+    sentence, or as None if it has none to compare with, and notes for the user. `cells` and `options` have one entry
+    per question.
 
-    `cells` and `options` have one entry per question. If the correct answer is a sentence, a trait shows the sentence
-    to the judge. If several sentences are needed, they are joined as `raw_answer`. For a question with options, the
-    field is the letter of the correct option. The declaration is None if the question has no correct answer to compare
-    with.
+    A trait shows the sentence to the judge. If several sentences are needed, they are joined as `raw_answer`. For a
+    question with options, the field is the letter of the correct option.
     """
     right = find_right_options([cell.value for cell in cells], options, mapping.choice_by)
     several = right.several
@@ -152,11 +150,9 @@ def declare_by_kind(
 
 
 def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
-    """Extract the correct answers with the mapping's `answer_pattern`. Without a pattern, they are returned unchanged.
-    Raises `NoAnswer` if the pattern is not found, or if the search takes too long.
-
-    The result is the first group of the match, or the whole match if there are no groups, without surrounding white
-    space.
+    """Return what the mapping's `answer_pattern` finds in each correct answer: the first group of the match, or the
+    whole match if there are no groups, without surrounding white space. Without a pattern, the answers are returned
+    unchanged. Raises `NoAnswer` if the pattern is not found, or if the search takes too long.
     """
     if mapping.answer_pattern is None:
         return list(truths)
@@ -176,11 +172,8 @@ def extract(mapping: FieldMapping, truths: Sequence[str]) -> list[str]:
 
 def choice_index(mapping: FieldMapping, truths: Sequence[str], choices: Sequence[str]) -> int:
     """Return the index of the correct option, which may be given by its text, letter or index (from 0), or only in the
-    way that `mapping.choice_by` states, if any. Raises `NoAnswer` if there are no options, more than 26, or not exactly
-    one that is correct.
-
-    If `choice_by` is `number`, the option is given by its position from 1. The mapping's `answer_pattern` is not
-    applied.
+    way that `mapping.choice_by` states, if any (`number` is the position from 1). Raises `NoAnswer` if there are no
+    options, more than 26, or not exactly one that is correct. The mapping's `answer_pattern` is not applied.
     """
     if not choices:
         raise NoAnswer("the row has no options; map choices to a different path")

@@ -280,11 +280,9 @@ class _Converter:
         return id
 
     def _make_question(self, row: SourceRow, id: str, text: str, choices: list[str]) -> dict[str, Any]:
-        """Return the keys of a question in a YAML benchmark, from mapped values and those that the format has set.
-        Raises `_RowError` or `NoAnswer` if a value cannot be used.
-
-        Keys set by the format replace mapped ones, but metadata is merged and traits are combined. If the mapping
-        declares a template or a trait, the format's fields are dropped.
+        """Return the keys of a question in a YAML benchmark, from mapped values and those that the format has set. The
+        format's keys take precedence, except for its fields if the mapping declares a template or a trait; metadata and
+        traits are combined. Raises `_RowError` or `NoAnswer` if a value cannot be used.
         """
         truths = self._truths(row)
         data: dict[str, Any] = {"id": id, "question": text}
@@ -356,8 +354,8 @@ class _Converter:
                     done.questions[id]["raw_answer"] = "; ".join(_show_needed(item, options) for item in needed)
 
     def _metadata(self, row: SourceRow) -> dict[str, Any]:
-        """Return the mapped metadata of a row without empty values, and add what it found to `found`. Raises
-        `_RowError` if one cannot be JSON.
+        """Return the mapped metadata of a row without empty values, and add the names of these values to
+        `imported.found`. Raises `_RowError` if one cannot be JSON.
         """
         metadata = {}
         for key, path in self.mapping.metadata.items():
@@ -459,9 +457,8 @@ class _Converter:
 
 def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapping | None = None) -> Imported:
     """Convert rows to questions and recordings, after `choose`, if given, has completed the mapping with the first
-    1,000 rows. Rows that cannot be converted are listed in `problems`.
-
-    The result contains the completed mapping. If no row has an answer, `unanswered` is empty.
+    1,000 rows. The result contains the completed mapping. Rows that cannot be converted are listed in `problems`, and
+    rows without an answer in `unanswered`, unless no row has one.
     """
     notes: list[str] = []
     if choose is not None:
@@ -481,7 +478,9 @@ def convert(rows: Iterable[SourceRow], mapping: FieldMapping, choose: ChooseMapp
 
 
 def _describe_uncompared(done: Imported) -> Iterator[str]:
-    """Yield a note if correct answers are not compared because questions have no suitable template or trait."""
+    """Yield a note if there are questions with traits but without a template, whose correct answers no trait compares
+    with responses.
+    """
     compared = done.mapping.answer == GRADED
     left = [
         id
@@ -532,10 +531,9 @@ def _check_json(name: str, value: Any) -> None:
 
 
 def question_values(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert the keys of a question in a YAML benchmark to the values of a `Question`. Raises `DeclarationError` if
-    the declared fields are invalid.
-
-    `answer` and `strategy` become the source code in `answer_template`. The fields of plugins become `extra`.
+    """Convert the keys of a question in a YAML benchmark to the values of a `Question`: `answer` and `strategy` become
+    the source code in `answer_template`, and keys that `Question` does not have become `extra`. Raises
+    `DeclarationError` if the declared fields are invalid.
     """
     values = {key: value for key, value in data.items() if key not in ("answer", "strategy")}
     own = {key: values.pop(key) for key in [*values] if key not in Question.model_fields}

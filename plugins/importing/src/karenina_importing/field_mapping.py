@@ -110,10 +110,9 @@ class FieldMapping:
         return self.paths.get(name, ())
 
     def changed(self, changes: Iterable[str]) -> FieldMapping:
-        """Return a copy with changes of the form `NAME=PATH`. An empty path removes the mapping for the name. Raises
-        `ConfigError` if a change has another form, an unknown name or an invalid value, or if a name is changed twice.
-
-        For `answer`, `answer_pattern` and `choice_by`, PATH is the value. `answer=none` means no template.
+        """Return a copy with changes of the form `NAME=PATH`. An empty path removes the mapping for the name. For
+        `answer` (`none` for no template), `answer_pattern` and `choice_by`, PATH is the value. Raises `ConfigError` if
+        a change has another form, an unknown name or an invalid value, or if a name is changed twice.
         """
         mapping, seen = self, set[str]()
         for change in changes:
@@ -228,10 +227,9 @@ TRUNCATED: Final = _Truncated()
 
 
 def as_response(value: Any) -> Any:
-    """Convert a value to a recorded answer, which is a string or an unchanged conversation. Raises `NotText` for null,
-    for media, and for conversations that cannot be recorded.
-
-    A single message becomes its content, and any other object becomes JSON.
+    """Convert a value to a recorded answer, which is a string or an unchanged conversation. A single message becomes
+    its content, and any other object becomes JSON. Raises `NotText` for null, for media, and for conversations that
+    cannot be recorded.
     """
     if is_conversation(value) or (
         isinstance(value, Mapping) and not {"content", "role"} <= value.keys() and traces.is_conversation(value)
@@ -289,10 +287,8 @@ def look_up(values: Any, path: str) -> Any:
 
 
 def _descend(value: Any, parts: Sequence[str]) -> Any:
-    """Return the value at the remaining `parts` of a path, or `MISSING`.
-
-    A number selects an item of a list. Any other name selects the value with that name from every item; the result is
-    `MISSING` if the list is empty or an item lacks the value.
+    """Return the value at the remaining `parts` of a path, or `MISSING`. In a list, a number selects an item, and any
+    other name the value with that name from every item (`MISSING` if there are no items or one lacks it).
     """
     if not parts:
         return value

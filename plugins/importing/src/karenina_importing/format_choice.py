@@ -43,7 +43,8 @@ def choose_format(formats: Sequence[ImportFormat], key: str) -> ImportFormat:
 
 def detect_format(formats: Sequence[ImportFormat], path: Path) -> ImportFormat:
     """Detect the format of a file. Formats that match for certain are preferred to formats that may match. Raises
-    `ConfigError` if none or several match, and `BenchmarkFileError` for invalid YAML or JSON.
+    `ConfigError` if none or several match, and `BenchmarkFileError` for YAML or JSON that is invalid or consists of
+    columns.
     """
     from karenina_benchmark.errors import BenchmarkFileError
     from karenina_benchmark.tables.table_reader import COLUMNS_NOT_ROWS, has_columns

@@ -189,10 +189,9 @@ def _rows(
     encoding: str | None,
     sheet: str | None,
 ) -> Iterable[SourceRow]:
-    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None. Raises `ConfigError` if
-    `rows`, `encoding` or `sheet` is given for a source that is not a table in a file.
-
-    `subset`, `split` and `server` are for datasets (`hf:NAME`), and are ignored for files.
+    """Return the first `limit` rows of a file or a dataset, or all rows if `limit` is None. `subset`, `split` and
+    `server` are for datasets (`hf:NAME`), and are ignored for files. Raises `ConfigError` if `rows`, `encoding` or
+    `sheet` is given for a source that is not a table in a file.
     """
     from itertools import islice
 

@@ -72,10 +72,9 @@ def make_import_format(
     rows_at: Callable[[Path, str | None, str | None, str | None], Iterable[SourceRow]] | None = None,
     choose: ChooseMapping | None = None,
 ) -> ImportFormat:
-    """Make a format that can also be read as a benchmark. See `ImportFormat` for the arguments.
-
-    If `detect` fails, a warning is logged, and the file does not have the format. If `rows` fails, it raises a
-    `ConfigError` that names the format.
+    """Make a format that can also be read as a benchmark. See `ImportFormat` for the arguments. If `detect` fails, a
+    warning is logged, and the file does not have the format. If `rows` fails, it raises a `ConfigError` that names the
+    format.
     """
     detect, rows = _detecting(key, detect), _reading(key, rows)
     return ImportFormat(

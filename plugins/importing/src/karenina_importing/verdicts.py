@@ -47,11 +47,9 @@ class Score:
 
 
 def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[str]]:
-    """Return a label made from the score that says whether an answer is correct, or None without one, and all other
-    scores' names.
-
-    The score is the first one whose name is about correctness, or otherwise the first of all. Scores for faults, such
-    as hallucinations, are not used. The label keeps the score's name as `score` for `settle_scales`.
+    """Return a label made from the first score whose name is about correctness, or otherwise from the first of all, and
+    the names of the other scores. Scores for faults, such as hallucinations, are not used; if there are no others, the
+    label is None. It keeps the score's name as `score` for `settle_scales`.
     """
     usable = [score for score in scores if not _FAULT.search(score.name)]
     chosen = next((score for score in usable if _RIGHTNESS.search(score.name)), usable[0] if usable else None)
@@ -62,10 +60,9 @@ def choose_label(scores: Sequence[Score]) -> tuple[dict[str, Any] | None, list[s
 
 
 def settle_scales(labels: Iterable[dict[str, Any]]) -> list[str]:
-    """Mark labels as unclear, in place, if their numbers are on a scale such as 1 to 5, remove the keys `score` and
-    `value` from all labels, and return notes about the scales.
-
-    On such a scale, 1 does not mean correct. A 0 is also unclear if there are negative numbers.
+    """Mark labels as unclear, in place, if their numbers are on a scale such as 1 to 5, where 1 does not mean correct,
+    or if they are 0 where others are negative. Removes the keys `score` and `value` from all labels, and returns notes
+    about the scales.
     """
     by_name: dict[str, list[tuple[float, dict[str, Any]]]] = {}
     for label in labels:

@@ -129,10 +129,9 @@ def make_vote(ballot: Ballot, *, decides: bool = False) -> JudgeVote:
 
 
 def combined(base: VerificationResult, bound: BoundTemplate, values: Mapping[str, Any]) -> VerificationResult:
-    """Return a copy of `base` with the majority's `values` and a new verdict based on them, which is None if undecided.
-
-    No single judge extracted exactly these values. The verdict is False if one of the template's regular expressions
-    failed. If the values cannot be compared with the ground truth, the verdict is False and the error is recorded.
+    """Return a copy of `base` with the majority's `values`, which no single judge may have extracted, and a new verdict
+    based on them: None if undecided, and False if one of the template's regular expressions failed, or if the values
+    cannot be compared with the ground truth, in which case the error is recorded.
     """
     from karenina_template.templates.comparison import Comparison  # not loaded to show a jury's results
     from karenina_template.turns import read_turns

@@ -43,10 +43,8 @@ INTERFACE: Final = "jury"
 
 
 def make_panel(config: VerificationConfig, jury: Jury) -> JuryPanel:
-    """Return the jury for a run, or raise `ConfigError` if the configuration allows no valid vote.
-
-    A vote is not valid if the run has no templates, if `jury.escalate_to` is not a judge, if fewer than two judges
-    vote, or if the quorum is not more than half of the voting judges.
+    """Return the jury for a run. Raises `ConfigError` if the run has no templates, if `jury.escalate_to` is not a
+    judge, if fewer than two judges vote, or if the quorum is not more than half of the voting judges.
     """
     judges = config.core.parsing_models
     ids = [judge.id for judge in judges]
@@ -159,12 +157,12 @@ class JuryPanel:
         )
 
     async def _decide(self, answer: PanelAnswer, vote: _Vote, record: JuryRecord) -> VerificationResult:
-        """Return the result that follows from the vote, asking the stronger judge if necessary. Why that judge was
-        asked, or why there is no verdict, is stored in `record`, and its ballot is added to `vote.asked`.
+        """Return the result of the vote, or that of the stronger judge, which is asked, if there is one, if there is no
+        quorum or a judge found no excerpt for a value. If neither decides, this is a copy of the first judge's result,
+        marked as not judged. Why the stronger judge was asked, or why there is no verdict, is stored in `record`, and
+        its ballot is added to `vote.asked`.
 
-        The stronger judge, if there is one, is asked if there is no quorum or if a judge found no excerpt for a value.
-        If no judge could have judged the answer (see `Outcome.unjudgeable`), the first judge's result is returned. If
-        the vote has no winner, this returns a copy of the first judge's result, marked as not judged.
+        If no judge could have judged the answer (see `Outcome.unjudgeable`), the first judge's result is returned.
         """
         first = vote.asked[0].result
         if all(ballot.result.outcome.unjudgeable for ballot in vote.asked):

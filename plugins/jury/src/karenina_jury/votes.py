@@ -107,11 +107,9 @@ class Count:
 
 
 def count_fields(ballots: Sequence[Ballot], fields: Iterable[str], quorum: int) -> Count:
-    """Return the counts of the votes on each field, with the values on which at least `quorum` judges agree, or with
-    the reason if a field has none. Failed judges do not vote, but count in the denominator.
-
-    Judges first vote on whether a check failed the answer. Fields are only counted if there is a quorum against this.
-    If any field has no quorum, there are no values.
+    """Return the counts of the votes on each field, with the values on which at least `quorum` judges agree, or, if any
+    field has no quorum, the reason instead of the values. Judges first vote on whether a check failed the answer;
+    fields are only counted if there is a quorum against this. Failed judges do not vote, but count in the denominator.
     """
     votes = {ballot.judge: ballot.kind for ballot in ballots if ballot.kind is not None}
     kind, share, undecided = _winner(OUTCOME, votes, len(ballots), quorum)
@@ -149,12 +147,9 @@ def count_verdicts(ballots: Sequence[Ballot], quorum: int) -> Count:
 
 
 def comparable(value: object) -> Hashable:
-    """Return a hashable key that is equal for values that mean the same, such as strings in different case or lists in
-    different order.
-
-    Strings are equivalent if they only differ in case, spaces, outer punctuation, or characters that look the same.
-    Lists are equivalent if they only differ in order. Numbers are equivalent if they are equal, but a number is never
-    equivalent to a string or boolean.
+    """Return a hashable key that is equal for values that mean the same: strings that only differ in case, spaces,
+    outer punctuation, or characters that look the same; lists that only differ in order; and equal numbers. A number is
+    never equivalent to a string or boolean.
     """
     match value:
         case str():
@@ -181,10 +176,9 @@ def _plain(text: str) -> str:
 def _winner(
     what: str, votes: Mapping[str, Hashable], judges: int, quorum: int, shown: Mapping[str, str] | None = None
 ) -> tuple[Hashable, float, str | None]:
-    """Return the most frequent vote (None without votes), its share of all judges, and why there is no quorum, or None
-    if there is one. The reason names the subject `what`, and the judges' votes in the form that `shown` maps them to.
-
-    The first of several equally frequent votes wins. Without any votes, the share is 0.
+    """Return the most frequent vote (the first of several, or None without votes), its share of all judges, and why
+    there is no quorum, or None if there is one. The reason names the subject `what`, and the judges' votes in the form
+    that `shown` maps them to.
     """
     if not votes:
         return None, 0.0, "no judge could judge the answer"

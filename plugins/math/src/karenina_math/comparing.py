@@ -60,7 +60,8 @@ _ENOUGH: Final = 3
 
 def compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: str) -> list[Any]:
     """Return whether two parsed expressions are equal: [True], [False], [None, why], or ["no value", why]. None means
-    that this is undecided, for example because a notation has two readings.
+    that this is undecided, for example because a notation has two readings. `domain`, `ordered` and `tolerance`, a
+    fraction as text, are as in `MathEqual`.
     """
     pairs = both_readings(truth, value)
     if (verdict := compared_bounds(*pairs[0])) is not None:
@@ -261,7 +262,7 @@ class _Rules:
 
     def _same_rows(self, one: Tree, other: Tree) -> bool:
         """Return whether two tuples, matrices or intervals have the same parts in the same order. Raises `OutOfReach`
-        if a matrix of one row or column has the parts of a tuple.
+        if a matrix of one row or column has the parts of a tuple, or if one value is a sign for a zero or unit matrix.
         """
         if {one[0], other[0]} == {"matrix", "tuple"}:
             vector, pair = (one, other) if one[0] == "matrix" else (other, one)
@@ -287,10 +288,8 @@ class _Rules:
         return all(self.same(first, second) for first, second in pairs)
 
     def _same_lists(self, one: Tree, other: Tree) -> bool:
-        """Return whether two lists or sets have the same items, in the same order only if `ordered` is set. Raises
-        `OutOfReach` if only one list names its values or repeats one.
-
-        The items of sets in braces, and those with *±*, never have an order.
+        """Return whether two lists or sets have the same items, in the same order only if `ordered` is set (never for
+        sets in braces and items with *±*). Raises `OutOfReach` if only one list names its values or repeats one.
         """
         kinds = {one[0], other[0]}
         if (is_real_set(one) or is_real_set(other)) and not kinds & {"list", "solutions"} and kinds != {"set"}:

@@ -119,7 +119,10 @@ def _without_signs(tree: Any) -> Any:
 
 
 def _depend_on_each_other(one: Tree, constant: str, other: Tree, other_constant: str, names: Sequence[str]) -> bool:
-    """Return whether each constant is a function of the other one: at trial points, their gradients are parallel."""
+    """Return whether each constant is a function of the other one, as two expressions that are zero define them: at
+    trial points for `names`, the other symbols, their gradients are parallel. Returns False if there are fewer than two
+    such points.
+    """
     compared = 0
     for trial in range(_POINTS):
         numbers = {name: TrialNumbers(trial, "positive", set())(name) for name in names}

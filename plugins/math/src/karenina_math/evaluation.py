@@ -201,7 +201,6 @@ def _repeating(written: str) -> Fraction:
 
 def _power(base: Value, exponent: Value) -> Value:
     """Return a power, exactly for a fraction and an integer. *0^0* is 1, and powers of negative numbers may be complex.
-
     Raises `OutOfReach` if it has too many digits, `NoValue` if the base or the exponent is infinite, and
     `ZeroDivisionError` for zero to a negative power.
     """
@@ -263,10 +262,12 @@ def _binomial(above: Value, below: Value) -> Value:
 def _series(parts: list[Any], point: Point) -> Value:
     """Return the value of a sum or product with bounds, given its kind, index, bounds and body. If the upper bound is
     below the lower one, a sum is 0 and a product 1. Raises `OutOfReach` if it has infinitely many terms, or too many,
-    and `NoValue` if a bound is not an integer.
+    or a complex bound, and `NoValue` if a bound is not an integer.
     """
     kind, index, low, high, body = parts
     first, last = _value(low, point), _value(high, point)
+    if any(isinstance(bound, mpmath.mpc) for bound in (first, last)):
+        raise OutOfReach("a bound of a sum or product is a complex number, unless i is a symbol")
     if mpmath.isinf(number(first)) or mpmath.isinf(number(last)) or last - first > _MOST_TERMS:
         raise OutOfReach(f"sums and products of more than {_MOST_TERMS:,} terms are not supported")
     if not all(isinstance(bound, Fraction) and bound.denominator == 1 for bound in (first, last)):
@@ -278,13 +279,15 @@ def _series(parts: list[Any], point: Point) -> Value:
 
 
 def _function(name: str, value: Value, point: Point) -> Value:
-    """Return the value of a known function, such as *sin*, for a number. Raises `NoValue` for other functions, and
-    `OutOfReach` if the number is too large.
+    """Return the value of a known function, such as *sin*, for a number. Raises `NoValue` for other functions and
+    for rounded complex numbers, and `OutOfReach` if the number is too large.
     """
     if name == "abs":
         return abs(value)
     if name in ("floor", "ceil"):
         real = value if isinstance(value, Fraction) else mpmath.re(value)
+        if not equal(value, real):
+            raise NoValue(f"the {name} of a complex number")
         whole = mpmath.floor(number(real)) if name == "floor" else mpmath.ceil(number(real))
         return Fraction(int(whole))
     value = number(value)

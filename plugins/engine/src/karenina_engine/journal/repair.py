@@ -349,8 +349,9 @@ def _last_row_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the rows of `spent` from the start and, if that fails, also from the end. The table has no row ids. If the
-    last value yielded is None, rows in the middle may be lost.
+    """Yield the rows of `spent` from the start and, if that fails, also from the end, without repeating one. The first
+    six of `columns` must be those of the key, because the table has no row ids. If the last value yielded is None, rows
+    in the middle may be lost.
     """
     key = "session, model, interface, model_name, stage, judge"
     seen: set[tuple[Any, ...]] = set()
@@ -367,7 +368,7 @@ def _rows_from_both_ends(database: sqlite3.Connection, columns: str) -> Iterator
 
 
 def _is_valid(path: Path, table: str, row: Sequence[Any]) -> bool:
-    """Return whether a row is valid and unchanged since it was written."""
+    """Return whether a row of `table`, one of the journal's tables, is valid and unchanged since it was written."""
     if not is_intact(table, row):
         return False
     try:

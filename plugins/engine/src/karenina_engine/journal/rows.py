@@ -110,8 +110,8 @@ class StoredReply:
 
 
 def make_reply_row(call: CallRecord, outcome: CallOutcome) -> tuple[Any, ...]:
-    """Return the row for the outcome of a call. For errors and composite calls, the numbers of tokens and calls are 0.
-    Raises `TypeError` or `ValueError` if it cannot be stored.
+    """Return the row of `replies` for the outcome of a call, with whether it can be reused. For errors and composite
+    calls, the numbers of tokens and calls are 0. Raises `TypeError` or `ValueError` if it cannot be stored.
     """
     reply, notes = outcome.reply, outcome.notes
     info, model = call.info, call.endpoint.model
@@ -227,7 +227,9 @@ def read_run_row(path: Path, row: Sequence[Any] | None) -> StoredRun | None:
 
 
 def _is_command(command: object) -> TypeGuard[dict[str, Any]]:
-    """Return whether a value has the structure of a stored command."""
+    """Return whether a value has the structure of a stored command, which is empty for a run that was started without
+    one.
+    """
     if not isinstance(command, dict):
         return False
     if not command:  # the run was started without one

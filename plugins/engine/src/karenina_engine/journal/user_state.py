@@ -90,10 +90,9 @@ def runs_folder() -> Path:
 
 
 def store_command(id: str, journal: Path, command: Mapping[str, Any]) -> None:
-    """Store a run's command in the user's state folder under `id`, the id of its journal. If this fails, a warning is
-    logged and the run continues, but `karenina resume` will not be able to repeat it.
-
-    This also removes the commands of journals that no longer exist, and older commands for the same path.
+    """Store a run's command in the user's state folder under `id`, the id of its journal, and remove the commands of
+    journals that no longer exist and older commands for the same path. If this fails, a warning is logged and the run
+    continues, but `karenina resume` will not be able to repeat it.
     """
     try:
         folder = runs_folder()
@@ -122,7 +121,7 @@ def read_own_command(id: object, journal: Path) -> dict[str, Any] | None:
 
 def store_rules(id: str, run: str, rules: Iterable[bytes]) -> None:
     """Store the field rules of a run, in words, in place of those stored with the same journal id. If they are too long
-    or cannot be written, none are stored.
+    or cannot be written, none are stored, and nothing is raised.
 
     `id` is the id of the journal, and `run` that of the run in result files. `rules` are blocks of lines of JSON, with
     the id of a template and its rules by field. Rules may take up to `MOST_BYTES`.

@@ -130,7 +130,9 @@ class JournalView:
             return self._status(run)
 
     def _status(self, run: StoredRun | None) -> Status:
-        """Return the journal's status, with the results of the given run. `run` is None if the journal has no runs."""
+        """Return the journal's status: the items and outcomes are those of the given run, but the calls, tokens,
+        failures and spending are those of all runs. `run` is None if the journal has no runs.
+        """
         rows = self._all(
             "SELECT outcome, again, count(*) FROM results WHERE run = ? GROUP BY 1, 2", run.id if run is not None else 0
         )
@@ -197,8 +199,9 @@ class JournalView:
                 yield row[RESULT_COLUMN]
 
     def results_of(self, questions: Sequence[str]) -> Iterator[tuple[ItemId, str]]:
-        """Yield the last run's results for the given questions, as pairs of an item and its JSON. Journals of earlier
-        versions may contain several results of an item in one run; the last one that is yielded is valid.
+        """Yield the last run's results for the given questions, in the order of `questions`, as pairs of an item and
+        its JSON. Journals of earlier versions may contain several results of an item in one run; the last one that is
+        yielded is valid. Raises `JournalDamaged` at a damaged result.
         """
         run = self._one("SELECT max(id) FROM runs")
         for id in questions:
@@ -236,13 +239,14 @@ class JournalView:
         return [row[0] for row in self._all(first, most)]
 
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the answers of the last run without duplicates, as recordings, followed by answers that no result uses.
-        Failed calls are omitted, and so are conversations that broke off or have no result; warnings state how many.
+        """Yield the answers of the last run, of all answering models or only of the one with the id `model`, as
+        recordings without duplicates, followed by answers that no result uses. Failed calls are omitted, and so are
+        conversations that broke off or have no result; warnings state how many.
 
         Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
         answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of
         `Message.to_dict`, with how it ended (see `recorded_answer`). A journal contains only the model's side of the
-        conversations that are omitted. Set `model` to the id of an answering model to get only that model's answers.
+        conversations that are omitted.
         """
         seen: set[tuple[str, str, int]] = set()
         left_out: dict[tuple[str, str, int], str] = {}
@@ -289,7 +293,7 @@ class JournalView:
         return Table("calls", CALLS, self._calls)
 
     def calls_of(self, results: Sequence[VerificationResult], only: Set[str] = frozenset()) -> list[list[Row]]:
-        """Return the rows of `calls` that belong to each of the given results, without duplicates. `only` contains the
+        """Return, for each of the given results, a list of its rows of `calls`, without duplicates. `only` contains the
         names of the columns; by default, the rows have all of them. Calls that are not in the journal are skipped.
         """
         keys = [dict.fromkeys(key for stage in result.stages for key in stage.call_keys) for result in results]

@@ -91,7 +91,8 @@ class JournalWriter:
 
     def flush(self) -> None:
         """Commit the collected rows and the changed ledger lines now. Rows that cannot be stored are skipped, and their
-        futures fail. Raises `JournalError` if the file cannot be written, and keeps all rows for another attempt.
+        futures fail. If the file cannot be written, all futures fail, the rows are kept for another attempt, and
+        `JournalError` is raised.
         """
         if self._timer is not None:
             self._timer.cancel()

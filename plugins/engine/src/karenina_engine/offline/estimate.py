@@ -165,7 +165,7 @@ class Estimate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the estimate as JSON-compatible data. A span becomes a list of its smallest, typical and largest
-        values. Costs are in US dollars.
+        values. Costs are in US dollars, or None if no price is known.
         """
         return {
             "items": self.items,
@@ -208,11 +208,11 @@ def estimate(
     sample: int = SAMPLE,
 ) -> Estimate:
     """Estimate the calls, tokens and cost of a run, or of what remains of it in a journal, without making any calls.
-    Raises `PlanError` if a question has no valid plan, `ConfigError` if a required plugin or judge is missing or a
-    stage rejects a question, and `JournalError` if the journal cannot be read.
+    The prompts of up to `sample` questions are previewed, or of more if these need different calls. Raises `PlanError`
+    if a question has no valid plan, `ConfigError` if a required plugin or judge is missing or a stage rejects a
+    question, and `JournalError` if the journal cannot be read.
 
-    `sample` is the maximum number of questions whose prompts are previewed if all of these need the same calls. Logs
-    warnings about unusable plugins, and about fields and traits without effect.
+    Logs warnings about unusable plugins, and about fields and traits without effect.
     """
     from karenina_engine.journal.view import JournalView
     from karenina_engine.run.execution import run_blocking
@@ -233,7 +233,9 @@ def estimate(
 
 
 def _finished_items(journal: Path, matrix: Matrix, plugins: Plugins, trust: Trust) -> set[int]:
-    """Return the indexes of items that have a usable result in the journal."""
+    """Return the indexes of the items whose results in the journal can be reused: what they depend on has not changed,
+    and they need not be computed again for another reason, such as an error.
+    """
     from karenina_engine.journal.fingerprint import Fingerprints
     from karenina_engine.journal.journal import Journal
 
@@ -355,8 +357,9 @@ async def _make_estimate(
     view: JournalView | None,
     sample: int,
 ) -> Estimate:
-    """Return an estimate: the prompts of a sample of questions are previewed and scaled up to the remaining work.
-    `view` is the journal, or None if there is none.
+    """Return an estimate: the prompts of up to `sample` questions, or of more if these need different calls, are
+    previewed and scaled up to the remaining work. Calls whose replies in the journal `view` can be reused are
+    subtracted. `view` is None if there is no journal.
     """
     matrix = counted.matrix
     estimated = Estimate(len(matrix), counted.done, 0)
@@ -370,7 +373,9 @@ async def _make_estimate(
     ]
 
     async def preview(question: Question) -> list[_Sent]:
-        """Return the prompts of a question with each pair of models, and note in `estimated` what cannot be counted."""
+        """Return the prompts of a question with each pair of models, and note in `estimated` what cannot be counted. If
+        the length of a conversation varies, this contains the prompts of the longest and the shortest one.
+        """
         sent: list[_Sent] = []
         for pair in pairs:
             show = partial(preview_prompts, question, pair.config, plugins, trust=trust, answer=_ANSWER)
@@ -488,8 +493,8 @@ class _LineCounter:
         return Span(0, most / 2, most)
 
     def subtract_kept(self, kept: Mapping[tuple[str, str], int]) -> int:
-        """Subtract the calls that have replies in the journal, and return their number. `kept` contains the number of
-        these calls by model id and stage.
+        """Subtract the calls that have replies in the journal, but from each line at most its typical number of calls,
+        and return how many were subtracted. `kept` contains the number of these calls by model id and stage.
         """
         subtracted = 0
         for line in self._found.values():
@@ -520,8 +525,8 @@ class _LineCounter:
 
 
 def _one_call(sent: float, output: float, measured: SpendCounts | None) -> Usage:
-    """Return the usage of a call with these numbers of tokens. As many of them are cached tokens and reasoning as in
-    the `measured` calls, if there are any.
+    """Return the usage of a call with these numbers of tokens. The shares of cached tokens and reasoning are those of
+    the `measured` calls, or 0 if there are none.
     """
     if measured is None:
         return Usage(round(sent), round(output), calls=1)
@@ -537,8 +542,8 @@ def _one_call(sent: float, output: float, measured: SpendCounts | None) -> Usage
 
 
 def _usage_of(prompt: Prompt, attached: Span = _ZERO) -> tuple[Span, Span, Span]:
-    """Return the number of calls for a prompt, and the total numbers of input and output tokens. `attached` are the
-    tokens of its attachments.
+    """Return the number of calls for a prompt, which are several for an agent, and the total numbers of input and
+    output tokens. `attached` are the tokens of its attachments.
     """
     sent = _tokens_of([message.content for message in prompt.messages]).plus(attached)
     allowed = prompt.target.max_tokens

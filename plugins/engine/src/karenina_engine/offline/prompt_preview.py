@@ -85,8 +85,8 @@ class _Filling:
 
 def _value(part: Schema, root: Schema, filling: _Filling, depth: int) -> Any:
     """Return a value for part of the schema, with the parameters of `example_for_schema` in `filling`. Returns None if
-    the part is nested too deeply or not supported. If the part allows several options, the first option other than null
-    is used.
+    the part is nested too deeply or not supported, or if `filling.empty` is set and the part may be null. If the part
+    allows several options, the first option other than null is used.
     """
     part = _resolve(part, root)
     if depth > _MAX_DEPTH or (filling.empty and _may_be_null(part, root)):
@@ -256,14 +256,13 @@ async def preview_prompts(
     answer: str = PLACEHOLDER,
     longest: bool | None = None,
 ) -> PromptPreview:
-    """Return the prompts that models would receive for a question, as if `answer` were the answering model's answer. No
-    server is called, so neither keys nor servers are needed. Raises `PlanError` if the question has no valid plan.
+    """Return the prompts that the first answering model and the first judge, or placeholders for them, would receive
+    for a question, as if `answer` were the answering model's answer, and the tasks without a prompt. No server is
+    called, so neither keys nor servers are needed. Raises `PlanError` if the question has no valid plan.
 
-    With `longest`, `answer` is a placeholder: recorded answers take its place, and other conversations are as long as
-    possible if it is True, and as short as possible if it is False. Otherwise, conditions are decided by `answer`.
-
-    This uses the configuration's first answering model and first judge, or placeholders if there are none. Judges
-    answer yes to every question unless this would make the answer fail.
+    Set `longest` if `answer` is a placeholder: recorded answers then take its place, and other conversations are as
+    long as possible if it is True, and as short as possible if it is False. Otherwise, conditions are decided by
+    `answer`. Judges answer yes to every question unless this would make the answer fail.
     """
     negative: set[str] = set()
     with nullcontext() if longest is None else assume_length(longest=longest) as assumed:
@@ -324,11 +323,12 @@ class _Records:
         )
 
     def _task(self, messages: Sequence[Message]) -> PromptTask | None:
-        """Return the task whose instructions the request starts with. If there is none, return the stage's task without
+        """Return the task whose instructions the request starts with. A task named `latest` is preferred, then one of
+        the current stage, then the longest instructions. If there is none, return the stage's task without
         instructions, or None.
 
         The name alone does not suffice, because tasks can share names and stages can send prompts that other stages
-        declare. A task named `latest` is preferred.
+        declare.
         """
         assert self.current is not None
         system = messages[0].content if messages and messages[0].role == "system" else ""
@@ -419,10 +419,9 @@ class _PreviewPorts:
         return self.factory.plugins
 
     async def call(self, request: ModelRequest) -> Any:
-        """Record a request, and return a placeholder reply or, from a model with recorded answers, the recorded one.
-        Requests to such models, and repeated requests, are not recorded.
-
-        A repeated request gets a reply that is as empty as the schema allows.
+        """Record a request and return a reply: a value for the request's schema, or `answer`. If `answer` is a
+        placeholder, a model with recorded answers gives its recorded reply instead, if there is one. Requests to such
+        models are not recorded, nor are repeated requests, which get a value as empty as the schema allows.
         """
         records = self.records
         repeated = request.schema is not None and records.is_repeated(request)

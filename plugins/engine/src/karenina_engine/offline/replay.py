@@ -70,10 +70,8 @@ async def replay_items(
     replay: Replay, ids: Sequence[str], on_reply: Callable[[CallRecord], None] | None = None
 ) -> AsyncGenerator[ReplayedItem]:
     """Replay the items of the given questions from the journal, and yield them in the order in which they finish,
-    without those that have no result there. Raises `JournalError` if the journal cannot be read, and `ConfigError` or
-    `PlanError` if the run cannot be prepared.
-
-    `on_reply` is called with each call whose reply was found.
+    without those that have no result there. `on_reply` is called with each call whose reply was found. Raises
+    `JournalError` if the journal cannot be read, and `ConfigError` or `PlanError` if the run cannot be prepared.
     """
     from karenina_engine.run.prepare import prepare_run
 
@@ -182,8 +180,9 @@ class ReplayReplies:
         return await self._from_journal(last)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
-        """Return the stored outcome of the call, or None if there is none. The outcome may be an error if the call must
-        not be made again. If there is none and the journal is replaying, raises `NoRecordedReply`.
+        """Return the stored outcome of the call and pass the call to `on_reply`, or return None if there is none. The
+        outcome may be an error if the call must not be made again. If there is none and the journal is replaying,
+        raises `NoRecordedReply`.
         """
         if self.journal.replaying:
             outcome = await self.journal.find(call)
@@ -266,7 +265,7 @@ def find_prompts(
     journal: str | Path, benchmark: QuestionSource, *, trust: Trust | Literal["all"] | None = None
 ) -> dict[str, SentPrompt]:
     """Return the prompts of the calls in a journal by call key, by replaying its last run. Prompts that have changed
-    since are left out.
+    since are left out. If the journal has no runs, the result is empty.
 
     If a question, a setting or a plugin has changed, the prompts that depend on it are missing. The replay uses the
     models in the journal, and those of its settings that files may set. Every prompt is exact, because it must match

@@ -243,14 +243,15 @@ def rescore(
     by_id: bool = False,
     on_scored: Callable[[Sequence[Outcome], int], None] | None = None,
 ) -> RescoreReport:
-    """Score the last run in `journal` again with a changed benchmark or configuration, without calling a model unless
-    `ask` is set, and return what changed. An item whose reply is missing becomes an error. If no item can be judged
-    anymore, raises `ConfigError` without writing anything.
+    """Score the last run in `journal` again, for all questions or those in `question_ids`, with a changed benchmark or
+    configuration, without calling a model unless `ask` is set, and return what changed. The journal keeps its results;
+    the new ones are only written to `output`, if it is given. An item whose reply is missing becomes an error. If no
+    item can be judged anymore, raises `ConfigError` without writing anything.
 
     An item also becomes an error if a prompt would show changed ground truth to a model (`PromptTask.shows_truth`). Set
     `ask` to make such calls and store their replies. If the answer itself is generated again because a few-shot example
-    changed, it is also judged again. Use `question_ids` to select questions; unknown ids are ignored. If `output` is
-    given, the new results are written to that JSONL file, and an existing file is renamed.
+    changed, it is also judged again. Unknown ids in `question_ids` are ignored. `output` is a JSONL file; an existing
+    file is renamed.
 
     The work is divided among `processes` if no calls are made, the system can fork, and this process has no threads. If
     `by_id` is set, replies are found by the model's id alone, as a `ModelLabel` requires. `on_scored` is called from
@@ -366,7 +367,9 @@ def _rescore_chunk(job: _Job, chunk: range) -> _ChunkReport:
 
 
 async def _rescore_questions(job: _Job, ids: Sequence[str]) -> _ChunkReport:
-    """Rescore the given questions, and return what changed, in run order. Items with a missing reply become errors."""
+    """Rescore the given questions, and return the scores of all their items, what changed, and the lines to write, in
+    run order. Items with a missing reply become errors.
+    """
     rows: list[tuple[int, _Scores, Change | None, str]] = []
     async with aclosing(replay_items(job.replay, ids)) as items:
         async for item in items:

@@ -116,8 +116,9 @@ def _without_numbers(error: str) -> str:
 
 
 def _without_item(error: str, question_id: str, texts: Sequence[str]) -> str:
-    """Return an error without the number of attempts, and with an ellipsis instead of the question's ID, the item's
-    `texts` and long quotations from them. Very short IDs are only replaced if they are in quotation marks.
+    """Return the start of an error without the number of attempts, and with an ellipsis instead of the question's ID,
+    the item's `texts` and long quotations from them. Very short IDs and texts are only replaced if they are in
+    quotation marks.
     """
     error = error.replace(f"{question_id}, line ", "line ")
     error = error.replace(question_id, "...") if len(question_id) >= _MIN_ID_LENGTH else error
@@ -262,8 +263,9 @@ class OutcomeTally:
         return self._counts.total()
 
     def add(self, outcome: Outcome, question: Hashable, granular: object = None, *, template_id: str = "") -> None:
-        """Count an item. `granular` is the item's granular result. It is only used if it is a number and the item has a
-        verdict. `template_id` is the id of its template, which decides whether a verdict is missing.
+        """Count an item. `question` identifies its question, since items of one question are not independent.
+        `granular` is the item's granular result, which is only used if it is a number and the item has a verdict.
+        `template_id` is the id of its template, which decides whether a verdict is missing.
         """
         self._counts[outcome] += 1
         self._unjudged += lacks_verdict(outcome, template_id)
@@ -356,8 +358,8 @@ class RunTally:
 
 
 def summarize_groups(groups: list[GroupSummary]) -> Summary:
-    """Summarize a run that consists of the given groups. Rates, bounds and traits are only included if there is at most
-    one group.
+    """Summarize a run that consists of the given groups. Rates, bounds, means and traits are only included if there is
+    at most one group.
     """
     if len(groups) < 2:
         only = groups[0] if groups else OutcomeTally().summary()
@@ -413,8 +415,8 @@ class Totals:
         return len(self.outcomes)
 
     def add(self, result: VerificationResult) -> None:
-        """Add a result with its traits, calls and tokens. If it was not judged, its failure is added too. An answer
-        shared by several judges is only counted once.
+        """Add a result with its traits, failed checks, calls and tokens. If it was not judged, its failure is added
+        too. The calls and tokens of an answer shared by several judges are only counted once.
         """
         meta, template = result.metadata, result.template
         group = (meta.answering_id, meta.parsing_id)
@@ -469,7 +471,7 @@ class Totals:
 
 
 def _failed_checks(result: VerificationResult) -> Iterator[str]:
-    """Yield the name of each check of the answer that was tried but not performed, followed by the reason."""
+    """Yield a text for each check of the answer that was tried but not performed: its name, followed by the reason."""
     template = result.template
     if template.abstention_reasoning is not None and not template.abstention_check_performed:
         yield f"abstention check {template.abstention_reasoning}"

@@ -82,11 +82,10 @@ class FileStore:
         return cls(None, _MOST_READ, 0, writes=False)
 
     def add(self, name: str, data: bytes | Path, media_type: str, below: Path | None, whose: str) -> KeptFile:
-        """Store a file, given as bytes or a path, and return its entry. If this fails, nothing is raised: a warning
-        about the question `whose` is logged, and the entry contains the reason (`left_out`).
-
-        If `below` is set, a path must be inside that folder and may be relative to it. If `data` is a path to an image,
-        the media type is determined from the contents.
+        """Store a file, given as bytes or as a path, which must be inside the folder `below` if that is set and may be
+        relative to it, and return its entry. If this fails, nothing is raised: a warning about the question `whose` is
+        logged, and the entry contains the reason (`left_out`). If `data` is a path to an image, the media type is
+        determined from the contents.
         """
         size = None if isinstance(data, Path) else len(data)
         try:

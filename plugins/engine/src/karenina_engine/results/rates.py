@@ -69,8 +69,8 @@ class Rate(BaseModel):
 
 
 def wilson(hits: float, out_of: float, z: float = Z95) -> tuple[float, float]:
-    """Return the bounds of the Wilson score interval for `hits` out of `out_of`. Raises `ValueError` unless 0 <= hits
-    <= out_of and out_of > 0.
+    """Return the bounds of the Wilson score interval for `hits` out of `out_of`, at the normal quantile `z` (95% by
+    default). Raises `ValueError` unless 0 <= hits <= out_of and out_of > 0.
 
     Both numbers may be fractional, which allows for effective sizes. Source: E. B. Wilson, Probable inference, the law
     of succession, and statistical inference, JASA 22 (1927).
@@ -182,13 +182,13 @@ def effective_size(
     graded: bool = False,
 ) -> float:
     """Return the size of an independent sample with the same certainty about its share of hits: at least 1 and, unless
-    the hits are `graded`, at most the number of items.
+    the hits are `graded`, at most the number of items. `hits_hits`, `hits_size` and `size_size` are sums over
+    questions: of squared hits, of hits times items, and of squared items.
 
-    `hits_hits`, `hits_size` and `size_size` are sums over questions: of squared hits, of hits times items, and of
-    squared items. The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977,
-    section 3.12). Two half pseudo-questions of average size are added, one with only hits and one with none, because
-    intervals near 0 and 1 would be too narrow otherwise (`benchmarks/coverage.py`). Graded values between 0 and 1 vary
-    less, so their size may be larger.
+    The variance is that of the ratio estimator (W. G. Cochran, Sampling Techniques, 3rd ed., 1977, section 3.12). Two
+    half pseudo-questions of average size are added, one with only hits and one with none, because intervals near 0 and
+    1 would be too narrow otherwise (`benchmarks/coverage.py`). Graded values between 0 and 1 vary less, so their size
+    may be larger.
     """
     if questions == items and not graded:
         return items
@@ -318,7 +318,9 @@ class TraitTally:
         self._traits: dict[str, _Scores] = {}
 
     def add(self, rubric: VerificationResultRubric) -> None:
-        """Count the traits in a result. At most `MAX_TRAITS` different names are counted."""
+        """Count the scores of a result's traits, and the traits that could not be scored or were skipped. At most
+        `MAX_TRAITS` different names are counted.
+        """
         labels = rubric.labels()
         scores = rubric.get_all_trait_scores()
         for name, score in scores.items():

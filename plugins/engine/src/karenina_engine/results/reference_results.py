@@ -79,10 +79,9 @@ def _with_run(row: Any, name: str) -> Any:
 
 
 def convert_rows(rows: Rows) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the location of each result of the reference implementation with the values of a `VerificationResult`.
-    Raises `ValueError`, with the location, if a value is not a result.
-
-    If several results of an item have the same replicate number, the later ones get the next free number.
+    """Yield the location of each result of the reference implementation with the values of a `VerificationResult`. If
+    several results of an item have the same replicate number, the later ones get the next free number. Raises
+    `ValueError`, with the location, if a value is not a result.
     """
     names = {role: _name_models(rows, role) for role in ("answering", "parsing")}
     taken: dict[tuple[object, ...], set[int]] = defaultdict(set)
@@ -142,9 +141,9 @@ def _model(row: Mapping[str, Any], role: str) -> dict[str, Any]:
 
 
 def _convert(row: Mapping[str, Any], names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Convert a result of the reference implementation to the values of a `VerificationResult`. `names` contains the
-    result of `_name_models` for each role. Raises `TypeError` or `AttributeError` if part of the result has the wrong
-    type.
+    """Convert a result of the reference implementation to the values of a `VerificationResult`; values without a
+    counterpart are kept in `extensions`. `names` contains the result of `_name_models` for each role. Raises
+    `TypeError` or `AttributeError` if part of the result has the wrong type.
     """
     other: dict[str, Any] = {}
     outcome = _outcome(row)
@@ -202,8 +201,9 @@ def _section(name: str, stored: Mapping[str, Any], model: Any, other: dict[str, 
 
 
 def _outcome(row: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a reference result, from the first of these that exists: the failure, the error, the
-    vetoes, the verdict. Without any, it is scored if it has a rubric, and otherwise a stage error.
+    """Return the outcome of a reference result, from the first of these that exists: a failure not due to the content,
+    the error if there is no failure, a veto, a limit that was reached, the verdict (partial if the granular score is
+    above 0). Without any, it is scored if it has a rubric, and otherwise a stage error.
     """
     meta, template = row["metadata"], row.get("template") or {}
     failure = meta.get("failure")

@@ -56,11 +56,9 @@ _SORT_BATCH: Final = 128
 def header_line(
     distributions: Mapping[str, str], run: str | None = None, *, rescored: bool = False, free: bool = False
 ) -> str:
-    """Return a result file's first line, with the distributions that a run used and their versions.
-
-    `run` is the run's id (`digest_run`), if the run has a journal. Set `rescored` if the results were made from the
-    journal's replies but are not in the journal. Set `free` if all models are free, so that the cost is known without a
-    journal.
+    """Return a result file's first line, with the distributions that a run used and their versions, and the id of the
+    run (see `digest_run`) if it has a journal. Set `rescored` if the results were made from the journal's replies but
+    are not in the journal, and `free` if all models are free, so that the cost is known without a journal.
     """
     named: dict[str, Any] = {"distributions": dict(distributions)}
     if run is not None:
@@ -127,8 +125,9 @@ def why_not_recorded(result: Mapping[str, Any]) -> str | None:
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer in a result's JSON object as a recording that can be judged again. The result must have one
-    (see `why_not_recorded`).
+    """Return the answer in a result's JSON object as a recording that can be judged again: the question, replicate and
+    model, the `text` or, for an agent, the `trace`, and how it ended. The result must have an answer (see
+    `why_not_recorded`).
 
     The answer has `question_id`, `replicate`, `model` (the answering model's id), `question`, and either `text` or, for
     an agent, `trace`, whose messages have the form of `Message.to_dict`. If the answer was cut off or refused, it also
@@ -183,8 +182,9 @@ def default_journal(output: Path) -> Path:
 
 
 def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
-    """Raise `ConfigError` if results cannot be written to `path`, or if its file is neither empty nor begins with one
-    of `lines`, as earlier output does. The file is not changed, but a missing folder is created.
+    """Raise `ConfigError` if `path` is not a regular file or cannot be read, or if its file is neither empty nor begins
+    with one of `lines`, as earlier output does. The file is not changed. If its folder is missing, it is created, or
+    the same error is raised.
 
     Any other file, such as the benchmark, was probably named by mistake.
     """

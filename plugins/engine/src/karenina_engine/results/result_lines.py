@@ -187,10 +187,10 @@ class LineReader:
 
     def _with_row(self, values: dict[str, Any], place: str) -> dict[str, Any]:
         """Add the values in a line's row to `values`, the values of the line, in place, and return them. The line takes
-        precedence. Raises `ResultFileError`, with `place` in the message, if the row has a different number of stages.
+        precedence. If the row is missing, its values are `UNKNOWN`, and `nameless` becomes True. Raises
+        `ResultFileError`, with `place` in the message, if the row has a different number of stages.
 
-        If the row is missing, these values are `UNKNOWN`, and `nameless` becomes True. Values of the wrong type are
-        left for the validation to report.
+        Values of the wrong type are left for the validation to report.
         """
         stages = values.get("stages")
         row = self._rows.get(str(values.pop("row", None)))

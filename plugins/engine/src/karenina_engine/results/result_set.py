@@ -121,11 +121,10 @@ class VerificationResultSet:
         return self.table(table).to_arrow()
 
     def save(self, path: str | Path, *, full: bool = False) -> None:
-        """Write all results to a JSONL file, replacing an existing file once everything has been written. Links are
-        followed, and a missing folder is created. Raises `OSError` if the file cannot be written.
-
-        If `full` is set, each line contains all fields of its result. Otherwise, see
-        `karenina_engine.results.result_lines`.
+        """Write all results to a JSONL file, replacing an existing file once everything has been written. If `full` is
+        set, each line contains all fields of its result; otherwise, fields that results share are written once (see
+        `karenina_engine.results.result_lines`). Links are followed, and a missing folder is created. Raises `OSError`
+        if the file cannot be written.
         """
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -159,8 +158,9 @@ class StoredResults:
 
 
 def read_results(path: str | Path) -> Iterator[VerificationResult]:
-    """Yield the results in a file, one at a time. Raises `ResultFileError`, with the line, if the file cannot be read.
-    An incomplete last line, left by a killed run, is skipped with a warning.
+    """Yield the results in a file, one at a time. Raises `ResultFileError`, with the line, if the file cannot be read
+    or contains anything else. An incomplete last line after other results, left by a killed run, is skipped with a
+    warning.
 
     The file can have any size, but the length of its lines is limited. There are also warnings for repeated results,
     and for lines that were copied without the table rows that contain the names of models and stages. JSON documents
@@ -211,8 +211,8 @@ def read_results(path: str | Path) -> Iterator[VerificationResult]:
 
 
 def count_results(path: Path) -> int:
-    """Return the number of results in a file. Lines are not parsed, but an incomplete last line is not counted. If the
-    file cannot be read to the end, returns the number of results found so far.
+    """Return the number of results in a file. Lines are not parsed, but an incomplete last line after others is not
+    counted. If the file cannot be read to the end, returns the number of results found so far.
     """
     rows = _read_rows(path)
     if rows is not None:

@@ -68,8 +68,8 @@ def left_out_fields(result: VerificationResult) -> Mapping[str, str]:
 
 
 def field_rows(result: VerificationResult) -> list[tuple[str, str, str, bool | None]]:
-    """Return a row for each field of a result: its name, extracted value, ground truth (empty if it has none), and
-    whether it passed (None if it was not compared).
+    """Return a row for each field of a result: its name, extracted value (or a text that says why there is none),
+    ground truth (empty if it has none), and whether it passed (None if it was not compared).
 
     The second cell is "-" if nothing was extracted, `NOT_EXTRACTED` for a field that is not extracted, and a note such
     as `LEFT_OUT` for a field whose turn did not take place. For a field filled with a known value, it contains the

@@ -45,11 +45,11 @@ class Summarized(Protocol):
 
 def summary_rows(results: Summarized, *, all_failures: bool = False) -> Iterator[tuple[str, str]]:
     """Yield the lines of a summary as pairs of a name and a value, with an empty name for continuation lines. If there
-    are several groups of models, their rates and bounds are not included (see `group_table`).
+    are several groups of models, their rates and bounds are not included (see `group_table`). Unless `all_failures` is
+    set, only the most frequent failures are listed, and another line says where to find the rest.
 
     The lines contain rates, unjudged items, bounds, traits, tokens, failures and failed checks. At most `MAX_TRAITS`
-    traits are listed. Unless `all_failures` is set, only the most frequent failures are listed, and another line says
-    where to find the rest.
+    traits are listed.
     """
     summary = results.summary()
     several = len(summary.groups) > 1
@@ -215,9 +215,8 @@ def undecided_text(rate: Rate) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share between 0 and 1 as a percentage with one decimal place, or "-" if it is None.
-
-    A share that is neither 0 nor 1 is not shown as 0% or 100%, but with as many more decimal places as it takes.
+    """Return a share between 0 and 1 as a percentage with one decimal place, or "-" if it is None. If this would be 0%
+    or 100% although the share is neither 0 nor 1, it has as many more decimal places as it takes.
     """
     if share is None:
         return "-"

@@ -112,10 +112,8 @@ class Table:
 
 def result_table(results: Iterable[VerificationResult], name: str = "results", only: Set[str] = frozenset()) -> Table:
     """Return a table of results. `name` is `results`, `fields`, `traits`, `excerpts` or `stages`. Raises `ConfigError`
-    for other names of tables.
-
-    `only` contains the names of the columns; by default, the table has all of them. Each iteration over the rows reads
-    `results` again.
+    for other names of tables. The table has the columns in `only`, as far as they exist, or all columns if it is empty.
+    Each iteration over the rows reads `results` again.
     """
     table = _TABLES.get(name)
     if table is None:

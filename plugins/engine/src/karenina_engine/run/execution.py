@@ -55,14 +55,13 @@ async def execute_session(
     on_result: OnIndexedResult | None = None,
     computed: PrecomputedPart | None = None,
 ) -> Totals:
-    """Execute the run and return its totals. The results are not kept in memory, but written to the JSONL file
-    `output`, if given, as items end, and sorted into matrix order at the end. Raises `ConfigError` if the file cannot
-    be written.
+    """Execute the run and return its totals. The results are not kept in memory, but passed to `on_result` with their
+    indexes as items end, and written to the JSONL file `output`, if given, which is sorted into matrix order at the
+    end. An existing file is renamed, or replaced if this run continues the run that wrote it. Raises `ConfigError` if
+    the file cannot be written.
 
     For the format, see `karenina_engine.results.result_file`. With `full_results`, every result is complete in itself.
-    An existing file is renamed, unless this run continues the run that wrote it. In that case, the file is replaced.
-    `on_result` is called with the index and result of each item as it ends. If you have already entered the context of
-    `precompute_results`, pass its value as `computed`.
+    If you have already entered the context of `precompute_results`, pass its value as `computed`.
     """
     full = session.config.section(EngineSettings).full_results
     writer = LineWriter()

@@ -87,7 +87,9 @@ class ItemRunner:
     async def _judge_all(
         self, task: AnswerTask, answer: State, judges: Sequence[int], answer_files: ItemFiles
     ) -> AsyncGenerator[tuple[int, VerificationResult]]:
-        """Have the judges evaluate an answer concurrently, and yield each judge's index and result as it arrives."""
+        """Have the judges evaluate an answer concurrently, and yield each judge's index and result as it arrives.
+        Judges whose items the budget does not cover are left out.
+        """
         judging = [asyncio.create_task(self._judge_if_covered(task, answer, judge, answer_files)) for judge in judges]
         try:
             for ended in asyncio.as_completed(judging):

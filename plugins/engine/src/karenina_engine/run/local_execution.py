@@ -61,8 +61,8 @@ class WorkerPool(ABC, Generic[W, R]):
         """Return the number of workers that there should currently be."""
 
     async def results(self) -> AsyncGenerator[R]:
-        """Start the workers, and yield their results as they arrive. After all workers have ended, raises the first
-        error from `work`. If a worker is cancelled from outside the pool, raises `RunError`.
+        """Start the workers, and yield their results as they arrive. The first error from `work` cancels the other
+        workers, and is raised when all have ended. If a worker is cancelled from outside the pool, raises `RunError`.
         """
         try:
             while True:

@@ -46,8 +46,9 @@ class PanelAnswer:
     def result_of(
         self, model: PanelModel, base: VerificationResult, asked: Sequence[VerificationResult]
     ) -> VerificationResult:
-        """Return `base` as the result of the panel `model`, with the calls, stages and time of all results in `asked`.
-        What these have in common, such as the calls for the answer, is only counted once.
+        """Return a copy of `base` as the result of the panel `model`, with the calls, stages and time of all results in
+        `asked`, of which there must be at least one. What these have in common, such as the calls for the answer, is
+        only counted once.
 
         `base` can be one of these results, a changed copy of one, or a result from `not_judged`.
         """

@@ -36,8 +36,8 @@ OWNER: Final = "karenina-engine"
 
 def find_observers(plugins: Plugins, config: VerificationConfig | None = None, own: Sequence[object] = ()) -> Observers:
     """Return the observers of a run: plugins with event hooks, observers that plugins provide for `config` (none if it
-    is None), and `own`. Raises `KareninaError` if a plugin rejects the run, and `PluginError` if an observer does not
-    match the hook specifications.
+    is None), and `own`. If a plugin fails to provide them, a warning is logged. Raises `KareninaError` if a plugin
+    rejects the run, and `PluginError` if an observer does not match the hook specifications.
     """
     listeners: Listeners = {}
     _add_hooks(listeners, plugins)
@@ -93,7 +93,8 @@ def _offered_observers(offer: Offer[Callable[..., Sequence[object]]], owner: str
 
 def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | None:
     """Return the panel for runs with the configuration `config`, or None if judges evaluate answers independently.
-    Raises `ConfigError` if there are several panels, and `KareninaError` if a plugin rejects the run.
+    Raises `ConfigError` if there are several panels, `PluginError` if it is not a panel, and `KareninaError` if a
+    plugin rejects the run.
     """
     offers = plugins.implementations(hookspecs.karenina_panel)
     panels = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
@@ -121,7 +122,7 @@ def _check_panel(panel: object, distribution: str) -> None:
 
 def offered_executors(plugins: Plugins) -> list[tuple[Executor, str]]:
     """Return the available executors with their distributions, sorted by name. The built-in executor `asyncio` is
-    always included.
+    always included; executors without a name are rejected.
     """
     executors: list[tuple[Executor, str]] = [(AsyncioExecutor(), OWNER)]
     for offer in plugins.offers(karenina_executors, Executor):

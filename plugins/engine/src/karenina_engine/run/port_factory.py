@@ -260,7 +260,8 @@ class PortFactory:
 
     def _open_adapter(self, kind: PortKind, model: ModelConfig) -> tuple[Port, Callable[[], Port] | None]:
         """Return the adapter's port and, for judges at temperature 0, a function that opens it without one. The
-        function is None for other models. Raises `PortError` if the adapter has no port of this kind.
+        function is None for other models. Raises `PortError` if the adapter has no port of this kind, or if it cannot
+        be opened.
         """
         offered = self._adapter(model)
         factory = getattr(offered.spec, kind)
@@ -302,8 +303,8 @@ class PortFactory:
         return model.model_copy(update=update) if update else model
 
     def _tool_starter(self, model: ModelConfig) -> Callable[[AgentOptions], Awaitable[AgentOptions]] | None:
-        """Return a function that starts the model's tools and adds them to an agent's options. The programs of an agent
-        run in the sandbox that is added to its options. Returns None for recorded answers.
+        """Return a function that adds the model's tools, which it starts unless the adapter does, and the sandbox for
+        their programs to an agent's options. Returns None for recorded answers.
         """
         spec = self.spec(model)
         if spec.recorded:

@@ -175,7 +175,9 @@ def precompute_results(session: RunSession) -> Iterator[PrecomputedResults | Non
 
 
 def _is_worthwhile(session: RunSession) -> bool:
-    """Return whether forking saves time without changing the events that observers receive."""
+    """Return whether processes can be forked and save time, which takes stored replies and many answers. This is never
+    so with a budget or another executor, or if observers would miss events.
+    """
     observers = session.parts.observers
     return (
         session.journal is not None

@@ -104,10 +104,10 @@ def prepare_session(
     request: RunRequest, *, journal: Journal | None = None, command: Mapping[str, Any] | None = None
 ) -> RunSession:
     """Check a request, and return a session for it that uses the open `journal`, if given, and continues an earlier run
-    for the same request. Raises `PlanError` if a question has no valid plan, and `ConfigError` for other problems.
+    for the same request. `command` describes how the run was started (see `karenina_engine.journal.command`). Raises
+    `PlanError` if a question has no valid plan, and `ConfigError` for other problems.
 
-    `command` describes how the run was started (see `karenina_engine.journal.command`). To open the journal as well,
-    use `open_run`.
+    To open the journal as well, use `open_run`.
     """
     offline = journal is not None and journal.replaying
     if journal is not None:
@@ -128,12 +128,11 @@ def prepare_run(
     files: FileStore | None = None,
     attached: QuestionFiles | None = None,
 ) -> RunSession:
-    """Return the session for a run, without a journal, after all checks except `check_recordings`. Raises the errors of
+    """Return the session for a run, without a journal, after all checks except `check_recordings`. For `offline`, see
+    `make_session`. Set `trust_checked` if `require_trust` has already been called. `files` replaces the store next to
+    the journal, and `attached` the files that the benchmark's questions attach. Raises the errors of
     `request.question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for any other problem with
     the request.
-
-    Set `trust_checked` if `require_trust` has already been called. `files` replaces the store next to the journal, and
-    `attached` the files that the benchmark's questions attach.
     """
     benchmark, question_check = request.benchmark, request.question_check
     trust, config = resolve_trust(request.trust), request.config
@@ -176,14 +175,15 @@ def make_session(
     attached: QuestionFiles | None = None,
     rules: RuleLines | None = None,
 ) -> RunSession:
-    """Check a run over the given questions, and return its session, without a journal. Raises the error of
-    `question_check`, `PlanError` if a question has no valid plan, and `ConfigError` for any other problem.
+    """Check a run over the given questions, and return its session, without a journal. If `offline` is set, no calls
+    will be made: keys may be missing, the budget is ignored, and the items run in this process. If `judged` is set, the
+    judges that stages call must be configured. Raises the error of `question_check`, `PlanError` if a question has no
+    valid plan, and `ConfigError` for any other problem.
 
-    `policy` replaces the retry settings. If `offline` is set, no calls will be made: keys may be missing, the budget is
-    ignored, and the items run in this process. If `judged` is set, the judges that stages call must be configured.
-    `observers` are called in addition to those from plugins, and `question_check` is called for each question. `files`
-    stores the files of items; by default, no files are stored. `attached` are the files that the questions attach. The
-    rules of templates are added to `rules`. Logs warnings about unusable plugins and settings that have no effect.
+    `policy` replaces the retry settings. `observers` are called in addition to those from plugins, and `question_check`
+    is called for each question. `files` stores the files of items; by default, no files are stored. `attached` are the
+    files that the questions attach. The rules of templates are added to `rules`. Logs warnings about unusable plugins
+    and settings that have no effect.
     """
     settings = config.section(EngineSettings)
     check_request(plugins, config, questions)

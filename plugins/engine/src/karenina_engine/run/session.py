@@ -232,12 +232,12 @@ class RunSession:
                 yield indexed.result
 
     async def indexed_results(self, computed: PrecomputedPart | None = None) -> AsyncGenerator[IndexedResult]:
-        """Execute the run, and yield results with their indexes and stored texts as items end. If the run is stopped,
-        the results end early, and a warning gives the number of items without one. Raises `JournalError` if the journal
-        can no longer be written.
+        """Execute the run, and yield results with their indexes and stored texts as items end, beginning with those
+        from `computed`, which other processes have computed, if it is given. If the run is stopped, the results end
+        early, and a warning gives the number of items without one. Raises `JournalError` if the journal can no longer
+        be written.
 
-        The start and end of the run are recorded in the journal and reported to observers. `computed` yields results
-        that other processes have computed, if there are any.
+        The start and end of the run are recorded in the journal and reported to observers.
         """
         self._computed = computed
         core, observers = self.config.core, self.parts.observers
@@ -314,7 +314,7 @@ class RunSession:
 
     def _streams(self) -> Iterator[AsyncGenerator[IndexedResult]]:
         """Yield the stream of precomputed results, then the executor's stream. Once the run has been stopped, neither
-        is yielded.
+        is yielded. Raises `RunError` if the executor does not return an asynchronous generator.
         """
         if self.stopped is None and self._computed is not None:
             yield self._computed.results()

@@ -30,9 +30,8 @@ def unfinished_ids(
     benchmark: QuestionSource, ids: Sequence[str], config: VerificationConfig, files: Sequence[Path]
 ) -> list[str]:
     """Return the ids of questions with at least one item that has no judged or undecided result in `files`. A result
-    counts only if the question's text and attachments are unchanged. Raises `ResultFileError` if a file cannot be read.
-
-    A warning is logged if results are ignored, and if a file has no results for this run.
+    counts only if the question's text and attachments are unchanged. Raises `ResultFileError` if a file cannot be read,
+    and logs a warning if results are ignored or a file has none for this run.
     """
     from karenina_engine.results.result_set import read_results
 

@@ -83,8 +83,9 @@ def _model(run: Mapping[str, Any]) -> str | None:
 
 
 def _row(place: str, case: dict[str, Any], model: str | None) -> SourceRow:
-    """Make the row for a test case, sample or conversation, whose keys are in snake case. Its output is recorded
-    together with the preceding tool calls, as an answer of `model`. Metric scores are omitted and listed as left out.
+    """Make the row for a test case, sample or conversation, whose keys are in snake case. The output of a test case is
+    recorded together with the preceding tool calls, as an answer of `model`, which a ragas sample does not use. Metric
+    scores are omitted and listed as left out.
     """
     left_out = [f"metric {metric['name']!s:.60}" for metric in _objects(case.get("metrics_data")) if "name" in metric]
     if "user_input" in case:
@@ -122,10 +123,9 @@ def _with_tools(output: Any, tools: Any) -> Any:
 
 
 def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_out: Sequence[str]) -> SourceRow:
-    """Make the row for a multi-turn case. Its question is the scenario, or else the first user message. A golden that
-    was not simulated has no turns, so its row has a problem.
-
-    The conversation is only recorded if it ends with an answer.
+    """Make the row for a multi-turn case. Its question is the scenario, or else the first user message. The
+    conversation is only recorded if it ends with an answer. A golden that was not simulated has no turns, so its row
+    has a problem.
     """
     turns = as_messages(case.get("turns"))
     if not is_conversation(turns):
@@ -146,8 +146,8 @@ def _conversation(place: str, case: Mapping[str, Any], model: str | None, left_o
 
 
 def _sample(place: str, sample: Mapping[str, Any]) -> SourceRow:
-    """Make the row for a ragas sample. For a multi-turn sample, the question is the first user message. The
-    conversation is recorded if it ends with an answer.
+    """Make the row for a ragas sample, with its response as the recorded answer. For a multi-turn sample, the question
+    is the first user message, and the conversation is recorded if it ends with an answer.
     """
     handled = _SAMPLE | _KNOWN_SAMPLE | {"reference_tool_calls", "reference_topics"}
     left_out = [name.replace("_", " ") for name in ("reference_tool_calls", "reference_topics") if sample.get(name)]

@@ -64,10 +64,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, state: Any, model: str | None, *, are_all_needed: bool) -> SourceRow:
-    """Make the row for a request, or for an instance without a request. `model` is the run's model. The row has a
-    problem if there is no valid instance, or if the instance contains only an image or audio.
-
-    If `are_all_needed` is set, an answer must name all correct references, otherwise one of them.
+    """Make the row for a request, or for an instance without a request. `model` is the run's model. If `are_all_needed`
+    is set, an answer must name all correct references, otherwise one of them. The row has a problem if there is no
+    valid instance, or if the instance contains only an image or audio.
     """
     instance = state.get("instance") if isinstance(state, Mapping) else None
     if not isinstance(instance, Mapping) or not _is_instance(instance):

@@ -40,11 +40,11 @@ _CHOICES: Final = (
 
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
     """Make the row for a sample: its question with attachments, the template and rubric for its scorers, and the answer
-    that it records, if any. `about` is the log's `eval`, or None in a dataset.
+    that it records, if any. `about` is the log's `eval`, or None in a dataset. The row has the key `invalid` if someone
+    has declared the sample invalid, and `stopped` if a limit on tokens, messages, time or costs ended it. Its notes
+    start with `notes`.
 
-    Metadata that is too long is omitted. The row's notes start with `notes`. If someone has declared the sample
-    invalid, the key `invalid` says so. If a limit on tokens, messages, time or costs ended it, the key `stopped` says
-    so.
+    Metadata that is too long is omitted.
     """
     files: dict[str, bytes] = {}
     sample = {**sample, "input": take_media(sample.get("input"), files)}
@@ -170,10 +170,8 @@ def _text(content: Any) -> str:
 
 def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[dict[str, Any]], list[str]]:
     """Convert the scorers of a sample, which `about`, the log's `eval`, may list. Returns the template's field by its
-    name, or None; the traits; and the names of omitted scorers.
-
-    There is a field for the correct option or for the scorer `includes`. Scorers that compare the answer with the
-    target do not need a field.
+    name, if there is one for the correct option or the scorer `includes`, or else None; the traits; and the names of
+    omitted scorers. Scorers that compare the answer with the target need no field.
     """
     try:
         targets = [target for target in as_texts(sample.get("target") or "") if target.strip()]
@@ -211,9 +209,9 @@ def _convert_scorers(sample: Mapping[str, Any], about: Any) -> tuple[Any, list[d
 
 
 def _letters(sample: Mapping[str, Any], about: Any) -> list[str]:
-    """Return the letters of the correct options if several are needed, or an empty list for any other sample.
+    """Return the letters of the correct options if several are needed, as only by the scorer `choice`, or an empty list
+    for any other sample. The target may be a list (`["A", "C"]`) or a string (`AC`, `A, C`).
 
-    The scorer `choice` needs all letters in the target, which may be a list (`["A", "C"]`) or a string (`AC`, `A, C`).
     For other scorers, each item of a list is a correct answer by itself. A sample without scorers is in a dataset;
     options are for `choice`.
     """

@@ -53,8 +53,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Make the row for an item or a trace. The row of an archived item, or of a span inside of a trace, has a
-    problem.
+    """Make the row for an item or a trace. The output of a trace is recorded as an answer, with a label made from the
+    scores that people gave. The row of an archived item, or of a span inside of a trace, has a problem.
     """
     if item.get("status") == "ARCHIVED":
         return SourceRow(place, {}, "the item is archived")

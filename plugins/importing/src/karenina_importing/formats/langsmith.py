@@ -48,7 +48,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
-    """Make the row for an example or a run. A run gets the ID of its example, if it has one."""
+    """Make the row for an example or a run. A run gets the ID of its example, if it has one, and its output is recorded
+    as an answer unless it has an error.
+    """
     is_run = bool(_RUN & item.keys())
     reference = item.get("reference_outputs")
     if reference is None and isinstance(item.get("reference_example"), Mapping):

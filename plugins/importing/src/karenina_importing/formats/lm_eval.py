@@ -82,7 +82,9 @@ def _detect(head: FileHead) -> Fit:
 
 
 def _rows(path: Path) -> Iterator[SourceRow]:
-    """Yield a row for each document. Lines for other filters are skipped, because they have the same replies."""
+    """Yield a row for each document. Only the lines for its first filter are read, because those for others have the
+    same replies. A line that cannot be read becomes a row with a problem.
+    """
     filters: dict[str, object] = {}
     are_lists = _are_labelled([row.values.get("target") for row in islice(read_lines(path), _FIRST_ROWS)])
     for row in read_lines(path):
@@ -183,9 +185,9 @@ def _spans(values: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _declare_spans(answers: list[list[str]]) -> tuple[list[str], dict[str, Any]]:
-    """Return the correct answers as strings, and the keys of the question that say how to check them, which are empty
-    if each answer is a single span, because that is declared by its kind. If answers differ in which spans they need, a
-    judge sees them.
+    """Return the correct answers as strings (one if all need the same spans), and the keys of the question that say how
+    to check them, which are empty if each answer is a single span, because that is declared by its kind. If answers
+    differ in which spans they need, a judge sees them.
     """
     shown = ["; ".join(spans) for spans in answers if any(span.strip() for span in spans)]
     distinct = {frozenset(span.strip().casefold() for span in spans): spans for spans in reversed(answers)}
@@ -198,9 +200,10 @@ def _declare_spans(answers: list[list[str]]) -> tuple[list[str], dict[str, Any]]
 
 
 def _multiple_choice(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the letter of the right option as `target`, and the `options` if the document does not contain them, for
-    a sample of a multiple-choice task. If only the request contains them, `asked` is the request. The target is None if
-    it is the index of no option, or of several, each of which is right. Returns an empty dict for any other sample.
+    """Return the letter of the right option as `target`, and the `options` if the document does not contain them, for a
+    sample of a multiple-choice task. If only the request contains them, `asked` is the request; for WinoGrande, whose
+    options fill a blank, it is the sentence. The target is None if it is unknown which option is right, or if several
+    are. Returns an empty dict for any other sample.
     """
     texts = _continuations(values.get("arguments"))
     target, document = str(values.get("target")).strip(), as_mapping(values.get("doc"))

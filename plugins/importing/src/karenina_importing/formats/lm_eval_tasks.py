@@ -161,10 +161,9 @@ def _notes(task: Mapping[str, Any]) -> list[str]:
 
 
 def _row(place: str, document: Mapping[str, Any], task: Mapping[str, Any], notes: list[str]) -> SourceRow:
-    """Make the row for a document, with the task's rules for question, target and options filled in. If the options
-    cannot be filled in, or if the target is the index of an option that does not exist, the row has a problem.
-
-    The question and the target are omitted if they cannot be filled in.
+    """Make the row for a document, with the task's description and its rules for question, target and options filled
+    in. A question or target that cannot be filled in is omitted. If the options cannot be, or if the target is the
+    index of an option that does not exist, the row has a problem.
     """
     values: dict[str, Any] = {**document, "doc": document}
     left_out = []

@@ -186,8 +186,9 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
 
 
 def _registry_row(place: str, sample: Mapping[str, Any], kind: str, arguments: Mapping[str, Any]) -> SourceRow:
-    """Make the row for a sample of an eval of class `kind`. If the sample has no `ideal`, the row has a problem, unless
-    the eval is graded by the spec `closedqa`.
+    """Make the row for a sample of an eval of class `kind`. How the eval grades becomes a field or a trait, or is
+    listed as left out. If the sample has no `ideal`, the row has a problem, unless the eval is graded by the spec
+    `closedqa`.
     """
     ideal = sample.get("ideal")
     assertion: dict[str, Any] | None = None

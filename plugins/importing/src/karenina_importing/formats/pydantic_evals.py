@@ -60,8 +60,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, case: Any, shared: Any, notes: list[str]) -> SourceRow:
-    """Make the row for a case, with `notes` for the user. `shared` contains the evaluators for the whole dataset. If
-    the case has no inputs, the row has a problem.
+    """Make the row for a case, with `notes` for the user. `shared` contains the evaluators for the whole dataset. The
+    output of a case in a report is recorded as an answer. If the case has no inputs, the row has a problem.
     """
     if not isinstance(case, Mapping) or case.get("inputs") is None:
         return SourceRow(place, {}, "the case has no `inputs`")

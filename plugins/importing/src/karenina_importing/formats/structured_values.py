@@ -23,10 +23,9 @@ _LONGEST_METADATA: Final = 1000
 
 
 def asked(value: Any) -> Any:
-    """Return the question in an input, as a string or messages. An input that is not an object is returned unchanged.
-
-    The object's other values precede the question as `name: value`. If no key has a usual name for a question, all
-    values are written in this way.
+    """Return the question in an input, as a string or messages. The other values of an object precede the question as
+    `name: value`; if no key has a usual name for a question, all values are written in this way. An input that is not
+    an object is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value
@@ -44,11 +43,9 @@ def asked(value: Any) -> Any:
 
 
 def answered(value: Any) -> tuple[Any, list[str]]:
-    """Return the answer in an output, and the names of the values that are left out. An output that is not an object is
-    returned unchanged.
-
-    If there are only `messages`, the answer is the content of the last one. An object without an answer becomes JSON,
-    and an empty object becomes None.
+    """Return the answer in an output, and the names of the values that are left out. If there are only `messages`, the
+    answer is the content of the last one. An object without an answer becomes JSON, and an empty object becomes None.
+    An output that is not an object is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
@@ -120,11 +117,8 @@ def make_recording(response: Any, model: str | None = None, label: Mapping[str, 
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:
-    """Return the items of a list in a file, maybe under one of `keys`, or the values of its first lines, by which the
-    format is detected.
-
-    These are the items of the list under the first of `keys` that has one, the items of a top-level list, or the values
-    in the first lines of JSON lines. Any other file has none.
+    """Return the values by which the format of a file is detected: the items of the list under the first of `keys` that
+    has one, the items of a top-level list, or the values in the first lines of JSON lines. Any other file has none.
     """
     document = head.document
     for key in keys:

@@ -42,8 +42,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, values: Mapping[str, Any]) -> SourceRow:
-    """Return the row for a task. It has a `problem` if it lacks a required value, or if its tests cannot be run by
-    pytest.
+    """Return the row for a task, whose check runs its tests with pytest. It has a `problem` if it lacks a required
+    value, or if its tests cannot be run by pytest.
     """
     try:
         fixed, kept = (_names(values, key) for key in ("FAIL_TO_PASS", "PASS_TO_PASS"))

@@ -89,10 +89,8 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 def _rows_at(path: Path, rows: str | None, encoding: str | None, sheet: str | None) -> Iterator[SourceRow]:
     """Yield the rows of a file: the rows at the path `rows` in JSON, or the rows in a sheet of a workbook. Arguments
-    that are None are detected, and empty rows in tables are skipped. Raises `BenchmarkFileError` if the file cannot be
-    read or has no header.
-
-    Rows that are too short have a problem.
+    that are None are detected, empty rows in tables are skipped, and rows that are too short have a problem. Raises
+    `BenchmarkFileError` if the file cannot be read or has no header.
     """
     suffix = path.suffix.lower() if path.suffix.lower() in YAML else ".json" if rows is not None else ""
     suffix = suffix or (_suffix_of(head_of(path)) if encoding is None else path.suffix)
@@ -140,9 +138,8 @@ def _suffix_of(head: FileHead) -> str:
 
 def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapping, list[str]]:
     """Return a mapping completed with a table's columns, or unchanged without a question column, and notes for the
-    user. Raises `ConfigError` if the correct options of multiple-choice questions cannot be found.
-
-    Names mapped to an empty path stay unmapped.
+    user. Names that are already mapped, or mapped to an empty path, are not changed. Raises `ConfigError` if the
+    correct options of multiple-choice questions cannot be found.
     """
     values = [row.values for row in rows if not row.problem]
     columns = list(dict.fromkeys(str(name) for value in values for name in value))

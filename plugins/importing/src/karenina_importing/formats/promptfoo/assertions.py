@@ -89,12 +89,10 @@ def convert(
     transform: Any = None,
 ) -> Converted:
     """Convert a list of assertions, with the test's `variables` filled in, to fields, a strategy and traits, and list
-    what is left out.
-
-    `variables` are the test's variables, which are filled in. `threshold` is the share of the assertions, by weight,
-    that must pass. Without it, all must pass. `rendered` returns an assertion's value as filled in by promptfoo. `read`
-    returns the contents of a file that a value refers to, or None if the file is not read. `transform` is the program,
-    if any, that changes responses before they are compared.
+    what is left out. `threshold` is the share of the assertions, by weight, that must pass (all by default). `rendered`
+    returns an assertion's value as filled in by promptfoo. `read` returns the contents of a file that a value refers
+    to, or None if the file is not read. `transform` is the program, if any, that changes responses before they are
+    compared.
 
     There is no template if some assertions are left out and the remaining fields would accept any JSON.
     """
@@ -114,11 +112,9 @@ def convert(
 def expected_answer(
     assertions: Any, variables: Mapping[str, Any], rendered: Rendered = lambda _: None
 ) -> str | float | list[Any] | None:
-    """Return the first correct answer in `assertions`, which is a string, a number, or a list of these. Returns None if
-    there is none.
-
-    Assertions that do not decide the test, or that change the response, are ignored. `variables` and `rendered` work as
-    in `convert`.
+    """Return the first correct answer in `assertions`, which is a string, a number, or a list of these, or None if
+    there is none. Assertions that do not decide the test, or that change the response, are ignored. `variables` and
+    `rendered` work as in `convert`.
     """
     for assertion in _flat(assertions):
         if assertion.get("type") not in _COMPARING or _only_measures(assertion) or assertion.get("transform"):
@@ -291,9 +287,9 @@ class _Converter:
         return declared
 
     def _value(self, assertion: Mapping[str, Any], base: str) -> Any:
-        """Return the value of an assertion of the type `base` (without `not-`), with variables filled in and files
-        read, or `_UNKNOWN` if that is not possible. A program is returned as it is written. Variables without a value
-        are recorded as left out.
+        """Return the value of an assertion of the type `base` (without `not-`), as promptfoo has filled it in or else
+        with variables filled in and files read, or `_UNKNOWN` if that is not possible. A program is returned as it is
+        written. Variables without a value are recorded as left out.
 
         It is not possible if only promptfoo can fill in the value, if a file is not read, or if the test's values are
         too large.
@@ -330,9 +326,8 @@ class _Converter:
 
     def _add_trait(self, assertion: Mapping[str, Any], kind: str, base: str, value: Any, *, negated: bool) -> None:
         """Add the trait for an assertion of the type `kind` that a model grades. `base` is the type without `not-`, and
-        lower scores are better if the assertion is `negated`. A list in `g-eval` gives several traits.
-
-        An assertion that lacks its value is recorded as left out.
+        lower scores are better if the assertion is `negated`. A list in `g-eval` gives several traits. An assertion
+        without a value is recorded as left out.
         """
         texts = value if isinstance(value, list) and base == "g-eval" else [value]
         for text in texts:

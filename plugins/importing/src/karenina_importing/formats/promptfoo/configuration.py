@@ -282,11 +282,12 @@ class _Config:
         turns: Sequence[str],
         files: Mapping[str, bytes],
     ) -> SourceRow:
-        """Make the row for one test and one prompt, with the notes collected so far. Raises `NotFilled` if only
-        promptfoo can make the prompt, and `BenchmarkFileError` if the rows become too large.
+        """Make the row for one test, whose `values` include everything it inherits, and one prompt, with the notes
+        collected so far. Long metadata, and values whose names suggest a secret, are left out. Raises `NotFilled` if
+        only promptfoo can make the prompt, and `BenchmarkFileError` if the rows become too large.
 
-        `values` is the test with everything it inherits, and `options` are its options. `turns` names the variables
-        that contain a conversation, and `files` contains the files in variables, by path.
+        `options` are the options of the test. `turns` names the variables that contain a conversation, and `files`
+        contains the files in variables, by path.
         """
         missing: set[str] = set()
         if "_conversation" in str(prompt.raw):
@@ -357,7 +358,7 @@ class _Config:
 
     def _referred(self, assertions: Any) -> Any:
         """Return the assertions with each reference replaced by the assertion in `assertionTemplates` that it names.
-        Keys next to a reference take precedence. References to missing assertions are removed.
+        Keys next to a reference take precedence; if the assertion is missing, only they remain.
         """
         if not isinstance(assertions, list):
             return assertions

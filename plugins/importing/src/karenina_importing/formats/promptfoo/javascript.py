@@ -106,8 +106,8 @@ class _Output:
 
 
 def read_javascript(code: str, variables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the field for a JavaScript assertion, or return None for code that is not supported. The ground truth of a
-    negated assertion is False.
+    """Make the field for a JavaScript assertion, which may refer to `variables` of the test, or return None for code
+    that is not supported. The ground truth of a negated assertion is False.
     """
     if len(code) > _LONGEST:
         return None
@@ -233,9 +233,8 @@ class _Reader:
         return several[0] if len(several) == 1 else _All(tuple(several))
 
     def _read_one(self, *, compared: bool = True) -> _Condition:
-        """Read a single condition. Pass `compared=False` after `!`, where a comparison is not allowed.
-
-        A comparison is not allowed there because `!` binds more tightly and would only negate its left side.
+        """Read a single condition. Raises `NotTranslated` for anything else. Pass `compared=False` after `!`, where a
+        comparison is not allowed, because `!` binds more tightly and would only negate its left side.
         """
         with self._deeper():
             if self._take("!"):
@@ -278,7 +277,9 @@ class _Reader:
         return values[name]
 
     def _read_output(self) -> _Output:
-        """Read the output to test, which is `output` or a constant, with the methods that change it."""
+        """Read the output to test, which is `output` or a constant, with the methods that change it. Raises
+        `NotTranslated` for anything else.
+        """
         if self._take("String("):
             output = self._read_output()
             self._need(")")
@@ -361,10 +362,9 @@ class _Reader:
         return (_Any if some else _All)(tuple(several))
 
     def _read_text(self) -> str:
-        """Read a string, which is a literal, a variable of the test, or an item of an array. Raises `NotTranslated` for
-        anything else, and for variables that are not strings.
-
-        It may be followed by methods that change its case or trim it.
+        """Read a string, which is a literal, a variable of the test, or an item of an array, and apply the methods that
+        follow it and change its case or trim it. Raises `NotTranslated` for anything else, and for variables that are
+        not strings.
         """
         if literal := self._take(_TEXT):
             text = _ESCAPE.sub(_unescape, next(group for group in literal.groups() if group is not None))

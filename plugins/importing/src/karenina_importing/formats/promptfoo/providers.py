@@ -44,7 +44,9 @@ class _Provider:
 
 
 def describe_providers(config: Mapping[str, Any]) -> list[str]:
-    """Return notes for the user on how to run the models of a configuration."""
+    """Return notes for the user on how to run the models of a configuration, and on which of their settings are not
+    carried over or have to be replaced.
+    """
     models: list[str] = []
     others: list[str] = []
     unknown: list[str] = []

@@ -136,7 +136,9 @@ def _rows(path: Path) -> Iterator[SourceRow]:
 
 
 def _row(place: str, result: Any) -> SourceRow:
-    """Make the row for a result. If its prompt is missing or was omitted, the row has a problem."""
+    """Make the row for a result: its prompt and output, with what its assertions become. If its prompt is missing or
+    was omitted, the row has a problem.
+    """
     if not isinstance(result, Mapping) or "prompt" not in result:
         return SourceRow(place, {}, "the result is not an object with a `prompt` key")
     prompt = _prompt(result["prompt"])
@@ -187,8 +189,8 @@ def _is_stripped(value: Any) -> bool:
 
 
 def _find_rendered(result: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """Return a function that returns an assertion's value as filled in by promptfoo, or None if the result does not
-    contain it.
+    """Return a function that returns an assertion's value as filled in by promptfoo. The function returns None if the
+    result does not contain it.
     """
     graded = _get(result, "gradingResult", "componentResults")
     parts = [part for part in graded if isinstance(part, Mapping)] if isinstance(graded, list) else []

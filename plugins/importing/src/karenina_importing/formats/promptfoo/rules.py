@@ -23,9 +23,8 @@ _SIMILARITY: Final = 0.75
 
 def declare(base: str, value: Any, assertion: Mapping[str, Any], *, negated: bool) -> dict[str, Any] | None:
     """Return the declared field for an assertion of type `base` (without `not-`) and its `value`, or None if no rule
-    expresses it. `assertion` provides the threshold if the type needs one.
-
-    The ground truth of a negated assertion is False. There is no rule for a negated `similar`.
+    expresses it, as for a negated `similar`. The ground truth of a `negated` assertion is False. `assertion` provides
+    the threshold if the type needs one.
     """
     if base == "equals":
         return _declare_equality(value, negated=negated)

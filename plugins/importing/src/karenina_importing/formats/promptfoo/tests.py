@@ -106,7 +106,8 @@ def _read_files(name: str, place: str, folder: Folder) -> Iterator[Test]:
 
 def read_test_file(file: Path, folder: Folder) -> Iterator[Test]:
     """Yield the tests in a file, which is a table, JSON lines, YAML or JSON. A row without any keys of a test, such as
-    `vars`, is read like the row of a table. Raises `BenchmarkFileError` if the file cannot be read.
+    `vars`, is read like the row of a table. An entry that cannot be read becomes a test with a problem. Raises
+    `BenchmarkFileError` if the file cannot be read.
     """
     if is_table(file):
         for where, cells in folder.rows(file):
@@ -132,10 +133,9 @@ def _is_test(values: Mapping[str, Any]) -> bool:
 
 
 def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the test in a row of a table. Columns are variables unless their names start with `__`.
-
-    Each nonempty `__expected` column is an assertion, `__config:` columns set keys of assertions, and `__metadata:`
-    columns set metadata. Other columns with `__` set keys or options of the test.
+    """Make the test in a row of a table. Columns are variables unless their names start with `__`. Each nonempty
+    `__expected` column is an assertion, `__config:` columns set keys of assertions, and `__metadata:` columns set
+    metadata. Other columns with `__` set keys or options of the test.
     """
     test: dict[str, Any] = {"vars": {}, "assert": [], "metadata": {}}
     numbered: dict[str, dict[str, Any]] = {}
@@ -168,10 +168,8 @@ def row_test(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 def parse_assertion(text: str) -> dict[str, Any]:
     """Return the assertion in a cell, such as `contains: Paris` or `similar(0.8): Hello`, as a dict with `type`,
-    `value` and `threshold`. Any other text means `equals`.
-
-    This includes a single word that is the name of a type, such as `cost`. The `file://` name of a program gives a
-    `python` or `javascript` assertion.
+    `value` and `threshold`. The `file://` name of a program gives a `python` or `javascript` assertion. Any other text
+    means `equals`, also a single word that is the name of a type, such as `cost`.
     """
     text = text.strip()
     if text.startswith(FILE):
@@ -253,9 +251,8 @@ def _scenario_values(config: Any, folder: Folder) -> Iterator[Mapping[str, Any]]
 
 def merge_tests(base: Mapping[str, Any], test: Mapping[str, Any], *, default: bool = True) -> dict[str, Any]:
     """Return a test with everything that it inherits from `base`. Its own values take precedence. Variables, options,
-    metadata and assertions are combined.
-
-    If `base` is the default test (`default`), the option `disableDefaultAsserts` of `test` leaves out its assertions.
+    metadata and assertions are combined. If `base` is the default test (`default`), the option `disableDefaultAsserts`
+    of `test` leaves out its assertions.
     """
     if default and as_mapping(test.get("options")).get("disableDefaultAsserts") is True:
         base = {key: value for key, value in base.items() if key != "assert"}
