@@ -117,8 +117,9 @@ class Operands(Cursor, ABC):
         return size
 
     def _bracket(self, sign: str) -> Tree:
-        """Read up to the bracket that closes `sign`: an expression, absolute value, set, tuple or interval. Raises
-        `NotReadable` if the closing bracket is missing or does not fit.
+        """Read up to the bracket that closes `sign`: an absolute value, set, tuple, interval or condition, or a single
+        item, which is returned without its brackets or braces. Raises `NotReadable` if the closing bracket is missing
+        or does not fit.
         """
         if sign == "|":
             self._bars += 1
@@ -217,8 +218,9 @@ class Operands(Cursor, ABC):
         raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
-        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*. Raises
-        `NotReadable` if they do not fit the function, and `TooLarge` if the argument is unclear.
+        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*;
+        *sin^{-1}* is *arcsin*. Raises `NotReadable` if they do not fit the function, and `TooLarge` if the argument is
+        unclear.
 
         Without brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
         """
@@ -290,7 +292,8 @@ class Operands(Cursor, ABC):
         return tree
 
     def _symbol(self, name: str) -> Tree:
-        """Read what follows a name: return a symbol with its subscript, the constant *e* or *i*, or a function *f(x)*.
+        """Read what follows a name: return a symbol with its subscript, the constant *e* or *i*, a function, or a
+        "call" such as *f(x)* if it may also be a product.
 
         *\\Delta x* is one symbol, and a "call" a product or the value of a function.
         """

@@ -121,9 +121,8 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
     """Return the attributes at the end of a call, including its error or interruption and, if `content` is set, its
-    reply.
-
-    Tokens are only counted once: if an agent's turns are separate calls, the span of its run has no token counts.
+    reply. If an agent's turns are separate calls, the span of its run has no token counts, so that tokens are only
+    counted once.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {

@@ -68,7 +68,7 @@ def _provider(name: str) -> str:
 
 
 def _tariff(price: ModelPrice) -> Tariff | None:
-    """Return the tariff for text tokens, or None if input or output tokens have no price."""
+    """Return the tariff for text tokens and requests, or None if input or output tokens have no price."""
     if price.input_mtok is None or price.output_mtok is None:
         return None
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]

@@ -22,10 +22,9 @@ _JOIN: Final = 10.0
 
 
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
-    """Connect the module `ray` to a cluster. `options` are passed to `ray.init`. Raises `OSError` or `TimeoutError` if
-    nothing responds at `address`.
-
-    Exceptions raised by `ray.init` propagate. If the connection is only made after the timeout, it is closed again.
+    """Connect the module `ray` to a cluster. `options` are passed to `ray.init`, whose exceptions propagate. Raises
+    `OSError` or `TimeoutError` if nothing responds at `address`. If the connection is only made later, it is closed
+    again.
     """
     if ":" in address:
         await _check_reachable(address)

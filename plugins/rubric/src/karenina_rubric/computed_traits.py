@@ -149,10 +149,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Run trusted source code, and return the function that it defines: the one called `name` if there are several.
-    Raises `CallableTraitError` if the code fails or the choice is ambiguous.
+    """Run trusted source code, and return the function that it defines: if there are several, the one called `name`, or
+    else the only public one. Raises `CallableTraitError` if the code fails or the choice is ambiguous.
 
-    If none of several functions has that name, the only public one is used. The result is cached.
+    The result is cached.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}

@@ -273,7 +273,8 @@ async def _score_part(
     merged: ResultFields,
 ) -> None:
     """Score the static traits, and the dynamic ones whose concept is present, on the answer or turn in `context`. The
-    scores are added to `merged`.
+    scores are added to `merged`. If the judge cannot decide which concepts are present, each dynamic trait gets an
+    error.
     """
     text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
     with_concept = [trait for trait in dynamic if trait.summary or trait.description]

@@ -242,7 +242,8 @@ def _within(both: Sequence[PairedQuestion], differences: Sequence[float], *, sam
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference, or None if a run has fewer than two.
+    """Return the variance that replicates add to a question's mean difference, or None for fewer than two replicates in
+    a run, or two pairs of them.
 
     With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum of
     both runs' variances.

@@ -94,11 +94,9 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
-    """Return a copy of the pairing with undecided results decided in favor of one run, whose index (0 or 1) is
-    `in_favor_of`, or None if there are none.
-
-    Results with the same values get the same verdict in both runs: correct if these values are a larger share of the
-    favored run's results, otherwise wrong.
+    """Return a copy of the pairing in which undecided results are correct if the run at index `in_favor_of` (0 or 1)
+    has a larger share of results with the same values than the other run, and wrong otherwise, in both runs. Returns
+    None if no result is undecided.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -216,7 +214,9 @@ def _added_prompts(a: Run, b: Run) -> list[str]:
 
 
 def _other_settings(a: Run, b: Run) -> list[str]:
-    """Return notes about settings and stages that differ between the runs."""
+    """Return notes about what may explain differences between the runs: another content of the benchmark file, settings
+    that can change results, and the versions of the stages that both have.
+    """
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
         notes.append("the content of the benchmark file differs between the runs, so traits may have changed")

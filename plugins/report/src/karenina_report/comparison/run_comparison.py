@@ -255,7 +255,8 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _share_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs' shares of undecided results differ, and one if those of user faults differ.
+    """Return a warning if the runs' shares of undecided results differ, and one if those of results with a simulated
+    user at fault differ.
 
     Such results are not part of any pass rate, so a model that causes more of them may look better than it is.
     """

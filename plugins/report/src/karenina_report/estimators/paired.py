@@ -105,7 +105,8 @@ def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
     """Return the mean of the questions' differences with its 95% interval, which is None with fewer than two units.
-    Raises `ValueError` if there are no differences.
+    With `pseudo`, two pseudo-units keep the interval from being too narrow. Raises `ValueError` if there are no
+    differences.
 
     `units` contains each question's statistical unit. The variance is the cluster-robust variance of a mean: G / (G -
     1) times the sum of squared sums of residuals. The interval uses t with G - 1 degrees of freedom. `pseudo` adds two

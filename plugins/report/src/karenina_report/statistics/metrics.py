@@ -53,11 +53,10 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the metrics for the pass rate, the share not judged (including undecided results), and partial credit, if
-    any.
+    """Yield the metrics for the pass rate, the share not judged (including undecided results), and partial credit,
+    which is skipped if it is always 0 or 1, or ever outside the range from 0 to 1.
 
-    Partial credit is skipped if it is always 0 or 1, or ever outside the range from 0 to 1. It is missing if the fields
-    of a judged answer were not compared, as for an answer that abstains.
+    Partial credit is missing if the fields of a judged answer were not compared, as for an answer that abstains.
     """
     yield Metric(RATE, verdict, is_unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
@@ -99,11 +98,10 @@ def as_fraction(value: float) -> Fraction:
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return a result's trait scores by name. A literal trait's score is its label, and that of a trait that failed is
-    None.
+    """Return a result's trait scores by name, or by `TRAIT.PART` for each numeric part if a score has several, as for
+    metric traits and templates. A literal trait's score is its label, and that of a trait that failed is None.
 
-    If a score has several parts, as for metric traits and templates, each numeric part has an entry `TRAIT.PART`. Only
-    scores on a scale of whole numbers are integers; booleans are 1.0 or 0.0.
+    Only scores on a scale of whole numbers are integers; booleans are 1.0 or 0.0.
     """
     if result.rubric is None:
         return {}
