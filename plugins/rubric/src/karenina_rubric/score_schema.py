@@ -70,8 +70,9 @@ def with_definitions(schema: Json, definitions: Json) -> Json:
 
 
 def read_score(trait: ScaledTrait, given: Any) -> Score:
-    """Convert a judge's value that matches `score_schema(trait)` to a score. Raises `InvalidReply` for null and for
-    numbers out of range, which the schema does not exclude. The error message is sent to the judge.
+    """Convert a judge's value that matches `score_schema(trait)` to a score, which for a class is its index with its
+    name as the label. Raises `InvalidReply` for null and for numbers out of range, which the schema does not exclude.
+    The error message is sent to the judge.
     """
     if given is None:
         raise InvalidReply("score must not be null")

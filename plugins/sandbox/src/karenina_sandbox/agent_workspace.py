@@ -55,8 +55,8 @@ async def prepare_work(context: VerificationContext) -> None:
 
 
 async def capture_work(context: VerificationContext) -> None:
-    """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result. A recorded patch that
-    cannot be used here ends the item with an error.
+    """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, which are empty without work, and describe the changes in the
+    result unless `workspace_keep` is "none". A recorded patch that cannot be used here ends the item with an error.
     """
     work = context.get_artifact(AGENT_WORK)
     if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):

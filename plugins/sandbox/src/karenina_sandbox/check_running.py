@@ -154,9 +154,8 @@ class CheckRunner:
 
     async def run(self, check: Check, patch: Patch) -> CheckResult:
         """Run a check on the question's folder with its own additions and those changes of a patch that it may use. The
-        result lists the other changes. A command that runs out of time is repeated once alone.
-
-        Raises `SandboxError` if the sandbox fails, and `WorkspaceError` if the folder cannot be made.
+        result lists the other changes. A command that runs out of time is repeated once alone. Raises `SandboxError` if
+        the sandbox fails, and `WorkspaceError` if the folder cannot be made.
         """
         added = self.additions[check.add][1] if check.add is not None else UNCHANGED
         installed = await self._installed(check) if self.files.new_modules(patch) else ALWAYS_IMPORTED

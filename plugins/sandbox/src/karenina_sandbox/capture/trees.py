@@ -228,7 +228,10 @@ class TreeWriter:
         self._open = None
 
     def _make_folder(self, path: str, name: str, folder: int) -> None:
-        """Ensure that there is a folder `name` in an open folder, replacing anything else of this name."""
+        """Ensure that there is a folder `name` in an open folder, replacing anything else of this name. In an overlay,
+        a new folder gets the mode of the folder below it, or hides what is below if that is none or something was
+        replaced.
+        """
         try:
             kind = kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
         except FileNotFoundError:
