@@ -119,7 +119,7 @@ class Operands(Cursor, ABC):
     def _bracket(self, sign: str) -> Tree:
         """Read up to the bracket that closes `sign`: an absolute value, set, tuple, interval or condition, or a single
         item, which is returned without its brackets or braces. Raises `NotReadable` if the closing bracket is missing
-        or does not fit.
+        or does not fit, and `TooLarge` for an empty set in braces.
         """
         if sign == "|":
             self._bars += 1
@@ -293,9 +293,7 @@ class Operands(Cursor, ABC):
 
     def _symbol(self, name: str) -> Tree:
         """Read what follows a name: return a symbol with its subscript, the constant *e* or *i*, a function, or a
-        "call" such as *f(x)* if it may also be a product.
-
-        *\\Delta x* is one symbol, and a "call" a product or the value of a function.
+        "call" such as *f(x)* if it may also be a product. *\\Delta x* is one symbol.
         """
         if self._take("_"):
             index = self._index()

@@ -257,9 +257,9 @@ class Connection:
         return self._without_secrets(message)
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
-        """Return the exception to raise for a failed call: `_ServerGone` if the server exited or was disconnected,
-        otherwise `ToolError`, also after a timeout. Secrets are hidden. If the server has dropped the session, the next
-        call reconnects.
+        """Return the exception to raise for a failed call over `link`: `_ServerGone` if the server exited or was
+        disconnected, otherwise `ToolError`, also after a timeout. Secrets are hidden. If the server has dropped the
+        session, the next call reconnects.
         """
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
             message = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"

@@ -179,9 +179,7 @@ class Evaluation:
 
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
     """Yield the evaluations of a result: its verdict, unless it was only scored, and its trait scores. Without
-    `content`, explanations do not quote an answer, a judge or an error.
-
-    The explanation of a verdict then only names stages, fields and traits, and scores have none.
+    `content`, the explanation of a verdict only names stages, fields and traits, and scores have none.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None

@@ -103,8 +103,9 @@ def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]
 
 
 def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
-    """Return the name of a model's provider, or of its interface if the provider is unknown, and attributes with the
-    server's host and port, which are empty without a valid URL. The conventions' name is used if there is one.
+    """Return the name of the provider that serves a model according to its adapter's `spec`, base URL or
+    `model_provider`, or else of its interface, using the conventions' name if there is one. Also returns attributes
+    with the server's host and port, which are empty without a valid URL.
 
     The rest of a URL may be secret. The name of the interface determines the format of its telemetry.
     """

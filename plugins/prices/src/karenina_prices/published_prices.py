@@ -39,10 +39,8 @@ class PublishedPrices:
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
         """Return a model's tariff at the time `at` (by default, now) and its name in the list, or None if the list has
-        no price for it at `served_by`, a provider or base URL.
-
-        If `served_by` is None, the provider is inferred from the model's name. A model without prices is free if its
-        name ends in ":free".
+        no price for it at `served_by`, a provider or base URL, or by default the provider that its name suggests. A
+        listed model without prices is free if its name ends in ":free".
         """
         from genai_prices.data_snapshot import get_snapshot
 

@@ -59,9 +59,7 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     """Call the trait's function and return its value: a bool (inverted with `invert_result`), a number, or a class
     name. Raises `CallableTraitError` if the function is not available or trusted, or if the value does not match the
-    trait's kind.
-
-    Exceptions raised by the function propagate.
+    trait's kind. Exceptions raised by the function propagate.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -113,9 +111,8 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
 
 def _import_function(path: str, trust: Trust) -> Function:
     """Import the function at a path such as `package.module:function`, and return it. Raises `CallableTraitError` if
-    this fails, or if it is a function of the standard library that is not trusted.
-
-    Other exceptions raised while importing the module propagate.
+    there is no such function, or if it is one of the standard library that is not trusted. Other exceptions raised
+    while importing the module propagate.
     """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)

@@ -216,11 +216,9 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score the static traits and the dynamic ones that apply, and record scores and errors. A failed trait stops
-        no other.
-
-        In a conversation, traits are scored on the turns that they choose. If the judge cannot decide which dynamic
-        traits apply, each of them gets an error.
+        """Score the static traits and the dynamic ones that apply, in a conversation on the turns that they choose, and
+        record scores and errors. A failed trait stops no other. If the judge cannot decide which dynamic traits apply,
+        each of them gets an error.
         """
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)

@@ -57,11 +57,9 @@ class Pairing:
 
 
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
-    """Return the questions, judges and answers of two runs that can be compared, in pairs, with lists of what cannot.
-    Raises `ConfigError` if nothing can be compared.
-
-    With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth,
-    text and attachments may differ.
+    """Pair the questions, judges and answers of two runs that can be compared, and list those that cannot. Judges and
+    their prompts must be the same unless `any_judge` is set, and templates, ground truths, texts and attachments unless
+    `any_template` is set. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)

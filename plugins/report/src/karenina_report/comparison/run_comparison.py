@@ -55,8 +55,9 @@ def compare(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs from result files, journals, or results in memory. Differences are A minus B. Raises `ConfigError`
-    if they cannot be compared, and `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read.
+    """Compare runs from result files, journals, or results in memory, in all pairs or each with a `baseline`.
+    Differences are A minus B. Raises `ConfigError` if they cannot be compared, and `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read.
 
     A run is the results of one answering model, so a source with several models is split. Use `model` to select one
     model by its id. All pairs are compared, unless a `baseline` is given as an index from 0, a label, a name or a path.

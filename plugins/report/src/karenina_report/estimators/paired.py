@@ -147,11 +147,9 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates, or None if there is no variance. Also
-    returns None if `within` is empty, or if there are fewer than two differences.
-
-    More replicates would reduce this share. `within` contains the variance that replicates add to each question's
-    difference.
+    """Return the share of the differences' variance that comes from replicates, given the variance that these add to
+    each question's difference (`within`). Returns None if there is no variance, if `within` is empty, or for fewer than
+    two differences.
     """
     count = len(differences)
     if not within or count < 2:
@@ -191,7 +189,7 @@ class SignFlip:
 
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """Return the two-sided p value and mid-p value of a sign-flip test: whether the sum of `scores`, one for each unit,
-    differs from 0.
+    differs from 0. The test is exact, or by seeded draws if there are too many scores or parts.
 
     The test is exact if the scores have a common denominator of at most `MOST_PARTS` and are not too many. Otherwise it
     makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores of 1, 0 or -1,

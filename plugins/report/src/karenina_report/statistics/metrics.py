@@ -138,7 +138,7 @@ def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
     """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above the cut of a trait, and shares of
-    labels.
+    its labels if there are at most 20.
 
     `results` is iterated several times. `cuts` and `scales` are the same as for `compare`. A trait with more than 20
     labels gets no label shares. A trait of all questions with a result is expected of the failed ones, too.
@@ -195,12 +195,11 @@ def _number_metrics(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Metric]:
-    """Yield the metrics of a trait's numbers, if any: the mean, rescaled to 0 to 1 if need be, and the share at or
-    above the trait's cut.
+    """Yield the metrics of a trait's numbers, if any: the mean, unless all are equal and no scale is given, and the
+    share at or above the trait's cut. `make` is called with the metric's name, a function of the score, and a note.
 
     Numbers outside the range from 0 to 1, or all of them if they are whole numbers, are rescaled, using the trait's
-    scale or else the lowest and highest number. If these are equal, there is no mean (see `find_unscaled`). `make` is
-    called with the metric's name, a function of the score, and a note.
+    scale or else the lowest and highest number.
     """
     numbers = trait.numbers
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))

@@ -138,8 +138,8 @@ class BwrapProvider:
     async def wrap(
         self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
     ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield a command that runs `command` isolated in `workspace`, which has the same path inside, and its
-        environment. Raises `SandboxError` if the sandbox cannot be opened.
+        """Yield a command that runs `command` isolated in `workspace`, which has the same path inside, with the network
+        only if `network` is set, and its environment. Raises `SandboxError` if the sandbox cannot be opened.
 
         Memory and processes are limited by control groups, if they are writable, and otherwise only processes. As root,
         the files of the workspace get an unused owner.
