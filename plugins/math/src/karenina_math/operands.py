@@ -218,7 +218,7 @@ class Operands(Cursor, ABC):
         raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
-        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*;
+        """Read the argument of a function, if any, and the base or exponent before it, as in *sin^2 x* and *log_2 8*;
         *sin^{-1}* is *arcsin*. Raises `NotReadable` if they do not fit the function, and `TooLarge` if the argument is
         unclear.
 
@@ -245,10 +245,12 @@ class Operands(Cursor, ABC):
                 raise TooLarge(f"the argument of {name} is unclear")
         if argument[0] == "tuple":
             raise NotReadable(f"{name} takes only one argument")
-        if exponent == ["minus", ["number", "1"]]:
-            return ["function", f"arc{name}", argument]
         if base is not None and name != "log":
             raise NotReadable(f"{name} cannot have a subscript")
+        if exponent == ["minus", ["number", "1"]]:
+            if base is not None:
+                raise TooLarge("a logarithm with a base and the exponent -1 may be its inverse or its reciprocal")
+            return ["function", f"arc{name}", argument]
         tree = ["logarithm", base, argument] if base is not None else ["function", name, argument]
         return tree if exponent is None else ["power", tree, exponent]
 

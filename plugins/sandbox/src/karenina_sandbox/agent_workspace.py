@@ -29,9 +29,9 @@ MOST_SHOWN: Final = 100_000
 
 
 async def prepare_work(context: VerificationContext) -> None:
-    """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace. If the
-    question's folder cannot be used, the item ends with an error. A recorded answer may have recorded work even if it
-    has no workspace, and needs no folder.
+    """Set AGENT_WORK to a record of the agent's work with the tool `run_command`, if there is a sandbox, or to None
+    without a workspace. If the question's folder cannot be used, the item ends with an error. A recorded answer may
+    have recorded work even if it has no workspace, and needs no folder.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None and not context.answer_is_recorded():
