@@ -205,7 +205,9 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
 
 
 def why_broken(check: Check, base: CheckResult) -> str | None:
-    """Return why the result on the untouched folder shows a broken environment, or None."""
+    """Return why the result on the untouched folder shows a broken environment, because the command cannot be started
+    or a test of `passing_before` does not pass, or None.
+    """
     if base.cannot_start is not None:
         program = check.run[0]
         created = "/" in program and not program.startswith("/")

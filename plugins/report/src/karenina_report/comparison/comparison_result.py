@@ -248,9 +248,9 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return the label of the run that each run must not be worse than, by label. This is the baseline or the first
-        run, which has no entry, or the first file's run of the same model, or None, if that file has several models or
-        one of the other file's. Other runs of the first file then have no entry.
+        """Return the label of the run that each run must not be worse than, by label: the baseline, or by default the
+        first run, which have no entry. If the first file has several models, or another file has one of its models,
+        that file's runs are compared with the first file's run of the same model, or with None if there is none.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]

@@ -73,7 +73,9 @@ class BwrapProvider:
         return program if isinstance(program, str) else None
 
     def describe(self) -> str:
-        """Return which bubblewrap is used, how workspaces are opened, and which limits hold."""
+        """Return which bubblewrap is used, how workspaces are opened, and which limits hold. Raises `SandboxError` if
+        there is none.
+        """
         program = require_program()
         cgroups, temporary = self._cgroups(), Path(tempfile.gettempdir())
         overlay = self._overlays(program, temporary, temporary, cgroups)
