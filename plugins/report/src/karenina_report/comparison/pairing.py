@@ -212,8 +212,8 @@ def _added_prompts(a: Run, b: Run) -> list[str]:
 
 
 def _other_settings(a: Run, b: Run) -> list[str]:
-    """Return notes about what may explain differences between the runs: another content of the benchmark file, settings
-    that can change results, and the versions of the stages that both have.
+    """Return notes about what may explain differences between the runs: another content of the benchmark file, other
+    settings that can change results, and other versions of stages that both have.
     """
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
