@@ -103,8 +103,9 @@ def _with_numbers(tree: Any, name: str, point: Point) -> Any:
 
 
 def differ(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool:
-    """Return whether a point shows that two relations differ. If none does, they may still differ elsewhere. Equations
-    are compared at solutions of each of them near the points, with `positive` only at positive ones.
+    """Return whether a point shows that two relations differ. If none does, or if they contain unknown functions, they
+    may still differ. Equations are compared at solutions of each of them near the points, with `positive` only at
+    positive ones.
     """
     if contains((one, other), "apply"):
         return False

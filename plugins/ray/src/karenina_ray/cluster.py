@@ -96,7 +96,7 @@ logger = logging.getLogger("karenina")
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
     """Yield the module `ray`, connected to the cluster at `address`. If `address` is None, start a new cluster with
     `workers` CPUs (by default, all), which is stopped at the end of the `with` block. If Ray is connected already, that
-    connection is used. Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
+    connection is used instead. Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
 
     An earlier connection is left open. The environment variables in `_QUIET` are set, unless they already have a value.
     """

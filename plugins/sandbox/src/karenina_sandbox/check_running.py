@@ -199,7 +199,9 @@ class CheckRunner:
         return replace(self.policy, limits=limits)
 
     async def _run(self, check: Check, folder: Path, *, alone: bool) -> CheckResult:
-        """Run a check's command in a folder, and return what it did. With `alone`, no other command runs meanwhile."""
+        """Run a check's command in a folder, and return what it did, or why it cannot be started. With `alone`, no
+        other command runs meanwhile.
+        """
         # The name is random: an agent cannot put a report in its place that its tests do not overwrite.
         report = f".karenina-report-{secrets.token_hex(8)}.xml"
         command = [word.replace(REPORT, report) for word in check.run]

@@ -36,8 +36,8 @@ _SHARED: Final = (
 
 
 def mount_arguments(policy: Policy) -> list[str]:
-    """Return bubblewrap's arguments for everything but the workspace: the system, the interpreter, and mounts. Raises
-    `SandboxError` if a mount does not exist or would hide a part of the sandbox.
+    """Return bubblewrap's arguments for everything but the workspace: the system, the interpreter, mounts and sockets.
+    Raises `SandboxError` if a mount does not exist or would hide a part of the sandbox.
     """
     memory = policy.limits.memory
     arguments = ["--ro-bind", "/usr", "/usr"]
