@@ -281,7 +281,7 @@ class Operands(Cursor, ABC):
         return ["series", kind, index, low[3], high, body]
 
     def _argument(self) -> Tree:
-        """Read an argument of a command: an expression in braces, a single digit, or an operand."""
+        """Read an argument of a command: an expression in braces, the first digit of a number, or an operand."""
         if self._take("{"):
             return self._until("}")
         token = self.tokens[self.place] if self.place < len(self.tokens) else None

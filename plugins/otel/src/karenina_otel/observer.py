@@ -315,7 +315,9 @@ class RunObserver:
         )
 
     def _verdict_attributes(self, result: VerificationResult) -> dict[str, Value]:
-        """Return the attributes that describe a verdict. If `otel_content` is set, they include the answer."""
+        """Return the attributes that describe a verdict. If `otel_content` is set, they include the answer and the
+        question's `raw_answer`.
+        """
         granular = result.template.verify_granular_result
         verdict: dict[str, Value | None] = {
             names.OUTCOME: result.outcome.value,

@@ -164,7 +164,9 @@ def trait_metrics(
 
 
 def find_unscaled(results: Iterable[VerificationResult], scales: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Return a note about each trait that has no mean, because all scores are equal and its `scales` are not known."""
+    """Return a note about each trait that has no mean, because all scores are the same number, which is not a share,
+    and its `scales` are not known.
+    """
     seen: dict[str, _Seen] = {}
     for result in results:
         for name, score in trait_scores(result).items():
