@@ -176,8 +176,8 @@ class MathEqual(ReadingPrimitive, defer_build=True):
         return None
 
     def _compare(self, truth: Tree, value: Tree) -> bool | Undecided:
-        """Compare two parsed expressions in a child process, and return `Undecided` or `Unreadable` if that fails. A
-        process that takes too long or fails makes the result undecided.
+        """Return whether two parsed expressions are equal, as compared in a child process: `Unreadable` if the value
+        cannot be computed, and `Undecided` if the comparison is in doubt, takes too long or fails.
         """
         tolerance = str(Fraction(exact(self.tolerance or 0)))
         try:

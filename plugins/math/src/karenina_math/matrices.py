@@ -107,8 +107,8 @@ def order_counts(trees: Sequence[Tree], names: set[str]) -> bool:
 
 
 def same_as_matrices(one: Tree, other: Tree, names: set[str]) -> bool | None:
-    """Return whether two expressions, or the values of two equations, are equal if `names` are random matrices. Returns
-    None if they cannot be computed.
+    """Return whether two expressions, or the right sides of two equations, are equal if `names` are random matrices.
+    Returns None if they cannot be computed, if only one is an equation, or if the left sides differ.
     """
     if (one[0] == "relation") is not (other[0] == "relation") or (one[0] == "relation" and one[1] != other[1]):
         return None
@@ -128,8 +128,9 @@ def _doubled(tree: Tree) -> list[Tree]:
 
 
 def _has_matrices(tree: Tree) -> bool:
-    """Return whether a sum or product, without its parts, is written as with matrices: *AB* beside *BA*, a transpose,
-    an inverse beside the same symbol or another capital letter, or *e^A* times *e^B*.
+    """Return whether a sum or product, without its parts, is written as with matrices: *AB* beside *BA*, a transpose of
+    a capital letter or beside the same symbol, an inverse beside the same symbol or another capital letter, or *e^A*
+    times *e^B*.
     """
     if tree[0] == "sum":
         products = [_factors(part[1] if part[0] == "minus" else part) for part in tree[1:]]

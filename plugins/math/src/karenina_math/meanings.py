@@ -46,7 +46,8 @@ _LARGE_CHANGE: Final = 0.1
 
 def other_meaning(truth: Tree, value: Tree, domain: str, is_same: Callable[[Tree, Tree], bool]) -> str | None:
     """Return why expressions that differ may still mean the same, an empty string if they do, or None if they do not.
-    `is_same` compares them with other meanings of their notation and symbols.
+    `is_same` compares them with other meanings of their notation and symbols, such as real roots if the `domain` is
+    real.
     """
     for one, other, reason in (*_other_texts(truth, value, domain), *_other_letters(truth, value)):
         if is_same(one, other):
@@ -101,8 +102,8 @@ def _argument(tree: Tree) -> str | None:
 
 
 def _other_texts(truth: Tree, value: Tree, domain: str) -> Iterator[tuple[Tree, Tree, str]]:
-    """Yield both expressions with another meaning of their notation, and the reason for doubt if these are the same.
-    The reason is empty if there is no doubt.
+    """Yield both expressions with another meaning of their notation, such as real roots if the `domain` is real, and
+    the reason for doubt if these are the same. The reason is empty if there is no doubt.
     """
     real = [with_real_roots(tree) for tree in (truth, value)]
     if domain in ("real", "integer") and real != [truth, value]:
@@ -171,7 +172,9 @@ def with_letter_i(truth: Tree, value: Tree) -> list[Tree] | None:
 
 
 def _have_same_integers(one: Tree, other: Tree) -> bool:
-    """Return whether two linear expressions in one integer, such as *\\pi/4 + n\\pi*, have the same set of values."""
+    """Return whether two angles that are linear in the same integer, such as *\\pi/4 + n\\pi*, have the same set of
+    values. Returns False for other expressions, or if they have no values.
+    """
     names = symbols_of([one, other])
     if (
         contains((one, other), "apply")
@@ -193,7 +196,9 @@ def _have_same_integers(one: Tree, other: Tree) -> bool:
 
 
 def _are_same_line(one: Tree, other: Tree) -> bool:
-    """Return whether two vectors that depend on a parameter, such as *(1, 2 + t)*, describe the same line."""
+    """Return whether two vectors, each with one parameter such as *t* in *(1, 2 + t)*, describe the same line. Returns
+    False if another letter is used, or if they have no values.
+    """
     points = []
     for tree in (one, other):
         names = symbols_of(tree)
@@ -222,8 +227,8 @@ def _is_parallel(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 
 def compared_bounds(truth: Tree, value: Tree) -> list[Any] | None:
-    """Return the verdict on two bounds such as *O(n^2)*, which are equal if they grow alike, as `compare` returns it,
-    or None for anything else.
+    """Return the verdict on two bounds of the same kind, such as *O(n^2)*: `[True]` if they grow alike, `[False]` if
+    they do not, or `[None, reason]` if it is in doubt. Returns None for anything else.
     """
     one, other = unnamed(truth), unnamed(value)
     if not (one[0] == other[0] == "apply" and one[1] == other[1] and one[1] in _BOUNDS):

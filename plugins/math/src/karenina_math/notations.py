@@ -14,10 +14,9 @@ _AFTER: Final = ("power", "factorial", "double factorial", "percent", "degrees")
 
 
 def both_readings(truth: Tree, value: Tree) -> list[tuple[Tree, Tree]]:
-    """Return the pair of trees in each reading of an ambiguous notation, or only one pair if there is no other reading.
-
-    In the first reading, *f(2)* is the value of a function and *u \\cdot v* a product of vectors. In the second one,
-    both are products of numbers.
+    """Return the pair of trees in each reading of an ambiguous notation: first with *f(2)* as the value of a function
+    and *u \\cdot v* as a product of vectors, then with both as products of numbers. There is only one pair if both are
+    the same.
     """
     names = {json.dumps(name) for name in (*_defined(truth), *_defined(value))}
     is_size = truth[0] == "cross" and truth[1][0] == "number"

@@ -117,8 +117,9 @@ class Operands(Cursor, ABC):
         return size
 
     def _bracket(self, sign: str) -> Tree:
-        """Read up to the bracket that closes `sign`: an expression, absolute value, set, tuple or interval. Raises
-        `NotReadable` if the closing bracket is missing or does not fit.
+        """Read up to the bracket that closes `sign`: an absolute value, set, tuple, interval or condition, or a single
+        item, which is returned without its brackets or braces. Raises `NotReadable` if the closing bracket is missing
+        or does not fit, and `TooLarge` for an empty set in braces.
         """
         if sign == "|":
             self._bars += 1
@@ -217,8 +218,9 @@ class Operands(Cursor, ABC):
         raise NotReadable(f"{name} is not supported")
 
     def _function(self, name: str) -> Tree:
-        """Read the argument of a function, and the base or exponent before it, as in *sin^2 x* and *log_2 8*. Raises
-        `NotReadable` if they do not fit the function, and `TooLarge` if the argument is unclear.
+        """Read the argument of a function, if any, and the base or exponent before it, as in *sin^2 x* and *log_2 8*;
+        *sin^{-1}* is *arcsin*. Raises `NotReadable` if they do not fit the function, and `TooLarge` if the argument is
+        unclear.
 
         Without brackets, the argument extends over the following factors: *sin 2x* is *sin(2x)*.
         """
@@ -243,10 +245,12 @@ class Operands(Cursor, ABC):
                 raise TooLarge(f"the argument of {name} is unclear")
         if argument[0] == "tuple":
             raise NotReadable(f"{name} takes only one argument")
-        if exponent == ["minus", ["number", "1"]]:
-            return ["function", f"arc{name}", argument]
         if base is not None and name != "log":
             raise NotReadable(f"{name} cannot have a subscript")
+        if exponent == ["minus", ["number", "1"]]:
+            if base is not None:
+                raise TooLarge("a logarithm with a base and the exponent -1 may be its inverse or its reciprocal")
+            return ["function", f"arc{name}", argument]
         tree = ["logarithm", base, argument] if base is not None else ["function", name, argument]
         return tree if exponent is None else ["power", tree, exponent]
 
@@ -277,7 +281,7 @@ class Operands(Cursor, ABC):
         return ["series", kind, index, low[3], high, body]
 
     def _argument(self) -> Tree:
-        """Read an argument of a command: an expression in braces, a single digit, or an operand."""
+        """Read an argument of a command: an expression in braces, the first digit of a number, or an operand."""
         if self._take("{"):
             return self._until("}")
         token = self.tokens[self.place] if self.place < len(self.tokens) else None
@@ -290,9 +294,8 @@ class Operands(Cursor, ABC):
         return tree
 
     def _symbol(self, name: str) -> Tree:
-        """Read what follows a name: return a symbol with its subscript, the constant *e* or *i*, or a function *f(x)*.
-
-        *\\Delta x* is one symbol, and a "call" a product or the value of a function.
+        """Read what follows a name: return a symbol with its subscript, the constant *e* or *i*, a function, or a
+        "call" such as *f(x)* if it may also be a product. *\\Delta x* is one symbol.
         """
         if self._take("_"):
             index = self._index()

@@ -46,8 +46,8 @@ class _Reader(Operands):
     """A recursive-descent parser of tokens: lists, relations and operators."""
 
     def items(self) -> Tree:
-        """Read items that are separated by commas, *and* or *or*, and return them as a list even if there is only one.
-        Raises `TooLarge` for both words.
+        """Read items that are separated by commas, *and* or *or*, and return a tree of that kind ("list", "and" or
+        "or") with them, even if there is only one. Raises `TooLarge` for both words.
         """
         found = [self._item()]
         words: set[str] = set()

@@ -103,8 +103,9 @@ def _with_numbers(tree: Any, name: str, point: Point) -> Any:
 
 
 def differ(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -> bool:
-    """Return whether a point shows that two relations differ. If none does, they may still differ elsewhere. Equations
-    are compared at solutions of each of them near the points, with `positive` only at positive ones.
+    """Return whether a point shows that two relations differ. If none does, or if they contain unknown functions, they
+    may still differ. Equations are compared at solutions of each of them near the points, with `positive` only at
+    positive ones.
     """
     if contains((one, other), "apply"):
         return False
@@ -122,7 +123,9 @@ def differ(one: Tree, other: Tree, points: Sequence[Point], *, positive: bool) -
 
 
 def _roots(equation: Tree, name: str, point: Point) -> Iterator[Point]:
-    """Yield points at which an equation is true, found numerically for the symbol `name` with the others fixed."""
+    """Yield points at which an equation is true, found numerically for the symbol `name` with the others fixed.
+    Multiple roots are left out.
+    """
     tree = difference(equation)
 
     def value(x: Any) -> Any:
@@ -151,7 +154,9 @@ def _is_root(equation: Tree, point: Point, most: Any = _ROUNDING) -> bool:
 
 
 def _edges(side: Tree, point: Point) -> Iterator[Any]:
-    """Yield the numbers for its only symbol at which an expression starts or stops being real, such as 0 for *1/x*."""
+    """Yield the numbers for its only symbol at which an expression starts or stops being real, such as 0 for *1/x*.
+    Raises `_NotSolved` if they cannot be computed.
+    """
     if side[0] == "symbol":
         return
     inner = _inner(side)

@@ -91,7 +91,7 @@ def with_points_between(numbers: Iterable[Any]) -> list[Any]:
 
 def has_no_other_roots(relation: Tree, known: Sequence[Any], point: Point) -> bool:
     """Return whether a relation of polynomials has as many roots among the numbers in `known` as it can have at all.
-    Returns False for other relations.
+    Returns False for other relations, and if that is more than `_MOST_ROOTS`.
     """
     for low, sign, high in zip(relation[1::2], relation[2::2], relation[3::2], strict=False):
         tree = difference(["relation", low, sign, high])

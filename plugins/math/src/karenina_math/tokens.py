@@ -206,7 +206,7 @@ def tokens_of(text: str) -> list[Token]:
 
 def _plain(text: str) -> str:
     """Return a text without delimiters, emphasis and styles, in one notation, or only what is in its box. Raises
-    `NotReadable` for prose and several boxes, and `TooLarge` if the text is too long.
+    `NotReadable` for a single word such as *yes*, and for several boxes, and `TooLarge` if the text is too long.
     """
     if len(text) > LONGEST:
         raise TooLarge(f"the value has more than {LONGEST:,} characters")

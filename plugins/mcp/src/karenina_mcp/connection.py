@@ -131,8 +131,9 @@ _MOMENT: Final = 1.0
 async def open_connections(
     servers: Sequence[Server], place: Place, bounds: ReplyBounds
 ) -> AsyncIterator[list[Connection]]:
-    """Connect to all servers and list their tools, for the duration of the `with` block. If one of them cannot be
-    reached, the others are closed too, and `PortError` with the category `connection` is raised.
+    """Yield a connection to each server, in their order, with its tools listed. All are closed at the end of the `with`
+    block. If a server cannot be reached, the others are closed, and `PortError` with the category `connection` is
+    raised.
     """
     connections = [Connection(server, place, bounds) for server in servers]
     try:
@@ -173,10 +174,8 @@ class Connection:
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool and return its result as text. If the server exits, the call is repeated once. Raises `ToolError`
-        if the tool fails or does not respond in time, and `PortError` if the server exits twice.
-
-        If a remote server was disconnected because of its reply, the error is a `ToolError` instead, because the server
-        is still running.
+        if the tool fails or does not respond in time, and `PortError` if the server exits twice, or `ToolError` if a
+        remote server was disconnected because of its reply.
         """
         try:
             return await self._call_once(tool, arguments)
@@ -258,8 +257,9 @@ class Connection:
         return self._without_secrets(message)
 
     def _call_failed(self, error: Exception, link: _ClientTask | None) -> Exception:
-        """Return the exception to raise for a failed call: `_ServerGone` if the server exited, otherwise `ToolError`.
-        If the server has dropped the session, the next call reconnects.
+        """Return the exception to raise for a failed call over `link`: `_ServerGone` if the server exited or was
+        disconnected, otherwise `ToolError`, also after a timeout. Secrets are hidden. If the server has dropped the
+        session, the next call reconnects.
         """
         if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
             message = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"

@@ -64,12 +64,12 @@ async def connect_stdio(
     output: Output,
     bounds: ReplyBounds,
 ) -> AsyncIterator[Streams]:
-    """Start a server, yield the streams of its messages, and stop it and its process group at the end of the `with`
-    block.
+    """Start a server in `folder`, by default the current one, with `environment` as its whole environment, yield the
+    streams of its messages, and stop it and its process group at the end of the `with` block. It is disconnected if it
+    writes more than `bounds` allows.
 
-    The server runs in `folder`, or in the current folder if `folder` is None. `environment` is its whole environment.
-    It is disconnected if it writes more than `bounds` allows, or more than `MOST_MESSAGES` lines, after a request.
-    `output` receives the reason and the server's stderr.
+    The limits, including `MOST_MESSAGES` lines, begin anew with each request. `output` receives the reason and the
+    server's stderr.
     """
     process = await anyio.open_process(
         list(command),

@@ -53,8 +53,9 @@ class MCPTool:
 
 
 def select_tools(connections: Sequence[Connection], model: ModelConfig) -> tuple[MCPTool, ...]:
-    """Return the tools that the model may use, in the order of the servers' lists. Raises a permanent `PortError` for
-    an unknown name, for two tools with the same name, and for a list or name that is too long.
+    """Return the tools that pass the model's filter, with the descriptions it overrides, in the order of the servers'
+    lists. Raises a permanent `PortError` for an unknown name, for two tools with the same name, and for a list or name
+    that is too long.
 
     `mcp_tool_filter` and `mcp_tool_description_overrides` accept the names that the model sees (with a prefix) and the
     names on the server. Characters that are not allowed in names are replaced with underscores.

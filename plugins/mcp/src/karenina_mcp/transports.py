@@ -44,9 +44,7 @@ class Place:
 def transport(server: Server, place: Place, output: Output, bounds: ReplyBounds) -> Transport:
     """Return the transport for a server, without connecting. A server process runs in `place`, and `output` receives
     its stderr and, if it is stopped, the reason. Raises `ValueError` if the command line is empty, the program is not
-    found, or an environment variable is not set.
-
-    For servers with a URL, the error is raised when connecting.
+    found, or an environment variable is not set, but for servers with a URL only when connecting.
     """
     if server.is_remote:
         return _over_http(server, output, bounds)

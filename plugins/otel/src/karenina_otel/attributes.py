@@ -121,9 +121,8 @@ def start_attributes(call: Call, *, content: bool) -> tuple[str, dict[str, Value
 
 def end_attributes(call: Call, made: CallOutcome, *, content: bool) -> dict[str, Value]:
     """Return the attributes at the end of a call, including its error or interruption and, if `content` is set, its
-    reply.
-
-    Tokens are only counted once: if an agent's turns are separate calls, the span of its run has no token counts.
+    reply. If an agent's turns are separate calls, the span of its run has no token counts, so that tokens are only
+    counted once.
     """
     notes, reply, error = made.notes, made.reply, made.error
     attributes: dict[str, Value | None] = {
@@ -180,9 +179,7 @@ class Evaluation:
 
 def evaluations(result: VerificationResult, *, content: bool) -> Iterator[Evaluation]:
     """Yield the evaluations of a result: its verdict, unless it was only scored, and its trait scores. Without
-    `content`, explanations do not quote an answer, a judge or an error.
-
-    The explanation of a verdict then only names stages, fields and traits, and scores have none.
+    `content`, the explanation of a verdict only names stages, fields and traits, and scores have none.
     """
     if result.outcome is not Outcome.SCORED:
         verdict = result.template.verify_result if result.outcome.judged else None

@@ -103,11 +103,11 @@ def clean_attributes(attributes: Mapping[str, Value | None]) -> dict[str, Value]
 
 
 def server_of(model: ModelConfig, spec: AdapterSpec | None) -> tuple[str, dict[str, Value]]:
-    """Return the name of a model's provider, using the conventions' name if there is one, and server attributes.
+    """Return the name of the provider that serves a model according to its adapter's `spec`, base URL or
+    `model_provider`, or else of its interface, using the conventions' name if there is one. Also returns attributes
+    with the server's host and port, which are empty without a valid URL.
 
-    The attributes only contain the server's host and port, because the rest of a URL may be secret. Without a valid
-    URL, they are empty. If the server is unknown, the provider is the name of the interface, which determines the
-    format of its telemetry.
+    The rest of a URL may be secret. The name of the interface determines the format of its telemetry.
     """
     served_by = spec.served_by(model) if spec is not None and spec.served_by is not None else None
     address = served_by or model.endpoint_base_url or model.model_provider or ""

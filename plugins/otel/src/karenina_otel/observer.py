@@ -137,7 +137,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_answer_started(self, event: observers.AnswerStarted) -> None:
-        """Start an answer's span. With `otel_trace_per_answer`, the answer gets a trace of its own."""
+        """Start an answer's span as a child of the run's span or, with `otel_trace_per_answer`, in a trace of its own
+        that links to the run. Calls and stages in this context become its children.
+        """
         if self._telemetry is None:
             return
         links = None
@@ -254,7 +256,9 @@ class RunObserver:
 
     @hookimpl
     def karenina_call_finished(self, event: observers.CallStarted, made: CallOutcome) -> None:
-        """End a call's span, which becomes that of the answer's evaluations if it is the model's last reply so far."""
+        """End a call's span. If it is the answering model's last reply so far, the answer's evaluations will refer to
+        it.
+        """
         opened = self._open.pop(id(event), None)
         if opened is None:
             return
@@ -311,7 +315,9 @@ class RunObserver:
         )
 
     def _verdict_attributes(self, result: VerificationResult) -> dict[str, Value]:
-        """Return the attributes that describe a verdict. If `otel_content` is set, they include the answer."""
+        """Return the attributes that describe a verdict. If `otel_content` is set, they include the answer and the
+        question's `raw_answer`.
+        """
         granular = result.template.verify_granular_result
         verdict: dict[str, Value | None] = {
             names.OUTCOME: result.outcome.value,

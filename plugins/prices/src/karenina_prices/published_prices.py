@@ -39,10 +39,8 @@ class PublishedPrices:
 
     def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str] | None:
         """Return a model's tariff at the time `at` (by default, now) and its name in the list, or None if the list has
-        no price for it at `served_by`, a provider or base URL.
-
-        If `served_by` is None, the provider is inferred from the model's name. A model without prices is free if its
-        name ends in ":free".
+        no price for it at `served_by`, a provider or base URL, or by default the provider that its name suggests. A
+        listed model without prices is free if its name ends in ":free".
         """
         from genai_prices.data_snapshot import get_snapshot
 
@@ -68,7 +66,7 @@ def _provider(name: str) -> str:
 
 
 def _tariff(price: ModelPrice) -> Tariff | None:
-    """Return the tariff for text tokens, or None if input or output tokens have no price."""
+    """Return the tariff for text tokens and requests, or None if input or output tokens have no price."""
     if price.input_mtok is None or price.output_mtok is None:
         return None
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]

@@ -26,7 +26,9 @@ _OF_WORKERS: Final = "karenina_from_files"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add options that correspond to those of `karenina run`."""
+    """Add options that correspond to those of `karenina run`, and the ini option `karenina_config`, which has no
+    effect.
+    """
     group = parser.getgroup("karenina")
     group.addoption("--karenina-config", metavar="FILE", help="a configuration file: TOML, YAML or JSON")
     group.addoption(

@@ -22,10 +22,9 @@ _JOIN: Final = 10.0
 
 
 async def join_cluster(ray: Any, address: str, options: Mapping[str, Any]) -> None:
-    """Connect the module `ray` to a cluster. `options` are passed to `ray.init`. Raises `OSError` or `TimeoutError` if
-    nothing responds at `address`.
-
-    Exceptions raised by `ray.init` propagate. If the connection is only made after the timeout, it is closed again.
+    """Connect the module `ray` to a cluster. `options` are passed to `ray.init`, whose exceptions propagate. Raises
+    `OSError` or `TimeoutError` if nothing responds at `address`. If the connection is only made later, it is closed
+    again.
     """
     if ":" in address:
         await _check_reachable(address)
@@ -96,11 +95,10 @@ logger = logging.getLogger("karenina")
 @asynccontextmanager
 async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerator[Any]:
     """Yield the module `ray`, connected to the cluster at `address`. If `address` is None, start a new cluster with
-    `workers` CPUs. If Ray is connected already, that connection is used. Raises `ConfigError` if Ray cannot be started
-    or the cluster cannot be reached.
+    `workers` CPUs (by default, all), which is stopped at the end of the `with` block. If Ray is connected already, that
+    connection is used instead. Raises `ConfigError` if Ray cannot be started or the cluster cannot be reached.
 
-    A new cluster is stopped at the end of the `with` block. If `workers` is None, it has all CPUs of this machine. An
-    earlier connection is left open. The environment variables in `_QUIET` are set, unless they already have a value.
+    An earlier connection is left open. The environment variables in `_QUIET` are set, unless they already have a value.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)

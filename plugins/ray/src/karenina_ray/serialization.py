@@ -70,8 +70,8 @@ def to_plain(value: Any) -> Any:
 
 
 def encode_config(config: VerificationConfig) -> Payload:
-    """Encode all settings, including those from this process's environment. Raises `ValueError` with the setting's name
-    if a setting cannot be encoded.
+    """Encode all settings whose owner is installed, with secrets in plain text, and including those from this process's
+    environment. Raises `ValueError` with the setting's name if a setting cannot be encoded.
     """
     message: Payload = {}
     for name in all_settings():

@@ -74,7 +74,9 @@ class RemoteClient:
         self.send({"kind": kind, **serialization.encode_call(call, numbered[0], paid=self._paid), **more})
 
     async def request(self, kind: str, call: CallRecord | None = None, **more: Any) -> Payload:
-        """Send a message to the run, and return its response, for which this waits without a time limit."""
+        """Send a message to the run, with the facts about `call` if it is given, and return its response, for which
+        this waits without a time limit.
+        """
         number = next(self._numbers)
         future: asyncio.Future[Payload] = asyncio.get_running_loop().create_future()
         self._waiting[number] = future

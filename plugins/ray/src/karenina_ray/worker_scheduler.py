@@ -257,11 +257,10 @@ class Scheduler:
             )
 
     def _replace_worker(self, worker: WorkerHandle, error: Exception) -> None:
-        """Replace a dead worker, and log a warning. Its jobs are queued again in smaller groups. Raises `ExecutorError`
-        after too many consecutive deaths.
+        """Replace a dead worker, and log a warning. Its jobs are queued again in smaller groups. After a stop, it is
+        not replaced and its jobs are dropped. Raises `ExecutorError` after too many consecutive deaths.
 
-        A job fails if it has killed `MOST_DEATHS` workers and was the only job of the last one. After a stop, the
-        worker is not replaced and its jobs are dropped.
+        A job fails if it has killed `MOST_DEATHS` workers and was the only job of the last one.
         """
         worker.alive = False
         self._handles.discard(worker)
@@ -314,11 +313,12 @@ class Scheduler:
     # ---- work
 
     def _assign_jobs(self) -> None:
-        """Assign jobs to the workers that have room, starting with those that have the fewest jobs.
+        """Assign jobs to the workers that have room, and some in advance, starting with those that have the fewest
+        jobs. Nothing is assigned after a stop or a failure.
 
         Each may get up to `AHEAD` jobs more than it has room for, but at most half as many more again, or two, as in
         one process: it starts all of them, and the time that they wait counts for `item_timeout`. Groups of suspect
-        jobs go to workers that have no jobs. Nothing is assigned after a stop or a failure.
+        jobs go to workers that have no jobs.
         """
         if self._stopping is not None or self._tasks.failure is not None:
             return

@@ -64,8 +64,8 @@ class AttachedFiles:
         self._used = 0
 
     def describe(self, file: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an attachment's name, type, size and a note, and its picture if the folder has a small enough one. The
-        size of the picture counts toward the limit of the page.
+        """Return an attachment's name, type, size and a note. If the folder has it and it is a small enough picture,
+        `data` is the picture in base64 and `picture` its type; its size counts toward the limit of the page.
         """
         digest = str(file.get("sha256") or "")
         pages = f", pages {file['pages']}" if file.get("pages") else ""

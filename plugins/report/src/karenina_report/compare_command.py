@@ -141,11 +141,9 @@ def compare(
 
 
 def _failures(comparison: Comparison, regression: float | None, within: float | None) -> Iterator[str]:
-    """Yield a message for each difference that violates `--fail-on-regression` or `--require-within`. Raises
-    `ConfigError` if a condition cannot be checked.
-
-    `regression` and `within` are the values of `--fail-on-regression` and `--require-within` in percentage points, or
-    None. A difference without an interval fails only `within`.
+    """Yield a message for each difference that violates `regression` or `within`, which are the values of
+    `--fail-on-regression` and `--require-within` in percentage points, or None. A difference without an interval fails
+    only `within`. Raises `ConfigError` if a condition cannot be checked.
     """
     if regression is None and within is None:
         return
@@ -223,10 +221,8 @@ def _renamed(comparison: Comparison) -> str:
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """Yield notes about comparisons that are incomplete or may be surprising.
-
-    There is a note for each run without a counterpart, for each pair with unchecked questions, and for runs that are
-    compared with a different model because the first file has no results from theirs.
+    """Yield a note for each pair with questions that were not checked, for runs that are compared with a different
+    model because the first file has no results from theirs, and for each run without a counterpart.
     """
     bases = comparison.bases()
     names = {run.label: f"{run.label} ({run.name})" for run in comparison.runs}

@@ -152,8 +152,8 @@ def _print(exporter: Exporter, request: ExportRequest) -> None:
 
 
 def _write(exporter: Exporter, request: ExportRequest, file: BinaryIO) -> None:
-    """Write an export to an open file. Raises `ConfigError` if the exporter fails, or returns something instead of
-    writing it.
+    """Write an export to an open file. Raises `ConfigError` if the exporter fails with anything but a `KareninaError`
+    or `OSError`, which propagate, or if it returns something instead of writing it.
     """
     from karenina_core.errors import KareninaError, type_and_message
 

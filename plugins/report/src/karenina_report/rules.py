@@ -31,9 +31,10 @@ Rules = Mapping[str, FieldRules]
 
 def find_rules(sources: Sequence[Source], benchmark: Benchmark | None = None) -> Rules:
     """Return field rules by template id: those of `benchmark`, or by default of the user's runs that wrote the sources.
+    Rules that cannot be read are left out.
 
     They come from the user's own state folder, never from a journal. If a run stored none, or its results were rescored
-    later, the rules of the run's benchmark are returned. Rules that cannot be read are left out.
+    later, the rules of the run's benchmark are returned.
     """
     if benchmark is not None:
         return read_rules(benchmark)[0]

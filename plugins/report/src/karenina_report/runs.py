@@ -118,13 +118,11 @@ OpenSource = Callable[[Source], Callable[[VerificationResult], None]]
 
 
 def read_runs(sources: Sequence[Source], model: str | None = None, open_source: OpenSource | None = None) -> list[Run]:
-    """Read one run for each answering model in each of the `sources`, in order, or only those of `model`. The function
-    that `open_source` returns for a source is called with each whole result. Raises `ConfigError` if a source has no
-    results.
+    """Read one run for each answering model in each of the `sources`, in order, or only those of `model`, which is an
+    id. The function that `open_source` returns for a source is called with each whole result. Raises `ResultFileError`
+    or `JournalError` if a source cannot be read, and `ConfigError` if it has no results or is listed twice.
 
-    If run names are not unique, file names are added to them. `model` is the id of an answering model. The runs do not
-    keep all parts of the results. Raises `ResultFileError` or `JournalError` if a source cannot be read, and
-    `ConfigError` if a source is listed twice.
+    If run names are not unique, file names are added to them. The runs do not keep all parts of the results.
     """
     check_named_once([Path(source) for source in sources if isinstance(source, str | Path)])
     by_source = [_runs_of(source, model, open_source(source) if open_source else None) for source in sources]

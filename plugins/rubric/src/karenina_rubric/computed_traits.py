@@ -59,9 +59,7 @@ class CallableTraitEvaluator(KindEvaluator[CallableRubricTrait]):
 def compute_score(trait: CallableRubricTrait, text: str, trust: Trust) -> Any:
     """Call the trait's function and return its value: a bool (inverted with `invert_result`), a number, or a class
     name. Raises `CallableTraitError` if the function is not available or trusted, or if the value does not match the
-    trait's kind.
-
-    Exceptions raised by the function propagate.
+    trait's kind. Exceptions raised by the function propagate.
     """
     value = resolve_function(trait, trust)(text)
     if trait.kind == "boolean":
@@ -113,9 +111,8 @@ def resolve_function(trait: CallableRubricTrait, trust: Trust) -> Function:
 
 def _import_function(path: str, trust: Trust) -> Function:
     """Import the function at a path such as `package.module:function`, and return it. Raises `CallableTraitError` if
-    this fails, or if it is a function of the standard library that is not trusted.
-
-    Other exceptions raised while importing the module propagate.
+    there is no such function, or if it is one of the standard library that is not trusted. Other exceptions raised
+    while importing the module propagate.
     """
     module_name, _, attributes = path.partition(":")
     _refuse_standard_library(module_name, path, trust)
@@ -149,10 +146,10 @@ def _refuse_standard_library(module: str, path: str, trust: Trust) -> None:
 
 @lru_cache(maxsize=256)
 def _compile_source(source: str, name: str) -> Function:
-    """Run trusted source code, and return the function that it defines: the one called `name` if there are several.
-    Raises `CallableTraitError` if the code fails or the choice is ambiguous.
+    """Run trusted source code, and return the function that it defines: if there are several, the one called `name`, or
+    else the only public one. Raises `CallableTraitError` if the code fails or the choice is ambiguous.
 
-    If none of several functions has that name, the only public one is used. The result is cached.
+    The result is cached.
     """
     filename = f"<callable trait {digest_of(source)[:16]}>"
     space: dict[str, Any] = {"__name__": "karenina_callable_trait"}

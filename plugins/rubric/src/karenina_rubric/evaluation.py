@@ -216,11 +216,9 @@ class RubricEvaluation(Stage):
         return True if error is None else Skip(error)
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score the static traits and the dynamic ones that apply, and record scores and errors. A failed trait stops
-        no other.
-
-        In a conversation, traits are scored on the turns that they choose. If the judge cannot decide which dynamic
-        traits apply, each of them gets an error.
+        """Score the static traits and the dynamic ones that apply, in a conversation on the turns that they choose, and
+        record scores and errors. A failed trait stops no other. If the judge cannot decide which dynamic traits apply,
+        each of them gets an error.
         """
         question = context.question
         check_dynamic_names(question.rubric, question.dynamic_rubric)
@@ -273,7 +271,8 @@ async def _score_part(
     merged: ResultFields,
 ) -> None:
     """Score the static traits, and the dynamic ones whose concept is present, on the answer or turn in `context`. The
-    scores are added to `merged`.
+    scores are added to `merged`. If the judge cannot decide which concepts are present, each dynamic trait gets an
+    error.
     """
     text = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_rubric).text
     with_concept = [trait for trait in dynamic if trait.summary or trait.description]

@@ -156,11 +156,10 @@ class ResultFields:
     unfit: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, trait: RubricTrait, score: TraitScore) -> None:
-        """Add a trait's score to its result field, or record an error if the field does not accept the score, or if the
-        score is None.
+        """Add a trait's score to its result field, or to `other_trait_scores` if the result has no such field. If the
+        score has an error, is None or does not fit the field, an error is recorded instead.
 
-        With an error, the score is ignored. If `result_field` is not a field of the result, the score becomes an entry
-        in `other_trait_scores`. Invalid values in `fields` are stored separately and have no other effect.
+        Invalid values in `fields` are stored separately and have no other effect.
         """
         error = None if score.error is None else str(score.error)
         if error is None and (number := _find_unusable_number(score.score)):

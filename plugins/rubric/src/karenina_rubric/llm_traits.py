@@ -205,10 +205,8 @@ class LLMTraitEvaluator:
         return [*scores.values(), *await score_each(left, FIELD, alone)]
 
     async def _batch(self, traits: Sequence[LLMRubricTrait], request: _Request) -> dict[str, TraitScore]:
-        """Ask about all traits in a single call. Return the valid scores, keyed by trait name, and log a warning about
-        the others. Raises `PortError` if the call fails.
-
-        If the reply cannot be parsed, there are no scores.
+        """Ask about all traits in a single call. Return the valid scores, keyed by trait name, which are none if the
+        reply cannot be parsed, and log a warning about the others. Raises `PortError` if the call fails.
         """
         context, schema = request.context, batch_schema(traits)
         messages = context.prompt(request.task, request.of(traits), attachments=request.attachments)

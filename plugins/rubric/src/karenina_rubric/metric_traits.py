@@ -68,7 +68,9 @@ class MetricTraitEvaluator(KindEvaluator[MetricRubricTrait]):
 
 
 def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
-    """Return the JSON Schema of the reply: reasoning, statement numbers, and other statements in `tp_only`."""
+    """Return the JSON Schema of the reply: reasoning, the numbers of the statements in the answer and, in
+    `full_matrix`, of the unwanted ones, or in `tp_only` any other statements.
+    """
     repeats = ONCE if trait.repeated_extraction else EVERY_TIME
     properties: dict[str, dict[str, Any]] = {
         "reasoning": {"type": "string", "description": REASONING},
@@ -82,8 +84,9 @@ def metric_schema(trait: MetricRubricTrait) -> dict[str, Any]:
 
 
 def read_confusion(trait: MetricRubricTrait, data: Mapping[str, Any]) -> Confusion:
-    """Return the true and false positives and negatives that follow from a judge's reply about a trait. Raises
-    `InvalidReply` if a number is unknown or a list of numbers is null.
+    """Return the true and false positives and negatives that follow from a judge's reply about a trait. With
+    `repeated_extraction`, a repeated statement counts once. Raises `InvalidReply` if a number is unknown or a list of
+    numbers is null.
 
     If the list of other statements is null, it counts as empty. Words for nothing in it, such as "None", are left out.
     """

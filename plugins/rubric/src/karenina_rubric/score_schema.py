@@ -44,11 +44,11 @@ class ScoreSchema(NamedTuple):
 
 
 def score_schema(trait: ScaledTrait, *, prefix: str = "") -> ScoreSchema:
-    """Return the schema of a trait's score, whose bounds are only described: some servers refuse `minimum`. To combine
-    several traits in one schema, use a different `prefix` for each.
+    """Return the schema of a trait's score. Bounds are only described, because some servers refuse `minimum`, and a
+    template's schema is stripped of titles, defaults and examples. To combine several traits in one schema, use a
+    different `prefix` for each.
 
-    If the trait fills a template, the schema has no titles, defaults or examples, all keys are required, and other keys
-    are forbidden unless the template allows them.
+    In a template's schema, all keys are required, and other keys are forbidden unless the template allows them.
     """
     if trait.kind == "boolean":
         return ScoreSchema({"type": "boolean", "description": _MEANING}, {})
@@ -70,8 +70,9 @@ def with_definitions(schema: Json, definitions: Json) -> Json:
 
 
 def read_score(trait: ScaledTrait, given: Any) -> Score:
-    """Convert a judge's value that matches `score_schema(trait)` to a score. Raises `InvalidReply` for null and for
-    numbers out of range, which the schema does not exclude. The error message is sent to the judge.
+    """Convert a judge's value that matches `score_schema(trait)` to a score, which for a class is its index with its
+    name as the label. Raises `InvalidReply` for null and for numbers out of range, which the schema does not exclude.
+    The error message is sent to the judge.
     """
     if given is None:
         raise InvalidReply("score must not be null")

@@ -32,9 +32,8 @@ class TurnGroups:
 
 def group_traits(traits: Sequence[RubricTrait], conversation: Conversation, default: str) -> TurnGroups:
     """Return the traits grouped by the turns that they read, which is `default` ("all" or "last") for those without a
-    `turn`. A trait whose turn is missing is left out, or gets the worst score or an error.
-
-    If all traits would be left out, they get errors instead, because nothing would be scored.
+    `turn`. A trait whose turn did not take place gets the worst score if it counts as wrong. Otherwise it gets an
+    error, or is left out if a condition skipped the turn and others are scored.
     """
     found = TurnGroups()
     for trait in traits:

@@ -102,8 +102,9 @@ class ChosenFiles(NamedTuple):
 
 
 def choose_files(context: VerificationContext, wanted: WorkspaceFiles) -> ChosenFiles:
-    """Return the workspace files that match, by path, and a text about them. Unless `KEEP` is "none", store them, too.
-    Raises `ValueError` if the files are not known, or if the judge cannot read one of them.
+    """Return the first `MOST_FILES` workspace files that match and can be sent, by path, and a text about them. Unless
+    `KEEP` is "none", store them, too. Raises `ValueError` if the files are not known, or if the judge cannot read one
+    of them.
 
     The text also names files that are not attached because of what the model under test did, and says if there are
     none.

@@ -29,9 +29,9 @@ MOST_SHOWN: Final = 100_000
 
 
 async def prepare_work(context: VerificationContext) -> None:
-    """Set AGENT_WORK to the tool `run_command` and a record of the agent's work, or to None without a workspace. If the
-    question's folder cannot be used, the item ends with an error. A recorded answer may have recorded work even if it
-    has no workspace, and needs no folder.
+    """Set AGENT_WORK to a record of the agent's work with the tool `run_command`, if there is a sandbox, or to None
+    without a workspace. If the question's folder cannot be used, the item ends with an error. A recorded answer may
+    have recorded work even if it has no workspace, and needs no folder.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None and not context.answer_is_recorded():
@@ -55,8 +55,8 @@ async def prepare_work(context: VerificationContext) -> None:
 
 
 async def capture_work(context: VerificationContext) -> None:
-    """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, and describe the changes in the result. A recorded patch that
-    cannot be used here ends the item with an error.
+    """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, which are empty without work, and describe the changes in the
+    result unless `workspace_keep` is "none". A recorded patch that cannot be used here ends the item with an error.
     """
     work = context.get_artifact(AGENT_WORK)
     if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):

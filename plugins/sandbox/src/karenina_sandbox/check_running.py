@@ -154,9 +154,8 @@ class CheckRunner:
 
     async def run(self, check: Check, patch: Patch) -> CheckResult:
         """Run a check on the question's folder with its own additions and those changes of a patch that it may use. The
-        result lists the other changes. A command that runs out of time is repeated once alone.
-
-        Raises `SandboxError` if the sandbox fails, and `WorkspaceError` if the folder cannot be made.
+        result lists the other changes. A command that runs out of time is repeated once alone. Raises `SandboxError` if
+        the sandbox fails, and `WorkspaceError` if the folder cannot be made.
         """
         added = self.additions[check.add][1] if check.add is not None else UNCHANGED
         installed = await self._installed(check) if self.files.new_modules(patch) else ALWAYS_IMPORTED
@@ -200,7 +199,9 @@ class CheckRunner:
         return replace(self.policy, limits=limits)
 
     async def _run(self, check: Check, folder: Path, *, alone: bool) -> CheckResult:
-        """Run a check's command in a folder, and return what it did. With `alone`, no other command runs meanwhile."""
+        """Run a check's command in a folder, and return what it did, or why it cannot be started. With `alone`, no
+        other command runs meanwhile.
+        """
         # The name is random: an agent cannot put a report in its place that its tests do not overwrite.
         report = f".karenina-report-{secrets.token_hex(8)}.xml"
         command = [word.replace(REPORT, report) for word in check.run]

@@ -22,8 +22,8 @@ class SandboxDiagnosis:
     """The check of all sandboxes. That none works is a problem only if one is configured."""
 
     def findings(self, config: VerificationConfig, plugins: Plugins) -> Iterator[Finding]:
-        """Yield a finding for each sandbox that works, one if the configured sandbox cannot be used, and one that lists
-        the others that cannot.
+        """Yield a finding for each sandbox that works, one if the configured sandbox cannot be used or is `none`, and
+        one that lists the others that cannot.
         """
         chosen = config.section(SandboxSettings).sandbox
         works, missing = False, []

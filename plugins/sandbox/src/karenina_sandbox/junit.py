@@ -53,10 +53,11 @@ class TestReport:
 
 
 def read_junit(content: bytes) -> TestReport:
-    """Return the names of the tests in a JUnit report, by outcome. It may come from a hostile program: raises
-    `BadReport` if it is not complete, is too large, is not a JUnit report, or counts more failures than it has.
+    """Return the names of the tests in a JUnit report, by outcome, which is the worst for a repeated name. It may come
+    from a hostile program: raises `BadReport` if it is not complete, is too large, is not a JUnit report, or counts
+    more failures than it has.
 
-    A repeated name has its worst outcome. Document types, and with them entities, are refused.
+    Document types, and with them entities, are refused.
     """
     if len(content) > MOST_READ:
         raise BadReport(f"the report is larger than {MOST_READ:,} bytes")

@@ -217,9 +217,8 @@ class _Task:
 
 def _truths(question: Question, trust: Trust) -> dict[str, str]:
     """Return the ground truths to look for in files, by field: outputs of checks, and texts that a judge looks for,
-    except for truths that are short, are single words, or occur in the question.
-
-    A program may have to contain a single word. If the template cannot be loaded, there are none.
+    except for truths that are short, are single words without digits, or occur in the question. A program may have to
+    contain a single word. If the template cannot be loaded, there are none.
     """
     try:
         template = template_of(question, trust)

@@ -53,8 +53,8 @@ class PrepareSandbox(_WorkspaceStage):
     before = frozenset({Slot.GENERATE_ANSWER})
 
     def before_any_run(self, config: VerificationConfig) -> None:
-        """Warn about a setting that the chosen sandbox does not use, and about agents that it does not confine. Raises
-        `ConfigError` if there is no such sandbox.
+        """Warn about settings that have no effect without a sandbox or with the chosen one, and about agents that it
+        does not confine. Raises `ConfigError` if there is no such sandbox.
 
         Some adapters run an agent's tools by themselves, without the sandbox.
         """

@@ -69,7 +69,9 @@ class _Programs:
     plugins: Plugins
 
     def problem_of(self, command: Sequence[str]) -> str | None:
-        """Return why a command cannot run in the sandbox, with a cure, or None."""
+        """Return why a command cannot run in the sandbox, with a cure, or None. Raises `ConfigError` as
+        `sandbox_problem` does.
+        """
         problem = sandbox_problem(self.config, self.plugins)
         if problem is not None:
             return problem
@@ -92,8 +94,9 @@ class _Programs:
         servers: Mapping[int, Path] | None = None,
         network: bool = False,
     ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield the command that runs `command` isolated, and its whole environment. Raises `SandboxError` if the
-        sandbox cannot confine programs that stay open. See `ProgramSandbox`.
+        """Yield the command that runs `command` isolated in `folder`, and its whole environment. It can also read
+        `readable`, reach each of the `servers` at a local port, and with `network` the network. Raises `SandboxError`
+        if the sandbox cannot confine programs that stay open.
         """
         provider = self._provider()
         if provider is None:

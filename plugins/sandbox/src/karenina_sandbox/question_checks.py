@@ -205,7 +205,9 @@ def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | N
 
 
 def why_broken(check: Check, base: CheckResult) -> str | None:
-    """Return why the result on the untouched folder shows a broken environment, or None."""
+    """Return why the result on the untouched folder shows a broken environment, because the command cannot be started
+    or a test of `passing_before` does not pass, or None.
+    """
     if base.cannot_start is not None:
         program = check.run[0]
         created = "/" in program and not program.startswith("/")
@@ -234,8 +236,9 @@ def may_be_created(check: Check, base: CheckResult) -> bool:
 async def make_runner(
     config: VerificationConfig, plugins: Plugins, files: TaskFiles, fields: CheckFields
 ) -> CheckRunner:
-    """Return a runner for the checks of a question, after reading the files that they add. Raises `WorkspaceError` if a
-    folder is missing, and `DiffError` if a patch that is added does not fit it.
+    """Return a runner for the checks of a question, in the chosen sandbox or by default in `none`, after reading the
+    files that they add. Raises `WorkspaceError` if a folder is missing, and `DiffError` if a patch that is added does
+    not fit it.
     """
     settings = config.section(SandboxSettings)
     runner = CheckRunner(
@@ -304,7 +307,9 @@ def find_problems(config: VerificationConfig, questions: Sequence[Question]) -> 
 
 
 def _problems_of(config: VerificationConfig, question: Question) -> Iterable[str]:
-    """Yield a message for each reason why the checks of a question cannot run."""
+    """Yield a message for each reason why the checks of a question cannot run, and for each value that its template
+    reads but no check offers.
+    """
     try:
         files = TaskFiles.find(config, question)
         fields = read_owned(CheckFields, question.extra)

@@ -85,10 +85,9 @@ class Sandbox(Protocol):
         stdin: bytes = b"",
         seconds: float | None = None,
     ) -> CommandResult:
-        """Run a command in the folder `cwd` of the workspace, and return its output and how it ended. Raises
+        """Run a command in the folder `cwd` of the workspace for at most `seconds`, or the policy's limit if that is
+        lower, and return its output and how it ended. All processes that it started have then ended too. Raises
         `CannotStart` if it cannot be started, and `SandboxError` if the sandbox itself fails.
-
-        When it ends, all processes that it started have ended too. `seconds` is its time limit, at most the policy's.
         """
 
     async def overlay(self, folder: Path) -> None:

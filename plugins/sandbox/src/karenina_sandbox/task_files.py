@@ -230,8 +230,8 @@ class TaskFiles:
         return list(new_modules(patch, self.source))
 
     def used_changes(self, patch: Patch, check: Check, added: Patch, installed: Collection[str]) -> UsedChanges:
-        """Return which of an agent's changes a check uses, and which paths it takes from the source instead. Raises
-        `WorkspaceError` if a file of the source cannot be read.
+        """Return which of an agent's changes a check uses and which not, which paths it takes from the source instead,
+        and which used changes may steer tests. Raises `WorkspaceError` if a file of the source cannot be read.
 
         It takes from the source what steers tests and what `restore` names, and leaves out new files in folders of
         tests that the check adds, and new modules that Python would import in place of `installed` ones, of those that

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
 
 def find_changes(pairing: Pairing, paired: Mapping[str, Sequence[PairedQuestion]], rules: Rules) -> list[Change]:
-    """Return the questions that changed between the runs, with flips first, then those that are undecided more often.
-    `paired` maps each metric to its questions, and `rules` maps each template id to its field rules.
-
-    A question changed if its verdict, partial credit or a trait differs. Within each kind, the largest change comes
-    first. `paired` includes questions that only one run judged.
+    """Return the questions in which a metric differs between the runs: flips, then those that are undecided more often
+    in one run, then the others, each with the largest change first. `paired` maps each metric to its questions, also
+    those that only one run judged, and `rules` maps each template id to its field rules.
     """
     values: dict[str, dict[str, tuple[float | None, float | None]]] = {}
     for metric, questions in paired.items():

@@ -248,10 +248,9 @@ class Comparison(SectionsView, ReportModel):
     notes: Sequence[Note] = ()
 
     def bases(self) -> dict[str, str | None]:
-        """Return the label of the run that each run must not be worse than, by label, or None if there is no such run.
-
-        This is usually the baseline or the first run, which has no entry. If the first file has several answering
-        models, or another file has one of its models, runs are compared with the first file's run of the same model.
+        """Return the label of the run that each run must not be worse than, by label: the baseline, or by default the
+        first run, which have no entry. If the first file has several models, or another file has one of its models,
+        that file's runs are compared with the first file's run of the same model, or with None if there is none.
         """
         first = self.runs[0]
         before = [run for run in self.runs if run.source == first.source]
@@ -264,11 +263,9 @@ class Comparison(SectionsView, ReportModel):
         return {run.label: of_model.get(run.model) if run.source in by_model else base for run in after}
 
     def select_changes(self, direction: Direction | None = None, keywords: Collection[str] = ()) -> Self:
-        """Return a copy of the comparison with only the selected `changes`. Raises `ConfigError` for a keyword that no
-        changed question has.
-
-        `direction` selects flips to a `worse` or `better` verdict in the second run of a pair. `keywords` selects
-        questions with at least one of the given keywords.
+        """Return a copy with only the `changes` that are flips to a `worse` or `better` verdict in the second run of a
+        pair, if `direction` is given, and have at least one of the `keywords`, if there are any. Raises `ConfigError`
+        for a keyword that no changed question has.
         """
         selected = set(map(compose, keywords))
         all_keywords = dict.fromkeys(word for pair in self.pairs for change in pair.changes for word in change.keywords)
@@ -291,12 +288,13 @@ class Comparison(SectionsView, ReportModel):
         return self.model_copy(update={"pairs": pairs})
 
     def against(self, label: str, other: str) -> list[tuple[str, tuple[float, float] | None]]:
-        """Return the intervals of the pass rate of `other` minus that of `label`, each with the condition that it is
-        for. Returns an empty list if the runs are not compared or no question has a verdict in both.
+        """Return pairs of a condition and the interval of the pass rate of `other` minus that of `label` under it, or
+        None for fewer than two units. Returns an empty list if the runs are not compared or no question has a verdict
+        in both.
 
         The first interval is over all results, and its condition is empty. If there are several judges, each has an
         interval. Another one counts undecided results as wrong in `other` and as correct in `label`. Conditions are
-        phrases for messages. An interval is None if there are fewer than two units.
+        phrases for messages.
         """
         limits: list[tuple[str, tuple[float, float] | None]] = []
         for pair in self.pairs:

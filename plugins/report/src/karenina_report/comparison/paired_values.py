@@ -86,10 +86,10 @@ class PairedQuestion:
 def pair_values(
     metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
 ) -> list[PairedQuestion]:
-    """Return the metric's values in both runs for each question that has, or should have, a value in either.
+    """Return the metric's values in both runs, from results of the given `judges` (default: those of the pairing), for
+    each of the questions `ids` (default: all) that has, or should have, a value in either.
 
-    Only results of the given `judges` (default: those of the pairing) and question `ids` (default: all) are used. If
-    both runs have the same stored answers, values of replicates judged in only one run are put in `unpaired`.
+    If both runs have the same stored answers, values of replicates judged in only one run are put in `unpaired`.
     """
     counted = set(pairing.judges if judges is None else judges)
     paired = []
@@ -242,10 +242,9 @@ def _within(both: Sequence[PairedQuestion], differences: Sequence[float], *, sam
 
 
 def _noise(question: PairedQuestion, *, same_answers: bool) -> float | None:
-    """Return the variance that replicates add to a question's mean difference, or None if a run has fewer than two.
-
-    With `same_answers`, this is the variance of the differences between paired replicates. Otherwise, it is the sum of
-    both runs' variances.
+    """Return the variance that replicates add to a question's mean difference: that of the differences between paired
+    replicates with `same_answers`, otherwise the sum of both runs' variances. Returns None for fewer than two
+    replicates or pairs.
     """
     if min(len(question.a.values), len(question.b.values)) < 2:
         return None

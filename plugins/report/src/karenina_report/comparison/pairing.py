@@ -57,11 +57,9 @@ class Pairing:
 
 
 def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = False) -> Pairing:
-    """Return the questions, judges and answers of two runs that can be compared, in pairs, with lists of what cannot.
-    Raises `ConfigError` if nothing can be compared.
-
-    With `any_judge`, judges and their prompts may differ. With `any_template`, a question's template, ground truth,
-    text and attachments may differ.
+    """Pair the questions, judges and answers of two runs that can be compared, and list those that cannot. Judges and
+    their prompts must be the same unless `any_judge` is set, and templates, ground truths, texts and attachments unless
+    `any_template` is set. Raises `ConfigError` if nothing can be compared.
     """
     pairing = Pairing(judge_name=make_judge_namer([a.results, b.results]))
     pairing.notes += _other_settings(a, b)
@@ -94,11 +92,9 @@ def pair_runs(a: Run, b: Run, *, any_judge: bool = False, any_template: bool = F
 
 
 def read_undecided(pairing: Pairing, *, in_favor_of: int) -> Pairing | None:
-    """Return a copy of the pairing with undecided results decided in favor of one run, whose index (0 or 1) is
-    `in_favor_of`, or None if there are none.
-
-    Results with the same values get the same verdict in both runs: correct if these values are a larger share of the
-    favored run's results, otherwise wrong.
+    """Return a copy of the pairing in which undecided results are correct if the run at index `in_favor_of` (0 or 1)
+    has a larger share of results with the same values than the other run, and wrong otherwise, in both runs. Returns
+    None if no result is undecided.
     """
     if not any(map(_is_undecided, (result for pair in pairing.questions.values() for side in pair for result in side))):
         return None
@@ -216,7 +212,9 @@ def _added_prompts(a: Run, b: Run) -> list[str]:
 
 
 def _other_settings(a: Run, b: Run) -> list[str]:
-    """Return notes about settings and stages that differ between the runs."""
+    """Return notes about what may explain differences between the runs: another content of the benchmark file, other
+    settings that can change results, and other versions of stages that both have.
+    """
     notes = []
     if a.journal_info.content and b.journal_info.content and a.journal_info.content != b.journal_info.content:
         notes.append("the content of the benchmark file differs between the runs, so traits may have changed")

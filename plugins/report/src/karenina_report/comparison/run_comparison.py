@@ -55,8 +55,9 @@ def compare(
     any_judge: bool = False,
     any_template: bool = False,
 ) -> Comparison:
-    """Compare runs from result files, journals, or results in memory. Differences are A minus B. Raises `ConfigError`
-    if they cannot be compared, and `ResultFileError`, `JournalError` or `BenchmarkFileError` if a file cannot be read.
+    """Compare runs from result files, journals, or results in memory, in all pairs or each with a `baseline`.
+    Differences are A minus B. Raises `ConfigError` if they cannot be compared, and `ResultFileError`, `JournalError` or
+    `BenchmarkFileError` if a file cannot be read.
 
     A run is the results of one answering model, so a source with several models is split. Use `model` to select one
     model by its id. All pairs are compared, unless a `baseline` is given as an index from 0, a label, a name or a path.
@@ -255,7 +256,8 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
 
 
 def _share_notes(pairing: Pairing, labels: tuple[str, str]) -> list[str]:
-    """Return a warning if the runs' shares of undecided results differ, and one if those of user faults differ.
+    """Return a warning if the runs' shares of undecided results differ, and one if those of results with a simulated
+    user at fault differ.
 
     Such results are not part of any pass rate, so a model that causes more of them may look better than it is.
     """

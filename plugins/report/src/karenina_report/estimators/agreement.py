@@ -100,9 +100,10 @@ def _kappa(table: dict[tuple[Hashable, Hashable], float], classes: Sequence[Hash
 
 def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Fleiss' kappa over the items that all raters rated, or None if there are no such items, fewer than two
-    raters, or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item.
+    raters, or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item, and is
+    None if the rarest class has too few ratings.
 
-    There is no interval if the rarest class has too few ratings. Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
+    Source: J. L. Fleiss, Psychological Bulletin 76, 1971.
     """
     whole = [(unit, ratings) for unit, ratings in zip(units, items, strict=True) if None not in ratings]
     raters = len(whole[0][1]) if whole else 0
@@ -125,10 +126,10 @@ def fleiss_kappa(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa |
 
 def krippendorff_alpha(units: Sequence[Hashable], items: Sequence[Ratings]) -> Kappa | None:
     """Return Krippendorff's alpha for nominal data over the `items` with several ratings, or None if there are no such
-    items or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item.
+    items or no two different ratings. Its 95% interval resamples `units`, which has the unit of each item, and is None
+    if the rarest class has too few ratings.
 
-    There is no interval if the rarest class has too few ratings. Source: K. Krippendorff, Computing Krippendorff's
-    Alpha-Reliability, 2011.
+    Source: K. Krippendorff, Computing Krippendorff's Alpha-Reliability, 2011.
     """
     rated = [
         (unit, [rating for rating in ratings if rating is not None]) for unit, ratings in zip(units, items, strict=True)
@@ -169,10 +170,10 @@ def _with_interval(
     measured: Sequence[float], counted: Sequence[Sequence[int]], coefficient: Callable[[Array, Array], Array]
 ) -> Kappa | None:
     """Return the coefficient of the sums of all units, `measured` and `counted`, with a 95% percentile interval from a
-    bootstrap over the units. Returns None if there is only one class.
+    bootstrap over the units, which is None for fewer than two units or `LEAST_OF_A_CLASS` ratings of a class. Returns
+    None if there is only one class.
 
-    The sums come from `_sums`, and `coefficient` computes coefficients from their totals. There is no interval if the
-    rarest class has fewer than `LEAST_OF_A_CLASS` ratings, or if there are fewer than two units.
+    The sums come from `_sums`, and `coefficient` computes coefficients from their totals.
     """
     import numpy as np
 

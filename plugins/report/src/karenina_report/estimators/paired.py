@@ -105,7 +105,8 @@ def mean_difference(
     differences: Sequence[float], units: Sequence[Hashable], *, replicates: float = 1.0, pseudo: bool = True
 ) -> MeanDifference:
     """Return the mean of the questions' differences with its 95% interval, which is None with fewer than two units.
-    Raises `ValueError` if there are no differences.
+    With `pseudo`, two pseudo-units keep the interval from being too narrow. Raises `ValueError` if there are no
+    differences.
 
     `units` contains each question's statistical unit. The variance is the cluster-robust variance of a mean: G / (G -
     1) times the sum of squared sums of residuals. The interval uses t with G - 1 degrees of freedom. `pseudo` adds two
@@ -146,11 +147,9 @@ def questions_needed(error: float, questions: int, difference: float) -> int:
 
 
 def within_question_share(within: Sequence[float], differences: Sequence[float]) -> float | None:
-    """Return the share of the differences' variance that comes from replicates, or None if there is no variance. Also
-    returns None if `within` is empty, or if there are fewer than two differences.
-
-    More replicates would reduce this share. `within` contains the variance that replicates add to each question's
-    difference.
+    """Return the share of the differences' variance that comes from replicates, given the variance that these add to
+    each question's difference (`within`). Returns None if there is no variance, if `within` is empty, or for fewer than
+    two differences.
     """
     count = len(differences)
     if not within or count < 2:
@@ -190,7 +189,7 @@ class SignFlip:
 
 def sign_flip(scores: Sequence[Fraction]) -> SignFlip:
     """Return the two-sided p value and mid-p value of a sign-flip test: whether the sum of `scores`, one for each unit,
-    differs from 0.
+    differs from 0. The test is exact, or by seeded draws if there are too many scores or parts.
 
     The test is exact if the scores have a common denominator of at most `MOST_PARTS` and are not too many. Otherwise it
     makes `DRAWS` seeded draws, with p = (b + 1) / (m + 1). With one observation for each unit and scores of 1, 0 or -1,

@@ -96,13 +96,11 @@ class VarianceComponents:
 
 def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceComponents | None:
     """Estimate the variance components by question, judge and replicate from the values in
-    `cells[question][judge][replicate]`. Returns None for fewer than two questions, or for one judge and one replicate,
-    because nothing can be separated then.
+    `cells[question][judge][replicate]`, none of which may be missing. Returns None for fewer than two questions, or for
+    one judge and one replicate, because nothing can be separated then.
 
-    The estimates are from mean squares.
-    `cells` must be complete: every question needs a value for each judge and replicate. All judges judge the same
-    answers, so replicates are crossed with judges within each question. Differences between the answers to a question
-    belong to the residual, not to the interaction.
+    The estimates are from mean squares. All judges judge the same answers, so replicates are crossed with judges within
+    each question. Differences between the answers to a question belong to the residual, not to the interaction.
     """
     questions, judges, replicates = len(cells), len(cells[0]) if cells else 0, len(cells[0][0]) if cells else 0
     if questions < 2 or judges * replicates < 2:

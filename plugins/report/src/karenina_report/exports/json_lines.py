@@ -49,8 +49,8 @@ def _write_recording(request: ExportRequest, file: BinaryIO) -> None:
 
 
 def _answers(request: ExportRequest) -> Iterator[dict[str, Any]]:
-    """Yield each answer in the journal or the results once, even if several judges judged it. A warning counts the
-    answers that were left out because they cannot be recorded.
+    """Yield each answer in the journal or, without one, in the results once, even if several judges judged it. A
+    warning counts the answers that were left out because they cannot be recorded.
     """
     if request.journal is not None:
         with JournalView(request.journal) as view:

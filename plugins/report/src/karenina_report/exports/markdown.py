@@ -26,8 +26,8 @@ _LONGEST_ERROR: Final = 4000
 
 
 def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str] = ()) -> Iterator[str]:
-    """Yield the lines of the summary: pass rates by model, outcomes, and items that are not correct. `failures` are the
-    reasons why the run fails. They are listed first.
+    """Yield the lines of a summary in Markdown: pass rates by model, outcomes, and items that are not correct.
+    `failures` are the reasons why the run fails. They are listed first.
     """
     result_set = VerificationResultSet(results)
     yield "## Karenina"
@@ -75,8 +75,8 @@ def _outcomes(summary: Summary) -> Iterator[str]:
 def _failed_items(
     failed: list[VerificationResult], several: Sequence[tuple[str, Callable[[VerificationResultMetadata], str]]]
 ) -> Iterator[str]:
-    """Yield a table of the first 50 failed items, and the number of further ones. `several` contains the names of the
-    columns for models and replicates, each with a function that returns the cell.
+    """Yield the lines of a Markdown table of the first 50 failed items, and the number of further ones. `several`
+    contains the names of the columns for models and replicates, each with a function that returns the cell.
     """
     if not failed:
         return

@@ -142,11 +142,9 @@ class ResultSource:
 
 
 def open_results(path: Path, plugins: Plugins, note: Callable[[str], None], model: str | None = None) -> ResultSource:
-    """Open the results in a journal, a result file, or an export that can be read. Raises `JournalError` if a journal
-    cannot be read. Errors in other files are raised on iteration.
-
-    If a run's journal is in the same folder as its results, the journal is read instead, and `note` is called with a
-    message about it. This does not apply to rescored results.
+    """Open the results in a journal, a result file, or an export that can be read. If a run's journal is in the same
+    folder as its results, unless these are rescored, the journal is read instead, and `note` is called with a message.
+    Raises `JournalError` if a journal cannot be read. Errors in other files are raised on iteration.
     """
     if is_journal(path):
         return _of_journal(path, path, model)

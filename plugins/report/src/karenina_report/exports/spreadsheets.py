@@ -79,8 +79,8 @@ def _csv_cell(value: Cell) -> str | int | float | bool | None:
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
-    """Write the requested table, or `results` by default, as CSV. With `with_results`, the last column of `results`
-    contains whole results.
+    """Write the requested table, or `results` by default, as CSV, with text that a spreadsheet could take for a formula
+    protected. With `with_results`, the last column of `results` contains whole results.
     """
     table = request.tables(request.table or "results")
     whole = request.with_results and table.name == "results"

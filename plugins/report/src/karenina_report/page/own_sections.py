@@ -102,9 +102,7 @@ def _groups_by_name(results: Sequence[VerificationResult], by: str, units: Units
 
 def _group_section(page: PageRuns, units: Sequence[Units], id: str, title: str, by: str) -> PageSection | None:
     """Return a section with all runs' pass rates for each value of the column `by`, or None if no run has several
-    values.
-
-    `units` are those of each run. The section shows at most 200 values, those with the most judged results.
+    values. At most 200 values are shown, those with the most judged results. `units` are those of each run.
     """
     by_run = {
         label: _groups_by_name(run.results, by, of_run)

@@ -52,11 +52,9 @@ _RESULT_COLUMNS: Final[Mapping[str, Column]] = {
 def find_column(
     name: str, results: Iterable[VerificationResult], questions: BenchmarkQuestions | None = None
 ) -> Column:
-    """Return a function that returns the values of a result in the column `name`, as a tuple of strings. Raises
-    `ConfigError` if there is no such column.
-
-    The column is looked up among the built-in columns, those of the benchmark's `questions`, and those reported by
-    stages, in this order. Keywords come from the benchmark, if there is one, otherwise from the run.
+    """Return a function that returns the values of a result in the column `name`, as a tuple of strings. Built-in
+    columns come first, then those of the benchmark's `questions`, then those reported by stages; but keywords come from
+    the benchmark if it has any. Raises `ConfigError` if there is no such column.
     """
     if name == KEYWORD and questions is not None and KEYWORD in questions.columns:
         of_benchmark, of_run = questions.columns[KEYWORD], _RESULT_COLUMNS[KEYWORD]

@@ -53,11 +53,10 @@ class Metric:
 
 
 def verdict_metrics(results: Iterable[VerificationResult]) -> Iterator[Metric]:
-    """Yield the metrics for the pass rate, the share not judged (including undecided results), and partial credit, if
-    any.
+    """Yield the metrics for the pass rate, the share not judged (including undecided results), and partial credit,
+    which is skipped if it is always 0 or 1, or ever outside the range from 0 to 1.
 
-    Partial credit is skipped if it is always 0 or 1, or ever outside the range from 0 to 1. It is missing if the fields
-    of a judged answer were not compared, as for an answer that abstains.
+    Partial credit is missing if the fields of a judged answer were not compared, as for an answer that abstains.
     """
     yield Metric(RATE, verdict, is_unjudged)
     yield Metric(NOT_JUDGED, lambda result: float(not result.outcome.judged), lambda _result: False)
@@ -99,11 +98,10 @@ def as_fraction(value: float) -> Fraction:
 
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
-    """Return a result's trait scores by name. A literal trait's score is its label, and that of a trait that failed is
-    None.
+    """Return a result's trait scores by name, or by `TRAIT.PART` for each numeric part if a score has several, as for
+    metric traits and templates. A literal trait's score is its label, and that of a trait that failed is None.
 
-    If a score has several parts, as for metric traits and templates, each numeric part has an entry `TRAIT.PART`. Only
-    scores on a scale of whole numbers are integers; booleans are 1.0 or 0.0.
+    Only scores on a scale of whole numbers are integers; booleans are 1.0 or 0.0.
     """
     if result.rubric is None:
         return {}
@@ -140,7 +138,7 @@ def trait_metrics(
     results: Iterable[VerificationResult], cuts: Mapping[str, float], scales: Mapping[str, tuple[float, float]]
 ) -> Iterator[Metric]:
     """Yield the metrics of the first `MOST_TRAITS` traits: means, shares at or above the cut of a trait, and shares of
-    labels.
+    its labels if there are at most 20.
 
     `results` is iterated several times. `cuts` and `scales` are the same as for `compare`. A trait with more than 20
     labels gets no label shares. A trait of all questions with a result is expected of the failed ones, too.
@@ -166,7 +164,9 @@ def trait_metrics(
 
 
 def find_unscaled(results: Iterable[VerificationResult], scales: Mapping[str, tuple[float, float]]) -> list[str]:
-    """Return a note about each trait that has no mean, because all scores are equal and its `scales` are not known."""
+    """Return a note about each trait that has no mean, because all scores are the same number, which is not a share,
+    and its `scales` are not known.
+    """
     seen: dict[str, _Seen] = {}
     for result in results:
         for name, score in trait_scores(result).items():
@@ -197,12 +197,11 @@ def _number_metrics(
     cuts: Mapping[str, float],
     scales: Mapping[str, tuple[float, float]],
 ) -> Iterator[Metric]:
-    """Yield the metrics of a trait's numbers, if any: the mean, rescaled to 0 to 1 if need be, and the share at or
-    above the trait's cut.
+    """Yield the metrics of a trait's numbers, if any: the mean, unless all are equal and no scale is given, and the
+    share at or above the trait's cut. `make` is called with the metric's name, a function of the score, and a note.
 
     Numbers outside the range from 0 to 1, or all of them if they are whole numbers, are rescaled, using the trait's
-    scale or else the lowest and highest number. If these are equal, there is no mean (see `find_unscaled`). `make` is
-    called with the metric's name, a function of the score, and a note.
+    scale or else the lowest and highest number.
     """
     numbers = trait.numbers
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))

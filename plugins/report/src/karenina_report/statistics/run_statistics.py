@@ -66,12 +66,12 @@ def describe(
     benchmark: str | Path | Benchmark | None = None,
 ) -> list[RunStatistics]:
     """Return statistics for each run in result files, journals, or results in memory. Raises `ConfigError` if a source
-    has no results, or if a column or trait is unknown.
+    has no results, or if a column or trait is unknown, and `ResultFileError`, `JournalError` or `BenchmarkFileError` if
+    a file cannot be read.
 
     A run is the results of one answering model. Use `model` to select one model by its id. Set `by` to a column to
     group pass rates. Questions with the same value in the column `cluster` (default: the question text) are one
-    statistical unit. `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`. Raises `ResultFileError`,
-    `JournalError` or `BenchmarkFileError` if a file cannot be read.
+    statistical unit. `cuts`, `scales` and `benchmark` are the same as for `karenina.compare`.
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None

@@ -117,7 +117,7 @@ class _Comparison:
         layered: bool,
     ) -> None:
         """Add an entry of the open folder `after` to `entries` if it differs from the one before the change (`old`, in
-        the open folder `before`), or to `left_out` if it cannot be kept.
+        the open folder `before`), or to `left_out` if it cannot be kept. `layered` is as in `folder`.
         """
         path, kind, mode = prefix + name, kind_of(status), status.st_mode & PERMISSIONS
         was = None if old is None else kind_of(old)

@@ -204,7 +204,8 @@ class TreeWriter:
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int, str]]:
         """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the last name. It
-        stays open for the next path in it. Raises `ValueError` if the path leads out of the writer's folder.
+        stays open for the next path in it. Raises `ValueError` if the path leads out of the writer's folder or is
+        nested too deeply.
         """
         parts = path.split("/")
         if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:
@@ -228,7 +229,10 @@ class TreeWriter:
         self._open = None
 
     def _make_folder(self, path: str, name: str, folder: int) -> None:
-        """Ensure that there is a folder `name` in an open folder, replacing anything else of this name."""
+        """Ensure that there is a folder `name` in an open folder, replacing anything else of this name. In an overlay,
+        a new folder gets the mode of the folder below it, or hides what is below if that is none or something was
+        replaced.
+        """
         try:
             kind = kind_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
         except FileNotFoundError:

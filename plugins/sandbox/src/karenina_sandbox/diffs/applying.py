@@ -34,8 +34,9 @@ _DOES_NOT_FIT: Final = (
 
 
 def apply_diff(diff: bytes, folder: Path) -> None:
-    """Apply a unified diff to `folder`. Nothing is changed if a part of it does not match the files, which raises
-    `DiffError`. So does a path outside of the folder. `UnreadableDiff` is raised if it exceeds a limit of this module.
+    """Apply a unified diff to `folder`. Raises `DiffError`, before anything is changed, if a part of it does not match
+    the files or a path is outside of the folder, and its subclass `UnreadableDiff` if it exceeds a limit of this module
+    or only git may be able to apply it.
     """
     if len(diff) > MOST_READ:
         raise UnreadableDiff(f"the patch is larger than {MOST_READ:,} bytes")

@@ -44,7 +44,9 @@ def measure_memory(processes: list[int], most: int) -> int:
 
 
 def measure_files(folders: list[Path], most: int) -> int:
-    """Return the space that the files in these folders take, in bytes. Measuring stops once the sum exceeds `most`."""
+    """Return the space that the files in these folders take, in bytes, without what cannot be read. Measuring stops
+    once the sum exceeds `most`.
+    """
     total = 0
     for folder in folders:
         with suppress(OSError):

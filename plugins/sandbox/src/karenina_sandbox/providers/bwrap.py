@@ -73,7 +73,9 @@ class BwrapProvider:
         return program if isinstance(program, str) else None
 
     def describe(self) -> str:
-        """Return which bubblewrap is used, how workspaces are opened, and which limits hold."""
+        """Return which bubblewrap is used, how workspaces are opened, and which limits hold. Raises `SandboxError` if
+        there is none.
+        """
         program = require_program()
         cgroups, temporary = self._cgroups(), Path(tempfile.gettempdir())
         overlay = self._overlays(program, temporary, temporary, cgroups)
@@ -138,8 +140,8 @@ class BwrapProvider:
     async def wrap(
         self, command: Sequence[str], workspace: Path | None, policy: Policy, *, network: bool = False
     ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
-        """Yield a command that runs `command` isolated in `workspace`, which has the same path inside, and its
-        environment. Raises `SandboxError` if the sandbox cannot be opened.
+        """Yield a command that runs `command` isolated in `workspace`, which has the same path inside, with the network
+        only if `network` is set, and its environment. Raises `SandboxError` if the sandbox cannot be opened.
 
         Memory and processes are limited by control groups, if they are writable, and otherwise only processes. As root,
         the files of the workspace get an unused owner.

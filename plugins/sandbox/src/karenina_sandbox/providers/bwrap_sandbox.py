@@ -67,7 +67,7 @@ class BwrapSandbox(LayeredSandbox):
     ) -> CommandResult:
         """Run a command in the folder `cwd` with `stdin` as its input, and return its output and how it ended. It is
         stopped after `seconds`, or the policy's limit if that is lower. Commands of the same sandbox run one after
-        another.
+        another. Raises as `Sandbox.run` does.
         """
         check_command(argv)
         most = self.policy.limits.seconds
@@ -88,7 +88,7 @@ class _Command:
 
     async def run(self, argv: Sequence[str]) -> CommandResult:
         """Start bubblewrap with pipes for its arguments and status, wait for the command, and return what it did.
-        Raises `SandboxError` if bubblewrap cannot be started. See `Sandbox.run`.
+        Raises `CannotStart` if the command, and `SandboxError` if bubblewrap cannot be started.
         """
         sandbox = self.sandbox
         environment = environment_of(sandbox.policy)

@@ -116,7 +116,7 @@ class ContainerSandbox(LayeredSandbox):
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
         """Run a command, and return its output and how it ended. It is stopped after `seconds`, or the policy's limit
-        if that is lower. Commands of the same sandbox run one after another.
+        if that is lower. Commands of the same sandbox run one after another. Raises as `Sandbox.run` does.
         """
         check_command(argv)
         most = self.policy.limits.seconds

@@ -235,10 +235,9 @@ async def open_in_scratch(make: Callable[[Path], _Opened]) -> AsyncIterator[_Ope
 
 
 def make_layers(workspace: Path, scratch: Path, uid: int | None, *, overlay: bool, in_place: bool) -> Layers:
-    """Make the folders of a workspace in `scratch`: the layers of an overlay, a copy, or with `in_place` none. `uid`
-    becomes the owner of what commands may change. Raises `OSError` or `ValueError` if a file cannot be read or written.
-
-    What commands may change is with `in_place` the workspace itself.
+    """Make the folders of a workspace in `scratch`: the layers of an overlay, or a copy; with `in_place`, commands
+    change the workspace itself. `uid` becomes the owner of what commands may change. Raises `OSError` or `ValueError`
+    if a file cannot be read or written.
     """
     if in_place:
         if uid is not None:

@@ -36,8 +36,8 @@ _SHARED: Final = (
 
 
 def mount_arguments(policy: Policy) -> list[str]:
-    """Return bubblewrap's arguments for everything but the workspace: the system, the interpreter, and mounts. Raises
-    `SandboxError` if a mount does not exist or would hide a part of the sandbox.
+    """Return bubblewrap's arguments for everything but the workspace: the system, the interpreter, mounts and sockets.
+    Raises `SandboxError` if a mount does not exist or would hide a part of the sandbox.
     """
     memory = policy.limits.memory
     arguments = ["--ro-bind", "/usr", "/usr"]
@@ -118,10 +118,8 @@ def command_of(argv: Sequence[str], policy: Policy) -> list[str]:
 
 @lru_cache(maxsize=16)
 def python_paths(python: Path | None) -> tuple[Path, ...]:
-    """Return what an interpreter needs outside of /usr: its prefixes, and the links that lead to it. Raises
+    """Return what an interpreter, if any, needs outside of /usr: its prefixes, and the links that lead to it. Raises
     `SandboxError` if it cannot be run, or if a prefix contains the user's home folder.
-
-    Without an interpreter, this is nothing.
     """
     if python is None:
         return ()

@@ -37,8 +37,8 @@ class _Folder:
     async def run(
         self, argv: Sequence[str], *, cwd: str = ".", stdin: bytes = b"", seconds: float | None = None
     ) -> CommandResult:
-        """Run a command as the user, end all that it started, and return what it did. Raises `CannotStart` if it cannot
-        be started. See `Sandbox.run`.
+        """Run a command as the user for at most `seconds`, or the policy's limit if that is lower, end all that it
+        started, and return what it did. Raises `CannotStart` if it cannot be started. See `Sandbox.run`.
         """
         limits = self.policy.limits
         within = min(limits.seconds if seconds is None else seconds, limits.seconds)

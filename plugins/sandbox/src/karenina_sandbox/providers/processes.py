@@ -34,11 +34,8 @@ def check_command(argv: Sequence[str]) -> None:
 
 
 def explain_program(name: str, folders: Sequence[Path]) -> str | None:
-    """Return why a program of the workspace, whose layers are `folders`, could not be started, with a cure, or None if
-    it is not of the workspace.
-
-    The most recent layer comes first. The program is not of the workspace if `name` is no relative path, or one that
-    leads through links or out of it.
+    """Return why a program of the workspace, whose layers are `folders`, the most recent first, could not be started,
+    with a cure. Returns None if `name` is no relative path, or one that leads through links or out of the workspace.
     """
     path = Path(name)
     if "/" not in name or path.is_absolute() or ".." in path.parts:

@@ -85,7 +85,9 @@ def filter_program(machine: str) -> bytes | None:
 
 
 def _rules(one: _Architecture) -> list[_Instruction]:
-    """Return the instructions that refuse some system calls of an architecture and allow all others."""
+    """Return the instructions that refuse new user namespaces, `clone3`, io_uring, x32 and sockets of unusual families
+    on an architecture, and allow all other system calls.
+    """
     allow, argument = (_RETURN, 0, 0, _ALLOW), (_LOAD, 0, 0, _FIRST_ARGUMENT)
     no_family = _refuse(errno.EAFNOSUPPORT)
     rules: list[_Instruction] = [(_LOAD, 0, 0, _NUMBER)]
