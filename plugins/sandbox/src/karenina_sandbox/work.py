@@ -128,10 +128,8 @@ class WorkspaceWork(AgentWork):
         return self.patch.to_json() if is_recordable(self.patch) else None
 
     async def restore(self, recorded: Mapping[str, Any]) -> None:
-        """Make the recorded changes in the workspace, if there is one, in place of those of an earlier turn. Raises
-        `PortError` if they do not fit.
-
-        A recorded diff is only stored in `diff`.
+        """Make the recorded changes in the workspace, if there is one, in place of those of an earlier turn. A recorded
+        diff is only stored in `diff`. Raises `PortError` if the changes do not fit.
         """
         try:
             if "diff" in recorded:

@@ -44,7 +44,9 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
-    """Return the names that plugins already use, or nothing for kinds that are named after the package."""
+    """Return what plugins of this kind already use: their names, the suffixes of formats, or the keys of import
+    formats. Nothing is returned for kinds that are named after the package.
+    """
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}
