@@ -131,8 +131,8 @@ def find_known(response: str, values: Iterable[str]) -> list[str]:
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
     """Return the `known` and `listed` values that may be the answer, as written in the response and in their order
-    there, at most `len(LETTERS)`. Dropped are those that it does not contain, listed ones of which all words are in the
-    question, and clauses that contain another value. Two that only occur together, as in *Season 3, Episode 22*, are
+    there, at most `len(LETTERS)`. Values that it does not contain, listed ones whose words are all in the question, and
+    clauses that contain another value are dropped. Two that only occur together, as in *Season 3, Episode 22*, are
     joined.
     """
     asked = set(_words(question))
