@@ -451,7 +451,9 @@ def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]
 
 
 def _texts_of(truth: object) -> list[str]:
-    """Return the strings, numbers and dates in a ground truth that are long and rare enough to be recognized, as texts."""
+    """Return the strings, numbers and dates in a ground truth, as texts, that are long and rare enough to be
+    recognized.
+    """
     truth = plain(truth)
     match truth:
         case bool() | None:

@@ -192,8 +192,8 @@ class OptionReader:
         return labels | texts
 
     def _ordinal(self, text: str) -> Named:
-        """Return the option for an ordinal such as *the second*, or no option for other text. The result is `Undecided`
-        if a number may also be another option's text.
+        """Return the option for an ordinal or number such as *the second* and *option 2*, or no option for other text.
+        The result is `Undecided` if a number may also be another option's text.
         """
         match = _ORDINAL.fullmatch(text.strip(_ENDS).casefold())
         labels = list(self.options)
