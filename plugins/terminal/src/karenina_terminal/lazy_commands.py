@@ -56,10 +56,10 @@ class StrictCommand(TyperCommand):
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
-    """Add a command to `app` that is listed with `summary` and only imported from `target` (`module:object`) when
-    needed. If the import fails, the command prints the reason and exits with code 2.
+    """Add a command to `app` that is listed with `summary` and only imported from `target` (`module:object`, a function
+    or a `typer.Typer`) when needed. If the import fails, the command prints the reason and exits with code 2.
 
-    `target` has the form `module:object`. The object is one of:
+    The object is one of:
 
     - a function;
     - a `typer.Typer` with a single command, whose settings are kept;

@@ -95,10 +95,9 @@ def loose_key_of(name: str) -> str:
 
 
 def identifier_keys(text: str) -> Sequence[str]:
-    """Return the forms in which an identifier is compared: *mesh:d009203* and *d009203* for *MeSH:D009203*.
-
-    A URL such as *.../obo/CHEBI_15365* counts as *chebi:15365*. The part after the source is a form of its own only if
-    it starts with a letter, because numbers mean something else in each source.
+    """Return the forms in which an identifier is compared: *mesh:d009203* and *d009203* for *MeSH:D009203*. The part
+    after the source is only a form of its own if it starts with a letter, because numbers mean something else in each
+    source. A URL such as *.../obo/CHEBI_15365* counts as *chebi:15365*.
     """
     text = fold(clean(text))
     url = _URL.fullmatch(text)

@@ -96,10 +96,8 @@ class LLMContract(CallContract):
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return an error's category and message, or the parts of a reply that `odd` specifies, for comparison with `odd`.
-
-    A message or note that contains the words in `odd` is replaced by these words. An error's usage is added, if `odd`
-    specifies it.
+    """Return an error's category and message, or the parts of a reply that `odd` specifies, for comparison with `odd`:
+    a message or note that contains its words is replaced by these words. The usage is added if `odd` specifies it.
     """
     usage = outcome.usage if odd.tokens is not None else None
     if isinstance(outcome, PortError):
