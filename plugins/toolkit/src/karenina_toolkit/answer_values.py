@@ -101,12 +101,11 @@ def offer_answer_values(
     context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None, incomplete: str | None = None
 ) -> None:
     """Offer those values of the answer, such as its length and the tools called, that the question's template compares,
-    if there are any. The calling stage must have set the artifacts in `ANSWER_KEYS` of
+    if there are any. `turns` contains the usage of each turn, `notes` describes the calls, and `incomplete` is the
+    reason if only a part of a recording is used. The calling stage must have set the artifacts in `ANSWER_KEYS` of
     `karenina_toolkit.answers.model_turn`.
 
-    The stage must declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the
-    usage of each turn of the answer, and `notes` describes the calls that produced it. If only a part of a recording is
-    used, `incomplete` is the reason.
+    The stage must declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
     if bound is None or not bound.sources:

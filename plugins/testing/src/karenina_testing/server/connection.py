@@ -89,9 +89,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _serve_or_refuse(self) -> None:
-        """Serve the complete requests. A malformed request gets status 400 and closes the connection.
-
-        Any other exception is passed to the owner and closes the connection too.
+        """Serve the complete requests. A malformed request gets status 400 and closes the connection; any other
+        exception is passed to the owner and closes it too.
         """
         try:
             self._serve()

@@ -142,7 +142,8 @@ class ScriptedServer:
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
         """Return the log entry of a request, or None if it is not a call, and its reply or an awaitable of it. Calls
-        are counted and logged, and refused if too many are under way.
+        are counted and logged, and refused if too many are under way. If the script raises an exception, it is added to
+        `problems`, and the reply closes the connection.
         """
         if not self.is_call(request):
             return None, self._other(request)
