@@ -300,7 +300,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
     """Yield the turns in a trace: the user's message (None if the trace does not begin with one) and the messages after
-    it. Consecutive user messages are joined.
+    it, of which the last turn may have none. Consecutive user messages are joined.
     """
     said: str | None = None
     part: list[Message] = []

@@ -83,14 +83,13 @@ async def take_turn(
     context: VerificationContext, messages: Sequence[Message], session: Path | None = None
 ) -> ModelTurn:
     """Send `messages` to the model under test, and return its turn. If the call fails or the answer is empty, nothing
-    is raised: the turn has an `error`, along with the model's messages before it.
+    is raised: the turn has an `error`, along with the model's messages before it. An empty answer is not an error if
+    the provider stopped it, or if the agent has a workspace, which may contain the answer, or MCP servers, because slot
+    4 checks the trace.
 
     Models with MCP servers or a workspace, agents and recorded conversations use the agent port. With
     `strip_reasoning`, reasoning at the start of an answer is separated from it. `session` identifies the tools that the
     turns of a conversation share.
-
-    An empty answer is not an error if the provider stopped it. It is not an error either if the agent has a workspace,
-    which may contain the answer, or MCP servers, because slot 4 checks the trace.
     """
     model = context.answering_model
     work = context.find_artifact(AGENT_WORK)

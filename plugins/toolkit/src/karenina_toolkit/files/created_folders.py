@@ -321,10 +321,7 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 def _remove_orphan(noted: Mapping[str, Any], is_own: Callable[[Path], bool]) -> bool:
     """Remove a killed run's folder, which the entry `noted` describes, and return whether this entry can be deleted. It
     is kept if the folder is not `is_own`, is on another machine, or cannot be removed, in which case a warning is
-    logged.
-
-    If something else is in the folder's place, a warning is logged and that is not removed, but the entry can be
-    deleted.
+    logged. If something else is in its place, that is not removed, but the entry can be deleted.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node():
