@@ -77,10 +77,11 @@ def new(
         Path, typer.Option("--into", metavar="DIR", help="The folder in which to create the package folder.")
     ] = Path(),
 ) -> None:
-    """Write an installable, working package for a plugin of your own, with contract tests.
+    """Write an installable package for a plugin of your own, with contract tests, or a benchmark with a task for coding
+    agents.
 
-    Then change its code in src, and the samples in its tests. The kind `task` is a benchmark instead: a task for coding
-    agents, with a broken program, hidden tests and a solution.
+    Then change its code in src, and the samples in its tests. The kind `task` is the benchmark: a task with a broken
+    program, hidden tests and a solution.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -142,7 +143,6 @@ def init(
     ] = Path(),
 ) -> None:
     """Write a first benchmark and a configuration, with comments, and a schema for editors to check the benchmark.
-
     Existing files are never replaced.
     """
     screen = get_screen(ctx)

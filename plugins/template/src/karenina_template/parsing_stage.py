@@ -190,8 +190,9 @@ async def fill_template(
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
     """Ask the judge to fill the template, and return its reply with the template bound to it and the question's ground
-    truths. If the values do not agree with the response, the judge is asked again. How the reply came about, and the
-    fields named in `record`, become the result field `parsing`. Raises `PortError` or `StructuredError`, like `ask`.
+    truths. If `check`, which may raise `ValueError`, or a date in the reply does not agree with the response, the judge
+    is asked again. How the reply came about, and the fields named in `record`, become the result field `parsing`.
+    Raises `PortError` or `StructuredError`, like `ask`.
 
     - `schema`: the template's schema, possibly with additional fields. The default is the schema of `bound`.
     - `record`: maps keys of the result field `parsing` to additional fields of the reply. The values of these fields

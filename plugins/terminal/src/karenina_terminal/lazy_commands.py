@@ -42,8 +42,8 @@ class StrictCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, and return those that remain. Raises `typer.BadParameter` if an option that takes a
-        single value is repeated. Flags and counted options may be repeated. During shell completion, nothing is
-        checked.
+        single value is repeated; flags, counted options and those with several values may be. During shell completion,
+        nothing is checked.
         """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]

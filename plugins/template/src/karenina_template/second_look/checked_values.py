@@ -231,10 +231,10 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return the value that the judge chooses as the answer in `response` on a second look, or None if it chooses none.
-    `value` is kept without asking if the response consists of nothing else, and also if there are no other candidates,
-    or the judge's preference for another one (or "none") is too weak or, for one that the first look did not find, not
-    plausible.
+    """Return which of the candidates, `value`, those in `rejected` and those that `list_values` finds, the judge
+    chooses as the answer in `response`, or None if it chooses none. `value` is kept, without asking if the response
+    consists of nothing else, and also if no other candidate (or "none") is clearly better, or a better one that the
+    first look did not find is not plausible.
     """
     if is_bare(response, value):
         return value

@@ -157,8 +157,9 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any, is_unit: Callable[[str], object] | None) -> Any:
-    """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format, times of day,
-    durations and dates without a day or year formatted as in the sheet. An empty string is converted to None.
+    """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format (for which
+    `is_unit` is true), times of day, durations and dates without a day or year formatted as in the sheet. An empty
+    string is converted to None.
     """
     value = cell.value
     if isinstance(value, time | timedelta | datetime):

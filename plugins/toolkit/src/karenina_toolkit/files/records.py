@@ -92,8 +92,8 @@ def read_records(
     is_unit: Callable[[str], object] | None = None,
 ) -> Records:
     """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON, depending on `suffix` or the file name's
-    extension, and return its columns and records, which are read as they are iterated over. Raises `FileError`, which
-    states the location and a fix, if the file, or later a record, cannot be read or exceeds a limit.
+    extension, and return its columns and records, which are read while iterating. Raises `FileError`, which states the
+    location and a fix, if the file, or later a record, cannot be read or exceeds a limit.
 
     JSON lines, CSV and Parquet are read row by row, in constant memory. A JSON document is read as a whole.
 
