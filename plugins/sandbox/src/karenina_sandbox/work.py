@@ -78,7 +78,9 @@ class RunCommand:
 
 
 def describe_result(result: CommandResult) -> str:
-    """Return a text for a model with the exit code of a command, or the limit that stopped it, and its output."""
+    """Return a text for a model with the exit code of a command, or the limit that stopped it, its output and its error
+    output, with a note where they were cut off.
+    """
     how = f"stopped: it reached the limit of {result.stopped_by}" if result.stopped_by else f"exit code {result.exit}"
     parts = [how]
     for name, content, cut in (

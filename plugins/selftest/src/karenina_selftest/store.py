@@ -118,7 +118,7 @@ def _path(judge: str) -> Path:
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Return a digest of the settings that affect verdicts. Of each judge, only the interface, model name, system
+    """Return a digest of the settings that affect verdicts. Of each model, only the interface, model name, system
     prompt and temperature count; answering models and the run's name do not.
     """
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}

@@ -106,7 +106,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
         """Return whether a value that names the terms in `found`, with their ranks, passes for the correct term
-        `truth`, or `Undecided` if it names no term, other terms too, or only related ones.
+        `truth`, or `Undecided` if it names no term, other terms as well as this one, or only related ones.
         """
         if not found:
             return Unreadable(f"{value[:60]!r} names no term of the table {self.table}")

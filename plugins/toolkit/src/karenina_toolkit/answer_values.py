@@ -229,11 +229,9 @@ def plain_tool_name(name: str) -> str:
 
 
 def find_arguments(trace: Sequence[Message], path: str) -> list[Any]:
-    """Return the arguments of every call of a tool, in order, or the value in them at a path. `path` is `NAME.PATH`. If
-    a call has no value there, its entry is None.
-
-    `NAME` is the tool's name, with or without `mcp__SERVER__`. It may contain dots. `PATH` consists of keys and list
-    indexes, separated by dots. Without `PATH`, each entry contains all arguments of the call.
+    """Return the arguments of every call of a tool, in order, or the value in them at a path, with None for a call that
+    has no value there. `path` is the tool's name, with or without `mcp__SERVER__`, and optionally a dot and keys or
+    list indexes separated by dots.
     """
     values = []
     for call in _calls(trace):

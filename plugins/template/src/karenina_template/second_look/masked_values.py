@@ -134,8 +134,8 @@ class MaskedText:
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
-        """Find `values` in `response`. Those found, as written in the response and in order, become the attribute
-        `values`.
+        """Find `values` in `response`, longer ones first. Those found, as written in the response and in order, become
+        the attribute `values`.
         """
         self._response = response
         self._text = FoldedText(response)

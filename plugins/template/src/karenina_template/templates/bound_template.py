@@ -414,9 +414,9 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the validation errors with types that decide whether the judge sees their messages. Those of enums, and
-    those with constraints that the schema `shown` lacks, such as the bounds of a date, could reveal the ground truth,
-    and get the type "constraint".
+    """Yield the validation errors with types that decide whether the judge sees their messages. Those of literals and
+    enums, and those with constraints that the schema `shown` lacks, such as the bounds of a date, could reveal the
+    ground truth, and get the type "constraint".
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})

@@ -201,7 +201,9 @@ class Connection(asyncio.Protocol):
             self._serve_or_refuse()
 
     async def _stream(self, reply: Reply) -> bool:
-        """Send a stream, with its pauses. Returns False if the client disconnected before the end."""
+        """Send a stream, with its pauses, up to `reply.cut` if that is set. Returns False if the client disconnected
+        before the end.
+        """
         chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
         pieces = reply.pieces()
         if reply.cut is not None:

@@ -178,7 +178,9 @@ def record_turns(
 
 
 def _record_trace(context: VerificationContext, turns: Sequence[ModelTurn], trace: list[Message]) -> None:
-    """Set the artifacts and result fields for the model's messages."""
+    """Set the artifacts and result fields for the model's messages: a single plain answer is stored as it is, and
+    anything else as a trace.
+    """
     last, is_plain = turns[-1], len(turns) == 1 and turns[0].is_plain
     if is_plain and trace[0].reasoning:
         context.set_result_field("reasoning", trace[0].reasoning)

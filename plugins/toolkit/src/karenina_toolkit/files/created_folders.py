@@ -76,7 +76,9 @@ class CreatedFolder(NamedTuple):
                 os.close(parent)
 
     def _remove_from(self, parent: int) -> None:
-        """Remove the folder from its open parent folder. Raises `FolderReplaced` if something else is in its place."""
+        """Remove the folder and its contents from its open parent folder. Raises `FolderReplaced` if something else is
+        in its place.
+        """
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
