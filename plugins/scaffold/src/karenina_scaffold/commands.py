@@ -45,7 +45,7 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 def _offered(kind: PluginKind) -> Collection[object]:
     """Return what plugins of this kind already use: their names, the suffixes of formats, or the keys of import
-    formats. Nothing is returned for kinds that are named after the package.
+    formats. The result is empty for kinds that are named after the package.
     """
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":

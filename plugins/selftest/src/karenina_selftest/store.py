@@ -98,7 +98,7 @@ def _write(path: Path, scores: list[StoredScore]) -> None:
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), with the oldest first, or nothing if it was not
+    """Return the stored scores of a judge (`interface:model_name`), with the oldest first; there are none if it was not
     tested. Raises `UserStateError` if the file is invalid or other users could have written to it.
     """
     path = _path(judge)
@@ -154,8 +154,8 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return a section with the stored self-tests of the judges that gave verdicts in the runs, including those that
-    were not tested, or nothing if none was. Raises `UserStateError` if stored scores cannot be read.
+    """Return a section with the stored self-tests of the judges that gave verdicts in the runs, including judges that
+    were not tested. There is none if this is true of all. Raises `UserStateError` if stored scores cannot be read.
     """
     results = [result for run in page.runs for result in run.results if result.outcome.has_verdict]
     judges = sorted({result.metadata.parsing_model for result in results})

@@ -210,9 +210,9 @@ async def choose_numbers(
     response: str,
 ) -> Mapping[str, object]:
     """Ask the judge to choose again for numbers and dates that it seems to have misread in `values`, its first reply to
-    `request`, and return its choices by field. Returns nothing, without asking, if nothing seems misread. If its reply
-    cannot be used, `StructuredError` is raised if a date is among them; otherwise, the error is recorded in the result
-    field `parsing` and nothing returned.
+    `request`, and return its choices by field. The result is empty, without asking, if nothing seems misread. If the
+    reply cannot be used, `StructuredError` is raised if a date is concerned; otherwise, the error is recorded in the
+    result field `parsing`, and the result is empty.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:

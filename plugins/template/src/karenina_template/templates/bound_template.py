@@ -239,9 +239,9 @@ class BoundTemplate:
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truths by field as JSON values. For a class without verified fields, this is its `correct`,
-        under the key "correct" if it is not a mapping. The result is empty if there are no ground truths, or `correct`
-        depends on the answer.
+        """Return the ground truths by field as JSON values. For a class without verified fields, this is the `correct`
+        of an answer without values, under the key "correct" if it is not a mapping. The result is empty if there are no
+        ground truths, or if this answer cannot be created.
         """
         rules = self.template.key.rules
         if rules:

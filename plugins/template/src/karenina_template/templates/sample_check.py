@@ -45,8 +45,8 @@ class _Failure:
 
 def check_samples(bound: BoundTemplate) -> str | None:
     """Run the template's code on sample answers, and return the error of `verify()` if it raises the same one for every
-    sample, or None. Raises `TemplateError` if no answer can be created or searched for `self.regex` for the same
-    reason, or if `verify()` never returns a verdict. Errors that may be caused by the samples are ignored.
+    sample, or None. Raises `TemplateError` if creating every answer, or `self.regex`, fails for the same reason, or if
+    `verify()` never returns a verdict. Errors that may be caused by the samples are ignored.
 
     Samples have the types that the judge fills in. The ground truth is tried, too, if `self.correct` has a value for
     each field.
