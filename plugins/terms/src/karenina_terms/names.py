@@ -82,10 +82,9 @@ def key_of(name: str) -> str:
 
 
 def loose_key_of(name: str) -> str:
-    """Return a name for loose comparison: without case, accents, spaces and punctuation; Greek letters are spelled out.
-
-    Superscripts and subscripts become digits. A hyphen between two digits stays, and so do primes, plus signs and a
-    minus at the end.
+    """Return a name for loose comparison: without case, accents, spaces and punctuation, except a hyphen between two
+    digits, primes, plus signs and a minus at the end. Greek letters are spelled out, and superscripts and subscripts
+    become digits.
     """
     text = fold(clean(name)).casefold().translate(_PLAIN)
     text = "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")

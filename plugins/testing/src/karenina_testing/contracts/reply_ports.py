@@ -182,10 +182,8 @@ class ParserContract(CallContract):
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return an error's category and message, or a reply's JSON and finish reason, for comparison with `odd`.
-
-    A message that contains the words in `odd` is replaced by these words. Any finish reason except `content_filter`
-    counts as `stop`.
+    """Return an error's category and message, or a reply's JSON and finish reason, for comparison with `odd`: a message
+    that contains its words is replaced by these words, and any finish reason except `content_filter` by `stop`.
     """
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))

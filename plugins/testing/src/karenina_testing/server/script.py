@@ -123,9 +123,8 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-compatible dict without streams, in which secrets are replaced by `***`.
-
-        Secrets are recognized by the names of headers and query parameters. Bodies are not changed.
+        """Return a JSON-compatible dict without streams, in which secrets, recognized by the names of headers and query
+        parameters, are replaced by `***`. Bodies are not changed.
         """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}

@@ -171,7 +171,9 @@ class ScriptedServer:
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record whether the whole reply was sent. `note` is None if the request was not a call."""
+        """Record that a call is over, and whether the whole reply was sent. `note` is None if the request was not a
+        call.
+        """
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()

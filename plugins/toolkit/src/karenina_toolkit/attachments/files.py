@@ -112,7 +112,7 @@ def temporary_folder() -> str:
 
 def read_attachment(attachment: Attachment) -> bytes:
     """Return the contents of an examined file, or of its chosen pages as a PDF. Raises `PortError` if the file is
-    missing, or has changed since it was examined.
+    missing or has changed since it was examined, or if the pages cannot be cut.
     """
     data = _read_source(attachment)
     if attachment.pages is None:

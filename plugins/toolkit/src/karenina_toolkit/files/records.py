@@ -314,8 +314,8 @@ def _decode_line(line: str | bytes, path: Path, where: str) -> str:
 
 
 def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
-    """Yield a tuple of no columns, no metadata and the encoding note of a JSON document, then each of its records.
-    `rows` is the path to the records within the document.
+    """Yield the columns (none), metadata (none) and encoding note of a JSON document as one item, then its records.
+    `rows` is the path to them within the document, which is read as a whole.
     """
     data = bounded_files.read_bytes(path)
     encoding, note = _recognize(io.BytesIO(data), path, encoding)

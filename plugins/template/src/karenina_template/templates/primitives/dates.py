@@ -166,7 +166,8 @@ class DateTolerance(_DatePrimitive):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the date is within the tolerance, or `Undecided` if only one of its two readings is, or if it
-        may be a date in a form that is not read. Any other value fails.
+        may be a date in a form that is not read. Any other value fails, and so does a date if only one of both has a
+        time zone.
         """
         truth, allowed = self._truth(expected), self._allowed()
         return _read_and_decide(
