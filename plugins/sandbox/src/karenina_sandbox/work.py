@@ -78,7 +78,9 @@ class RunCommand:
 
 
 def describe_result(result: CommandResult) -> str:
-    """Return a text for a model with the exit code of a command, or the limit that stopped it, and its output."""
+    """Return a text for a model with the exit code of a command, or the limit that stopped it, its output and its error
+    output, with a note where they were cut off.
+    """
     how = f"stopped: it reached the limit of {result.stopped_by}" if result.stopped_by else f"exit code {result.exit}"
     parts = [how]
     for name, content, cut in (
@@ -128,10 +130,8 @@ class WorkspaceWork(AgentWork):
         return self.patch.to_json() if is_recordable(self.patch) else None
 
     async def restore(self, recorded: Mapping[str, Any]) -> None:
-        """Make the recorded changes in the workspace, if there is one, in place of those of an earlier turn. Raises
-        `PortError` if they do not fit.
-
-        A recorded diff is only stored in `diff`.
+        """Make the recorded changes in the workspace, if there is one, in place of those of an earlier turn. A recorded
+        diff is only stored in `diff`. Raises `PortError` if the changes do not fit.
         """
         try:
             if "diff" in recorded:

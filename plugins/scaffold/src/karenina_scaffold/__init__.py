@@ -17,7 +17,8 @@ class plugin:  # noqa: N801 - the entry point's name
             ),
             "new": (
                 "karenina_scaffold.commands:new",
-                "Write an installable, working package for a plugin of your own, with contract tests.",
+                "Write an installable package for a plugin of your own, with contract tests, or a benchmark with a "
+                "task for coding agents.",
             ),
         }
     )

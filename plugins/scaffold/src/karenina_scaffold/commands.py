@@ -44,7 +44,9 @@ def check_not_offered(kind: PluginKind, names: Names, commands: Collection[str])
 
 
 def _offered(kind: PluginKind) -> Collection[object]:
-    """Return the names that plugins already use, or nothing for kinds that are named after the package."""
+    """Return what plugins of this kind already use: their names, the suffixes of formats, or the keys of import
+    formats. The result is empty for kinds that are named after the package.
+    """
     installed = plugins.active_plugins()
     if kind.group == "karenina.stages":
         return {offer.value.name for offer in installed.of_kind("stage")}
@@ -75,10 +77,11 @@ def new(
         Path, typer.Option("--into", metavar="DIR", help="The folder in which to create the package folder.")
     ] = Path(),
 ) -> None:
-    """Write an installable, working package for a plugin of your own, with contract tests.
+    """Write an installable package for a plugin of your own, with contract tests, or a benchmark with a task for coding
+    agents.
 
-    Then change its code in src, and the samples in its tests. The kind `task` is a benchmark instead: a task for coding
-    agents, with a broken program, hidden tests and a solution.
+    Then change its code in src, and the samples in its tests. The kind `task` is the benchmark: a task with a broken
+    program, hidden tests and a solution.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
@@ -140,7 +143,6 @@ def init(
     ] = Path(),
 ) -> None:
     """Write a first benchmark and a configuration, with comments, and a schema for editors to check the benchmark.
-
     Existing files are never replaced.
     """
     screen = get_screen(ctx)

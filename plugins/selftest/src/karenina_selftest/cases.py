@@ -57,9 +57,7 @@ class PackCase:
 
     def render(self, truth: str, wrong: str) -> str:
         """Return the answer's text with the true and wrong values filled in, and texts derived from them, such as an
-        instruction in base64.
-
-        The text starts with the repetitions of `repeated`.
+        instruction in base64. It starts with the repetitions of `repeated`.
         """
         sentence = ENCODED.format(truth=truth)
         marks = {

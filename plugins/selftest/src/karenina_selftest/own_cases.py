@@ -36,7 +36,9 @@ ABSENT: Final = (
 
 
 def say(value: object) -> str | None:
-    """Return a value as it is said in a sentence (`yes` for True), or None for empty and nested values."""
+    """Return a value as it is said in a sentence, such as `yes` for True and `a, b` for a list. Returns None for empty
+    values, and for those that are neither a text, a number, a date, a boolean nor a list of these.
+    """
     if isinstance(value, Enum):
         value = value.value
     match value:
@@ -149,8 +151,8 @@ class _NoCases(Exception):
 
 
 def make_own_cases(questions: Iterable[Question], trust: Trust) -> OwnCases:
-    """Return the cases made from the questions' templates, and why questions were left out. Code only runs if `trust`
-    covers it.
+    """Return the cases made from the questions' templates, and why other questions were left out, by their ID. Code
+    only runs if `trust` covers it.
     """
     cases: list[Case] = []
     left_out: dict[str, str] = {}
@@ -177,10 +179,8 @@ def _make_cases(question: Question, trust: Trust) -> list[Case]:
 
 def _values_of(bound: BoundTemplate) -> _Values:
     """Return passing and failing values in words, for every field that a judge fills in. Raises `_NoCases`, with the
-    reason, if there are none.
-
-    This is so if a field has no such values, or if the template as a whole needs no judge, has known values, needs a
-    model to compare, has patterns, or gives its own values the wrong verdict.
+    reason, if a field has no such values, or if the template needs no judge, has known values, needs a model to
+    compare, has patterns, or gives its own values the wrong verdict.
     """
     if not bound.judge_fields:
         raise _NoCases("the template needs no judge")
@@ -216,7 +216,9 @@ def _values_of(bound: BoundTemplate) -> _Values:
 
 
 def _require_verdict(bound: BoundTemplate, values: Mapping[str, object], *, passes: bool) -> None:
-    """Raise `_NoCases` if the template has patterns or does not give `values` the verdict `passes`."""
+    """Raise `_NoCases` if the template has patterns, does not give `values` the verdict `passes`, or cannot verify them
+    at all.
+    """
     try:
         answer = bound.bind(values)
         verdict, patterns = Comparison(answer).passed(), answer.verify_regex("").performed

@@ -96,7 +96,8 @@ def score_judges(cases: Sequence[Case], results: Iterable[VerificationResult]) -
 
 
 def _score(cases: Mapping[str, Case], results: Sequence[VerificationResult], name: str) -> JudgeScore:
-    """Return the score of one judge, called `name`, from all of its results. `cases` is keyed by question ID.
+    """Return the score of one judge, called `name`, from all of its results, of which there must be at least one.
+    `cases` is keyed by question ID.
 
     Among the misses, wrong passes come first.
     """
@@ -210,7 +211,9 @@ def score_sections(scores: Sequence[JudgeScore], worst: int) -> Iterator[Section
 
 
 def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each of a judge's rates, and of the cases that are in none of them."""
+    """Yield pairs of a label and a text: the judge's name, each of its rates, and how many cases are in none of them,
+    if any.
+    """
     yield "Judge", in_one_line(score.name)
     yield "False passes", _rate_text(score.false_pass, "that must fail")
     yield "False fails", _rate_text(score.false_fail, "that must pass")
@@ -230,9 +233,8 @@ def _facts(score: JudgeScore) -> Iterator[tuple[str, str]]:
 
 
 def _rate_text(rate: Rate, kind: str) -> str:
-    """Return a rate with its interval and counts as text, or a text saying that no case of this `kind` was judged.
-
-    `kind` is a phrase such as "that must fail".
+    """Return a rate with its interval and counts as text, or a text saying that no such case was judged. `kind`
+    describes the cases, as in "that must fail".
     """
     if rate.value is None or rate.low is None or rate.high is None:
         return f"no case {kind} was judged"

@@ -113,7 +113,9 @@ class Limits:
             require_enough_cases(cases, self.sensitivity, passes=True)
 
     def unmet(self, score: JudgeScore) -> list[str]:
-        """Return a message for each limit that the score does not reach, or for which no case was judged."""
+        """Return a message for each limit that is above the lower end of the score's 95% interval, or for which no case
+        was judged.
+        """
         checked = (
             ("specificity", score.specificity, self.specificity),
             ("sensitivity", score.sensitivity, self.sensitivity),
@@ -221,11 +223,10 @@ def _select_cases(
     *,
     own_only: bool,
 ) -> tuple[list[Case], int]:
-    """Return at most `limit` evenly spaced cases of the given families, and the number of all cases: the shipped ones,
-    unless `own_only` is set, and those made from the benchmark. Prints the questions from which no cases are made.
-    Raises `ConfigError` if no case remains or a family is unknown.
-
-    Set `own_only` to skip the shipped cases, which requires a benchmark. If no `families` are given, all are used.
+    """Return at most `limit` evenly spaced cases of the given families (by default all), and the number of all cases:
+    the shipped ones, unless `own_only` is set, and those made from the benchmark. Prints the questions from which no
+    cases are made. Raises `ConfigError` if no case remains, a family is unknown, or `own_only` is set without a
+    benchmark.
     """
     from karenina_core.errors import ConfigError
     from karenina_selftest.cases import shipped_cases

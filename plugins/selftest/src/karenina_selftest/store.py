@@ -63,9 +63,8 @@ class _Scores(BaseModel, defer_build=True):
 
 def store_scores(scores: Iterable[JudgeScore], *, cases: str, settings: str, results: Path) -> None:
     """Store scores in the user's state folder, replacing any for the same judge, `cases` (a description) and `settings`
-    (a digest). Raises `UserStateError` if a file there cannot be used.
-
-    Only the last 20 scores of each judge are kept. `results` is the result file.
+    (a digest), and keeping the last 20 of each judge. `results` is the result file. Raises `UserStateError` if a file
+    there cannot be used.
     """
     when = datetime.now(UTC).isoformat(timespec="seconds")
     for score in scores:
@@ -99,8 +98,8 @@ def _write(path: Path, scores: list[StoredScore]) -> None:
 
 
 def read_scores(judge: str) -> Sequence[StoredScore]:
-    """Return the stored scores of a judge (`interface:model_name`), with the oldest first. Raises `UserStateError` if
-    the file is invalid or other users could have written to it.
+    """Return the stored scores of a judge (`interface:model_name`), with the oldest first; there are none if it was not
+    tested. Raises `UserStateError` if the file is invalid or other users could have written to it.
     """
     path = _path(judge)
     try:
@@ -119,9 +118,8 @@ def _path(judge: str) -> Path:
 
 
 def settings_digest(config: VerificationConfig) -> str:
-    """Return a digest of the settings that affect verdicts. Keys, URLs, recorded answers and the run's name do not.
-
-    For each judge, only the interface, model name, system prompt and temperature are included.
+    """Return a digest of the settings that affect verdicts. Of each model, only the interface, model name, system
+    prompt and temperature count; answering models and the run's name do not.
     """
     values = {name: value for name, value in config.given().items() if name not in ("answering_models", "run_name")}
     holding = {"parsing_models", *model_settings()} - {"answering_models"}
@@ -156,8 +154,8 @@ _NOTE: Final = (
 
 
 def selftest_sections(page: PageRuns) -> Sequence[PageSection]:
-    """Return the section on self-tests, or nothing if none of the judges in the runs was tested. Raises
-    `UserStateError` if stored scores cannot be read.
+    """Return a section with the stored self-tests of the judges that gave verdicts in the runs, including judges that
+    were not tested. There is none if this is true of all. Raises `UserStateError` if stored scores cannot be read.
     """
     results = [result for run in page.runs for result in run.results if result.outcome.has_verdict]
     judges = sorted({result.metadata.parsing_model for result in results})
@@ -186,10 +184,8 @@ def _rows(judge: str, scores: Sequence[StoredScore]) -> list[list[Cell]]:
 
 
 def selftest_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
-    """Return a note with the last self-test of each judge in the runs. Judges that were not tested are skipped. Raises
-    `UserStateError` if stored scores cannot be read.
-
-    Only the first 100 results of each run are read. Runs without a result file are skipped.
+    """Return a note with the last self-test of each judge in the first 100 results of each run. Judges that were not
+    tested, and runs without a result file, are skipped. Raises `UserStateError` if stored scores cannot be read.
     """
     judges: dict[str, None] = {}
     for run in runs:

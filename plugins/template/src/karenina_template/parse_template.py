@@ -224,10 +224,9 @@ class ParseTemplate(ParsingStage):
         return super().before_run(config, questions, trust)
 
     async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Ask the judge to fill the template, a second time if its reply is invalid, and return the answer. With
-        `check_values`, the judge then checks its values. Raises `PortError` or `StructuredError` if the judge fails.
-
-        A checked value that the template rejects is dropped, and the reason recorded in the result field `parsing`.
+        """Ask the judge to fill the template for `text`, a second time if its reply is invalid, and return the answer.
+        With `check_values`, the judge then checks its values; a new value that the template rejects is dropped, and the
+        reason recorded in the result field `parsing`. Raises `PortError` or `StructuredError` if the judge fails.
         """
         form = schema = bound.judge_schema()
         task, name = PARSING, ""
@@ -307,8 +306,8 @@ def _is_boolean(part: Mapping[str, Any]) -> bool:
 
 
 def _field_schemas(question: Question, trust: Trust) -> Iterable[Mapping[str, Any]]:
-    """Return the schemas of the fields that the judge fills for `question`. There are none if its template is missing
-    or invalid.
+    """Return the schemas of the fields that the judge fills for `question`. There are none if its template is missing,
+    invalid or not trusted.
     """
     from karenina_template.question_template import template_of
     from karenina_template.templates import TemplateError

@@ -108,7 +108,7 @@ class ParsingStage(Stage):
 
     def needs_judge(self, config: VerificationConfig, question: Question, trust: Trust) -> bool:
         """Return whether the judge has to fill any field of the question's template. Returns False if the question has
-        no valid template.
+        no template, or none that is valid and trusted.
         """
         from karenina_template.question_template import may_need_judge, template_of
         from karenina_template.templates.errors import TemplateError
@@ -189,9 +189,10 @@ async def fill_template(
     check: Callable[[BaseAnswer, str], None] | None = None,
     text: str | None = None,
 ) -> StructuredResult[BaseAnswer]:
-    """Ask the judge to fill the template, and return the reply with the template bound to the question's ground truths.
-    If its values do not agree with the response, the judge is asked again. Raises `PortError` or `StructuredError`,
-    like `ask`.
+    """Ask the judge to fill the template, and return its reply with the template bound to it and the question's ground
+    truths. If `check`, which may raise `ValueError`, or a date in the reply does not agree with the response, the judge
+    is asked again. How the reply came about, and the fields named in `record`, become the result field `parsing`.
+    Raises `PortError` or `StructuredError`, like `ask`.
 
     - `schema`: the template's schema, possibly with additional fields. The default is the schema of `bound`.
     - `record`: maps keys of the result field `parsing` to additional fields of the reply. The values of these fields

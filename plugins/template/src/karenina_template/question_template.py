@@ -35,7 +35,8 @@ class _Loaded:
 
 def template_of(question: Question, trust: Trust = NO_TRUST) -> Template | None:
     """Load the question's template, and return it, or None if it has none. Raises `TemplateError` if it is invalid, and
-    `UntrustedTemplate` if it contains code that `trust` does not cover; by default, that is any code.
+    `UntrustedTemplate` if its source contains code that `trust` does not cover; by default, that is any code. An answer
+    class needs no trust.
 
     Classes and pure declarations need no trust. The template is kept with the question, and is only loaded again for a
     different `trust`, if it contains code.

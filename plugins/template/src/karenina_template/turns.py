@@ -44,10 +44,8 @@ def group_by_turn(bound: BoundTemplate, conversation: Conversation) -> dict[Turn
 
 def read_turns(bound: BoundTemplate, answer: BaseAnswer, conversation: Conversation) -> dict[str, str]:
     """Change `answer` so that each field reads the assistant's text in its turn, and return the reason for each field
-    that is ignored because its turn was left out, keyed by field.
-
-    A field whose `missing_turn` makes it wrong is not ignored. If all fields would be ignored, they are undecided
-    instead. A field whose turn is missing for another reason is undecided, too.
+    that is ignored because its turn was left out, keyed by field. A field that `missing_turn` makes wrong fails
+    instead. One whose turn is missing for another reason is undecided, and so are all if all would be ignored.
     """
     texts: dict[str, str] = {}
     settled: dict[str, Undecided | Literal[False]] = {}

@@ -103,7 +103,8 @@ class ValidateTemplate(Stage):
 
     def execute(self, context: VerificationContext) -> None:
         """Load the template, bind it to the question, and test its code with samples. The item ends with TEMPLATE_ERROR
-        if there is no template, or if the template is invalid or not trusted.
+        if there is no template, or if the template is invalid or not trusted, but not if only its `verify()` raises an
+        error for each sample, which counts when the answer is verified.
         """
         question = context.question
         try:

@@ -140,7 +140,9 @@ class VerifyTemplate(Stage):
         return None
 
     def _compare(self, context: VerificationContext, bound: BoundTemplate) -> None:
-        """Verify the fields, search for the patterns, and set the artifacts."""
+        """Verify the fields, search the response (in a conversation, the last reply) for the patterns, and set the
+        artifacts.
+        """
         answer = context.get_artifact(PARSED_ANSWER)
         if bound.sources:
             answer = bound.with_known_values(answer, context.known_values)
@@ -166,10 +168,8 @@ class VerifyTemplate(Stage):
         context: VerificationContext, bound: BoundTemplate, answer: BaseAnswer, patterns: RegexReport
     ) -> None:
         """Verify the fields and set their artifacts. If `verify()` raises an exception other than `InvalidAnswer`, a
-        warning is logged and the fields fail.
-
-        Exceptions from `verify_granular()` are only recorded. Exceptions from the class's own `field_results()` and
-        `field_scores()` propagate.
+        warning is logged and the fields fail; one from `verify_granular()` does not affect the verdict. Exceptions from
+        the class's own `field_results()` and `field_scores()` propagate.
         """
         comparison = Comparison(answer)
         try:

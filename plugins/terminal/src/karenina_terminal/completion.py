@@ -25,11 +25,10 @@ def matching(values: Iterable[str], incomplete: str) -> list[str]:
 
 def complete_files(incomplete: str, endings: Collection[str]) -> list[str]:
     """Return the paths that start with `incomplete`: those of folders, and of files whose names have one of the
-    `endings`, ignoring case. Hidden files are only included if `incomplete` contains the beginning of their names.
+    `endings`, ignoring case. If a folder is the only match, its contents are returned instead. Hidden files are only
+    included if `incomplete` contains the beginning of their names.
 
-    If a folder is the only match, its contents are returned, so that the shell does not consider the completion
-    finished. If there is no match, the shell completes file names itself. Paths that `matching` would omit are omitted
-    here too.
+    If there is no match, the shell completes file names itself. Paths that `matching` would omit are omitted here too.
     """
     paths = _list(incomplete, endings)
     if len(paths) == 1 and paths[0].endswith(os.sep):
@@ -58,10 +57,9 @@ def trusted_files(incomplete: str) -> list[str]:
 
 
 def _list(incomplete: str, endings: Collection[str]) -> list[str]:
-    """Return the files with one of the `endings`, and the folders, whose paths begin with `incomplete`. Folders end
-    with a slash. If the folder cannot be read, the list is empty.
-
-    Hidden entries are only included if `incomplete` contains the beginning of their names.
+    """Return the files with one of the `endings`, and the folders, whose paths begin with `incomplete`, sorted. Folders
+    end with a slash, and hidden entries need the beginning of their names in `incomplete`. If the folder cannot be
+    read, the list is empty.
     """
     folder, name = os.path.split(incomplete)
     try:

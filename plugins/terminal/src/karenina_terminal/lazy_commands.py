@@ -42,8 +42,8 @@ class StrictCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, and return those that remain. Raises `typer.BadParameter` if an option that takes a
-        single value is repeated. Flags and counted options may be repeated. During shell completion, nothing is
-        checked.
+        single value is repeated; flags, counted options and those with several values may be. During shell completion,
+        nothing is checked.
         """
         if not ctx.resilient_parsing:  # True during shell completion
             params = self.make_parser(ctx).parse_args(args=list(args))[2]
@@ -56,10 +56,10 @@ class StrictCommand(TyperCommand):
 
 
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
-    """Add a command to `app` that is listed with `summary` and only imported from `target` (`module:object`) when
-    needed. If the import fails, the command prints the reason and exits with code 2.
+    """Add a command to `app` that is listed with `summary` and only imported from `target` (`module:object`, a function
+    or a `typer.Typer`) when needed. If the import fails, the command prints the reason and exits with code 2.
 
-    `target` has the form `module:object`. The object is one of:
+    The object is one of:
 
     - a function;
     - a `typer.Typer` with a single command, whose settings are kept;

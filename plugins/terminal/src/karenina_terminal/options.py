@@ -51,11 +51,9 @@ def parse_columns(
     *,
     exact: bool = False,
 ) -> dict[str, str] | None:
-    """Parse `--columns`, and add the other table options by name, which replace entries of `--columns` with the same
-    name. Returns None if no options are given. Raises `typer.BadParameter` if a string is malformed or if a name occurs
-    twice.
-
-    `given` contains strings such as `question=COLUMN,answer=COLUMN`. `exact` is added as the string `true`.
+    """Parse `--columns`, given as strings such as `question=COLUMN,answer=COLUMN`, and add the other table options by
+    name, which replace entries with the same name (`exact` as `true`). Returns None if no options are given. Raises
+    `typer.BadParameter` if a string is malformed or if a name occurs twice.
     """
     columns: dict[str, str] = {}
     for words in given or ():

@@ -88,9 +88,7 @@ class Screen(NamedTuple):
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
         """Print a JSON object that contains the list `name`, followed by the entries of `rest`, which must not be
         empty. Each value is printed on a line of its own as soon as it is read, so part of the output is there if
-        `values` raises an exception.
-
-        If a value contains NaN or infinity, raises `ValueError`; earlier values have been printed by then.
+        `values` raises an exception, or a value contains NaN or infinity, for which `ValueError` is raised.
         """
         write = sys.stdout.write
         write(f"{{\n{json.dumps(name)}: [")
@@ -116,10 +114,9 @@ class Screen(NamedTuple):
 
     @contextmanager
     def report_errors(self) -> Iterator[None]:
-        """Print a `KareninaError` that is raised in the `with` block as an error, and exit with code 2. The exit code
-        is 130 after Ctrl-C, and 141 after a broken pipe. Other exceptions propagate.
-
-        A file name that is too long is reported like a `KareninaError`.
+        """Print a `KareninaError` that is raised in the `with` block, or an error about a file name that is too long,
+        and exit with code 2. The exit code is 130 after Ctrl-C, and 141 after a broken pipe. Other exceptions
+        propagate.
         """
         try:
             yield
@@ -160,10 +157,8 @@ def print_wrapped(console: Console, text: Text) -> None:
 
 def print_rows(console: Console, rows: Sequence[Sequence[str]], texts: Collection[int] = (0,)) -> None:
     """Print a table with a heading row. The columns whose indexes are in `texts` are wrapped, and all others contain
-    numbers. In a file or a pipe, each row is a single line.
-
-    On a terminal, or if `COLUMNS` is set, the table is made to fit that width. Control characters are shown in visible
-    form.
+    numbers. On a terminal, or if `COLUMNS` is set, the table is made to fit that width; otherwise, each row is a single
+    line. Control characters are shown in visible form.
     """
     from karenina_terminal.text_layout import format_table
 

@@ -91,11 +91,9 @@ Content = Sequence[StyledText | StyledTable]
 
 
 def lay_out_grid(rows: Sequence[tuple[str, Content]], width: int) -> Iterator[Line]:
-    """Yield the lines of an indented grid with names in bold, next to their contents. Raises `ValueError` if there are
-    no rows or no contents. A name without contents has no line.
-
-    Lines have the given width, but at least 28 columns. Names are never wrapped. If a name is empty, its contents
-    continue those of the previous name.
+    """Yield the lines of an indented grid with names in bold, next to their contents. Lines have the given width, but
+    at least 28 columns. Raises `ValueError` if there are no rows or no contents. A name without contents has no line,
+    and the contents of an empty name continue those of the previous one.
     """
     width = max(width, _NARROWEST) - _INDENT
     first = max([len(name) for name, _ in rows])
@@ -164,7 +162,7 @@ def _split_lines(parts: Line) -> list[Line]:
 
 
 def _expand_tabs(parts: Line) -> Line:
-    """Return a line with spaces in place of its tabs."""
+    """Return a line with spaces up to the next tab stop in place of each tab."""
     position = 0
     expanded = []
     for text, style in parts:

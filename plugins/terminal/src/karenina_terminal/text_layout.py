@@ -113,10 +113,8 @@ def format_facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
 
 def format_table(rows: Sequence[Sequence[str]], width: int, texts: Collection[int] = (0,)) -> Iterator[str]:
     """Yield the lines of a table. Columns in `texts` are left-aligned, and all other columns are right-aligned. If
-    there is not enough room, text columns are wrapped, and if that does not suffice, the table is split into parts.
-
-    Number columns are not wrapped. Each part repeats the text columns before the first number column, or at least the
-    first column. The minimum `width` is 40.
+    there is not enough room (`width`, but at least 40), text columns are wrapped, and if that does not suffice, the
+    table is split into parts, which repeat the text columns before the first number column.
     """
     if not rows:
         return

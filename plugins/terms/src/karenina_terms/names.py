@@ -82,10 +82,9 @@ def key_of(name: str) -> str:
 
 
 def loose_key_of(name: str) -> str:
-    """Return a name for loose comparison: without case, accents, spaces and punctuation; Greek letters are spelled out.
-
-    Superscripts and subscripts become digits. A hyphen between two digits stays, and so do primes, plus signs and a
-    minus at the end.
+    """Return a name for loose comparison: without case, accents, spaces and punctuation, except a hyphen between two
+    digits, primes, plus signs and a minus at the end. Greek letters are spelled out, and superscripts and subscripts
+    become digits.
     """
     text = fold(clean(name)).casefold().translate(_PLAIN)
     text = "".join(one for one in unicodedata.normalize("NFD", text) if unicodedata.category(one) != "Mn")
@@ -95,10 +94,9 @@ def loose_key_of(name: str) -> str:
 
 
 def identifier_keys(text: str) -> Sequence[str]:
-    """Return the forms in which an identifier is compared: *mesh:d009203* and *d009203* for *MeSH:D009203*.
-
-    A URL such as *.../obo/CHEBI_15365* counts as *chebi:15365*. The part after the source is a form of its own only if
-    it starts with a letter, because numbers mean something else in each source.
+    """Return the forms in which an identifier is compared: *mesh:d009203* and *d009203* for *MeSH:D009203*. The part
+    after the source is only a form of its own if it starts with a letter, because numbers mean something else in each
+    source. A URL such as *.../obo/CHEBI_15365* counts as *chebi:15365*.
     """
     text = fold(clean(text))
     url = _URL.fullmatch(text)

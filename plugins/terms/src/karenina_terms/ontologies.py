@@ -26,7 +26,7 @@ class Term(NamedTuple):
 
 def read_ontology(path: Path) -> Iterator[Term]:
     """Yield the terms of an OBO or OWL file, except those that are obsolete or have neither a name nor a synonym.
-    Imported ontologies are not read. Raises `FileError` if the file is compressed or cannot be read.
+    Imported ontologies are not read. Raises `FileError` if the file is compressed, invalid or cannot be read.
     """
     from pronto.ontology import Ontology
 

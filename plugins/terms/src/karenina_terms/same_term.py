@@ -70,7 +70,8 @@ class SameTerm(ReadingPrimitive, defer_build=True):
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the texts name the same term, `Unreadable` if the value names no term of the table, or
         `Undecided` if it names several with the ground truth among them, is only related to a term, is too long, or the
-        table cannot be read. Raises `ValueError` if the ground truth does not name a single term of the table.
+        table cannot be read. An empty value fails. Raises `ValueError` if the ground truth does not name a single term
+        of the table.
         """
         written, text = self._written(expected), text_of(extracted)
         if text is None or not text.strip():
@@ -105,7 +106,7 @@ class SameTerm(ReadingPrimitive, defer_build=True):
 
     def _judge(self, found: dict[str, int], truth: str, value: str) -> bool | Undecided:
         """Return whether a value that names the terms in `found`, with their ranks, passes for the correct term
-        `truth`, or `Undecided` if it names no term, other terms too, or only related ones.
+        `truth`, or `Undecided` if it names no term, other terms as well as this one, or only related ones.
         """
         if not found:
             return Unreadable(f"{value[:60]!r} names no term of the table {self.table}")

@@ -80,11 +80,9 @@ class TermTable:
         self._lock = Lock()
 
     def terms(self, text: str) -> dict[str, int]:
-        """Return the terms that a text names, each with its rank: `IDENTIFIER`, `NAME`, `SYNONYM` or `RELATED`.
-
-        Exact names are looked up first, then names in another case, identifiers, and names with other hyphens, spaces
-        or accents. The first step that finds a term decides, except that an exact synonym does not end the search for
-        a name in another case.
+        """Return the terms that a text names, each with its rank: `IDENTIFIER`, `NAME`, `SYNONYM` or `RELATED`. They
+        are those of the first of these steps that finds any: exact names, names in another case (also after an exact
+        synonym), identifiers, and names with other hyphens, spaces or accents.
         """
         found = self.exact_terms(text)
         if found and min(found.values()) <= NAME:

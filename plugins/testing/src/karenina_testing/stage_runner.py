@@ -162,15 +162,14 @@ async def run_stage(
     slot: Slot | None = None,
     **settings: Any,
 ) -> StageRun:
-    """Run `stage` alone, as a pipeline would, and return what it did. `artifacts` replace those of earlier stages. If
-    the stage raises an exception, it becomes the `error` of the run.
+    """Run `stage` alone, as a pipeline would, and return what it did; await its `end` for the clean-up. `artifacts`
+    replace those of earlier stages, and `models` reply to its calls. If the stage raises an exception, it becomes the
+    `error` of the run.
 
-    The stage is offered for `slot`, or else for its class's `for_slot`, or else as an extra stage. Model calls go to
-    `models`. `answering` contains fields of the answering model. `settings` are settings of the stage or the core, by
-    their names in the configuration. `plugins` are additional plugins that the stage uses through the context, such as
-    trait evaluators and prompt instructions.
-
-    Await the run's `end` for the clean-up.
+    The stage is offered for `slot`, or else for its class's `for_slot`, or else as an extra stage. `answering` contains
+    fields of the answering model. `settings` are settings of the stage or the core, by their names in the
+    configuration. `plugins` are additional plugins that the stage uses through the context, such as trait evaluators
+    and prompt instructions.
     """
     scripted = models or ScriptedModels()
     room, config = configure(stage, scripted, plugins, answering or {}, settings, slot)

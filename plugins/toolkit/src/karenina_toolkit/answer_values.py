@@ -101,12 +101,11 @@ def offer_answer_values(
     context: VerificationContext, turns: Sequence[Usage], notes: CallNotes | None, incomplete: str | None = None
 ) -> None:
     """Offer those values of the answer, such as its length and the tools called, that the question's template compares,
-    if there are any. The calling stage must have set the artifacts in `ANSWER_KEYS` of
+    if there are any. `turns` contains the usage of each turn, `notes` describes the calls, and `incomplete` is the
+    reason if only a part of a recording is used. The calling stage must have set the artifacts in `ANSWER_KEYS` of
     `karenina_toolkit.answers.model_turn`.
 
-    The stage must declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`. `turns` contains the
-    usage of each turn of the answer, and `notes` describes the calls that produced it. If only a part of a recording is
-    used, `incomplete` is the reason.
+    The stage must declare ANSWER_CLASS as optional, and include `ANSWER_VALUES` in its `offers`.
     """
     bound = context.find_artifact(Keys.ANSWER_CLASS)
     if bound is None or not bound.sources:
@@ -230,11 +229,9 @@ def plain_tool_name(name: str) -> str:
 
 
 def find_arguments(trace: Sequence[Message], path: str) -> list[Any]:
-    """Return the arguments of every call of a tool, in order, or the value in them at a path. `path` is `NAME.PATH`. If
-    a call has no value there, its entry is None.
-
-    `NAME` is the tool's name, with or without `mcp__SERVER__`. It may contain dots. `PATH` consists of keys and list
-    indexes, separated by dots. Without `PATH`, each entry contains all arguments of the call.
+    """Return the arguments of every call of a tool, in order, or the value in them at a path, with None for a call that
+    has no value there. `path` is the tool's name, with or without `mcp__SERVER__`, and optionally a dot and keys or
+    list indexes separated by dots.
     """
     values = []
     for call in _calls(trace):

@@ -187,7 +187,10 @@ class Conversation(NamedTuple):
         return TurnChoice(turn.number, choice.only and turn.number > 1)
 
     def view(self, choice: TurnChoice) -> TurnView:
-        """Return the part of the conversation that the choice selects. The chosen turn must have taken place."""
+        """Return what a judge or program reads of the chosen turn: its message, with the turns before it as context
+        unless the choice is `only` this turn, and its answer. For the choice `all`, it is the whole conversation. The
+        turn must have taken place.
+        """
         first = self.taken[0]
         if choice.turn == "all":
             trace = [*first.trace]
@@ -300,7 +303,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 def split_at_user(trace: Sequence[Message]) -> Iterator[tuple[str | None, tuple[Message, ...]]]:
     """Yield the turns in a trace: the user's message (None if the trace does not begin with one) and the messages after
-    it. Consecutive user messages are joined.
+    it, of which the last turn may have none. Consecutive user messages are joined.
     """
     said: str | None = None
     part: list[Message] = []

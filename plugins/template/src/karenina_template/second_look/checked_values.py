@@ -131,11 +131,9 @@ def find_known(response: str, values: Iterable[str]) -> list[str]:
 
 def select_values(response: str, question: str, known: Sequence[str], listed: Iterable[str]) -> Sequence[str]:
     """Return the `known` and `listed` values that may be the answer, as written in the response and in their order
-    there, at most `len(LETTERS)`. Those that it does not contain are dropped. Two that only occur
-    together, as in *Season 3, Episode 22*, are joined.
-
-    Listed values are skipped if all their words are in the question. Any value is skipped if it is a clause that
-    contains another value.
+    there, at most `len(LETTERS)`. Values that it does not contain, listed ones whose words are all in the question, and
+    clauses that contain another value are dropped. Two that only occur together, as in *Season 3, Episode 22*, are
+    joined.
     """
     asked = set(_words(question))
     new = [value for value in find_known(response, listed) if not asked.issuperset(_words(value))]
@@ -212,11 +210,9 @@ async def choose_numbers(
     response: str,
 ) -> Mapping[str, object]:
     """Ask the judge to choose again for numbers and dates that it seems to have misread in `values`, its first reply to
-    `request`, and return its choices by field, which are none if nothing seems misread. Raises `StructuredError` if it
-    makes no usable choice about a date.
-
-    If nothing seems misread, the judge is not called. If its choice about a number cannot be used, the result is empty
-    and the error is recorded in the result field `parsing`.
+    `request`, and return its choices by field. The result is empty, without asking, if nothing seems misread. If the
+    reply cannot be used, `StructuredError` is raised if a date is concerned; otherwise, the error is recorded in the
+    result field `parsing`, and the result is empty.
     """
     with_choices = choices_of(form, values, response)
     if with_choices is None:
@@ -235,13 +231,10 @@ async def choose_numbers(
 async def check_value(
     response: str, question: str, value: str, rejected: Sequence[str], list_values: ListValues, choose: Choose
 ) -> str | None:
-    """Return the value that the judge chooses as the answer in `response`, or None if it chooses none. `value` is
-    returned if the response consists of nothing else, without asking the judge, or if neither the judge's list nor
-    `rejected` gives a choice.
-
-    A choice that the first look did not find must also be plausible when the judge sees it in the response. If the
-    first look rejected nothing, another value (or "none") must score higher than `value` by `LEAD`. Otherwise, `value`
-    is kept.
+    """Return which of the candidates, `value`, those in `rejected` and those that `list_values` finds, the judge
+    chooses as the answer in `response`, or None if it chooses none. `value` is kept, without asking if the response
+    consists of nothing else, and also if no other candidate (or "none") is clearly better, or a better one that the
+    first look did not find is not plausible.
     """
     if is_bare(response, value):
         return value
@@ -292,8 +285,8 @@ async def _choose(context: VerificationContext, text: str, options: Sequence[str
 
 
 def choices_of(schema: Mapping[str, Any], values: Mapping[str, Any], response: str) -> dict[str, Any] | None:
-    """Return `schema` with an enum of choices for each number or date in `values` that the judge seems to have misread,
-    or None if it has misread nothing.
+    """Return `schema` with an enum of choices, and null, for each number or date in `values` that the judge seems to
+    have misread, or None if it has misread nothing.
 
     - A whole number seems misread if the response does not contain it, but does contain numbers of several words that
       start with the same digit and have at most one digit more or less. These numbers are the choices.

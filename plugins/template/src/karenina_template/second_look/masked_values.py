@@ -134,8 +134,8 @@ class MaskedText:
     """
 
     def __init__(self, response: str, values: Iterable[str]) -> None:
-        """Find `values` in `response`. Those found, as written in the response and in order, become the attribute
-        `values`.
+        """Find `values` in `response`, longer ones first. Those found, as written in the response and in order, become
+        the attribute `values`.
         """
         self._response = response
         self._text = FoldedText(response)
@@ -181,7 +181,7 @@ class MaskedText:
 
     def shown(self, letters: Mapping[str, str]) -> str:
         """Return the sentences near a value in the response, joined with single spaces, with each value replaced by its
-        letter. `letters` must have a letter for each of `values`.
+        letter, or all sentences if it contains no value. `letters` must have a letter for each of `values`.
         """
         parts, position = [], 0
         for (start, end), value in sorted(self._places.items()):
@@ -202,10 +202,9 @@ def normalize_value(value: str) -> str:
 
 
 async def score_values(response: str, values: Sequence[str], choose: Choose) -> Mapping[str | None, float]:
-    """Return the mean log-probability of each value being the answer in `response`, as the judge chooses with `choose`.
-    The key None means "no answer". There must be at most four `values`.
-
-    They are written as in the response. The judge is called twice, with the letters exchanged.
+    """Return the mean log-probability of each value being the answer in `response`, as the judge chooses with `choose`,
+    which is called twice. The key None means "no answer". There must be at most four `values`, written as in the
+    response.
     """
     scores: dict[str | None, float] = dict.fromkeys((*values, None), 0.0)
     for ordered in (values, values[::-1]):

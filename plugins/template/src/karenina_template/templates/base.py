@@ -84,12 +84,10 @@ class AnswerKey:
     def results(
         self, values: Mapping[str, object], response: str, responses: Mapping[str, str] = NO_RESPONSES
     ) -> dict[str, bool | Undecided]:
-        """Return whether each field passes, given the extracted `values` and the raw `response`, or `Undecided` if its
-        primitive cannot tell or its known value is missing. Raises `InvalidAnswer` if a primitive returns an invalid
+        """Return whether each field passes, given the extracted `values` and the raw `response` (or the text in
+        `responses` that a field reads instead), or `Undecided` if its primitive cannot tell or its known value is
+        missing. A known value serves as its own response. Raises `InvalidAnswer` if a primitive returns an invalid
         result.
-
-        `responses` maps fields to the text they read instead of `response`, such as a turn of a conversation. For a
-        field with a known value, the value itself serves as the response, because no judge can have made it up.
         """
         results: dict[str, bool | Undecided] = {}
         for name, rule in self.rules.items():
@@ -197,11 +195,9 @@ class BaseAnswer(BaseModel):
 
     @classmethod
     def answer_key(cls) -> AnswerKey:
-        """Return the ground truths and the strategy that the class declares, building the class if necessary. Raises
-        `TemplateError` if a ground truth does not fit its field, the strategy refers to a field that is not verified, a
-        field has a reserved name, or a method is async.
-
-        A class loaded from source has neither; see `Template`.
+        """Return the ground truths and the strategy that the class declares, building the class if necessary. A class
+        loaded from source has neither; see `Template`. Raises `TemplateError` if they are invalid, a field has a
+        reserved name, or a method is async.
         """
         own = cls.__dict__.get("__answer_key__")
         if isinstance(own, AnswerKey):
@@ -231,10 +227,9 @@ class BaseAnswer(BaseModel):
 
     def verify(self) -> bool | Undecided | None:
         """Return whether the answer is correct, or None or `Undecided` if this cannot be decided. The class's
-        `VerificationStrategy` decides; without one, all fields must pass. Raises `TemplateError` if there is nothing to
+        `VerificationStrategy` decides; without one, all fields must pass. A template that only has patterns
+        (`self.regex`) always passes here, because they are checked later. Raises `TemplateError` if there is nothing to
         verify.
-
-        A template that only has patterns (`self.regex`) always passes here, because they are checked later.
         """
         key = self._answer_key()
         if key.rules:
@@ -249,9 +244,8 @@ class BaseAnswer(BaseModel):
 
     def verify_granular(self) -> float | None:
         """Return how much of the answer is correct, from 0 to 1, based on weights and partial credit, or None if the
-        verdict is undecided. Undecided fields earn nothing.
-
-        For a class without `VerifiedField`, the result is 1.0 or 0.0, depending on `verify`.
+        verdict is undecided. Undecided fields earn nothing. For a class without `VerifiedField`, the result is 1.0 or
+        0.0, depending on `verify`.
         """
         key = self._answer_key()
         if not key.rules:

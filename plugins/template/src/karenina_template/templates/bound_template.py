@@ -193,8 +193,9 @@ class BoundTemplate:
         self, values: Mapping[str, object], response: str = "", known: Mapping[str, KnownValue] = NO_VALUES
     ) -> BaseAnswer:
         """Return the answer made of the judge's `values`, the `known` values of fields with a source, and the
-        question's ID, ground truths, weights and `response`. Values that a field rejects are repaired if they have one
-        meaning ("yes" for a boolean). Raises pydantic's `ValidationError` for invalid values and missing fields.
+        question's ID, ground truths, weights and `response`. Unknown keys are ignored, and values that a field rejects
+        are repaired if they have one meaning ("yes" for a boolean). Raises pydantic's `ValidationError` for values that
+        are still invalid and for missing fields.
 
         The values are validated like JSON, with dates and enum members as strings. If a field rejects a value, all
         values are repaired in the same way as a judge's reply (see `repair`), such as "2" for a numeric literal. Dates
@@ -238,10 +239,9 @@ class BoundTemplate:
         return answer
 
     def expected(self) -> dict[str, Any]:
-        """Return the ground truths by field as JSON values. For a class without verified fields, this is its `correct`,
-        under the key "correct" if it is not a mapping. The result is empty if there are no ground truths.
-
-        A `correct` that depends on the answer is not included.
+        """Return the ground truths by field as JSON values. For a class without verified fields, this is the `correct`
+        of an answer without values, under the key "correct" if it is not a mapping. The result is empty if there are no
+        ground truths, or if this answer cannot be created.
         """
         rules = self.template.key.rules
         if rules:
@@ -323,10 +323,9 @@ class BoundTemplate:
         return self._read(present, {})
 
     def _reread(self, present: Mapping[str, object]) -> tuple[dict[str, object], dict[str, str]]:
-        """Return the values repaired to fit their fields, and separately, as strings, the dates that can be read as two
-        dates, for which the primitive can return `Undecided`.
-
-        This only applies to dates in fields with a primitive, and not if the class has its own `verify`.
+        """Return the values repaired to fit their fields, without the dates that can be read as two dates, and these as
+        strings. Dates are only separated if their field has a primitive, which can return `Undecided`, and the class
+        has no `verify` of its own.
         """
         schema = self.judge_schema()
         repaired, _ = repair(present, schema)
@@ -415,9 +414,9 @@ def as_json(value: object) -> Any:
 
 
 def _convert_errors(error: ValidationError, shown: str) -> Iterable[InitErrorDetails]:
-    """Yield the validation errors with types that decide whether the judge sees their messages. Those with constraints
-    that the schema `shown` lacks, such as the bounds of a date, could reveal the ground truth, and get the type
-    "constraint".
+    """Yield the validation errors with types that decide whether the judge sees their messages. Those of literals and
+    enums, and those with constraints that the schema `shown` lacks, such as the bounds of a date, could reveal the
+    ground truth, and get the type "constraint".
     """
     for item in error.errors(include_url=False):
         context = item.get("ctx", {})

@@ -45,12 +45,8 @@ class Comparison:
 
     def passed(self) -> bool | None:
         """Return the result of `verify`, or None if it is undecided, as `why_undecided` then explains. A class's own
-        `verify` decides only if its result does not depend on undecided fields. Raises `InvalidAnswer` if the result is
-        not a verdict.
-
-        Exceptions of a class's own `verify` propagate. If no field is undecided, None counts as False. Otherwise,
-        `verify` must return the same result for each possible outcome of the undecided fields. If it returns None or
-        raises an exception, the answer is undecided.
+        `verify` decides only if it returns the same for each possible outcome of the undecided fields; if there are
+        none, its exceptions propagate, and None counts as False. Raises `InvalidAnswer` if the result is not a verdict.
         """
         if self._key is not None:
             passed = self._key.verdict(self._results())

@@ -213,9 +213,9 @@ def _at_least(n: int, parts: Sequence[bool | None]) -> bool | None:
 
 
 def granular(tree: Tree | None, weights: Mapping[str, float], scores: Mapping[str, float | None]) -> float:
-    """Return the points earned divided by the most that the strategy allows, from 0 to 1. Undecided fields (None) earn
-    nothing, and if nothing can be earned, the score is 0.0. Raises `ValueError` for a field without a valid weight or
-    score.
+    """Return the points earned in `tree`, or in all fields if it is None, divided by the most that can be earned there,
+    from 0 to 1. Undecided fields (None) earn nothing, and if nothing can be earned, the score is 0.0. Raises
+    `ValueError` for a field without a valid weight or score.
 
     A field earns its weight times its score. `AllOf` adds up its conditions, `AnyOf` takes the best one, and `AtLeastN`
     adds up the `n` best. Without a tree, all fields in `weights` are added up. A negative or infinite weight, or a
@@ -286,8 +286,8 @@ def from_json(data: object) -> Tree:
 
 
 def _from_json(data: object, levels: int) -> Tree:
-    """Return the tree described by JSON data. Raises `ValueError` if the data is invalid or has more than `levels`
-    levels.
+    """Return the tree described by JSON data, in which a string is a field's name. Raises `ValueError` if the data is
+    invalid or has more than `levels` levels.
     """
     if not levels:
         raise ValueError("a verification strategy cannot have more than 50 levels of nesting")

@@ -218,9 +218,9 @@ def VerifiedField(  # noqa: N802 - used like pydantic's Field
     source: str | None = None,
     **options: Any,
 ) -> Any:
-    """Declare a field of a `BaseAnswer` that is compared with a ground truth. Raises `TemplateError` if the weight,
-    hint or primitive is invalid, or the ground truth is invalid for the primitive; whether it fits the annotation is
-    checked when the class is built.
+    """Declare a field of a `BaseAnswer` that is compared with a ground truth. Raises `TemplateError` if an argument is
+    unknown or invalid, or the ground truth is invalid for the primitive; whether it fits the annotation is checked when
+    the class is built.
 
     - `description`, `extraction_hint`: shown to the judge, in addition to the field's name and annotation.
     - `ground_truth`: the ground truth. It can be omitted if the primitive does not need one (a range, a pattern). It
@@ -298,12 +298,9 @@ class TruthCoercer:
         self._kinds = {name: alternatives(info.annotation) for name, info in fields.items()}
 
     def coerce(self, name: str, truth: object, primitive: Primitive) -> object:
-        """Return `truth` converted to the type of the field `name`, such as an enum's value to its member, or unchanged
-        where the primitive reads it itself. Raises `TemplateError` if no answer could match it.
-
-        A numeric field accepts any number, so an integer field may be compared with 2.5. A text field also accepts
-        dates and numbers that the primitive can read from text. These are not converted, and neither are strings for
-        date primitives or sets for list fields.
+        """Return `truth` converted to the type of the field `name`, such as an enum's value to its member. Numbers for
+        numeric fields, sets for list fields, and what the primitive reads from text, such as dates, are returned
+        unchanged. Raises `TemplateError` if no answer could match the truth.
         """
         info = self._fields[name]
         kinds = self._kinds[name]

@@ -58,11 +58,9 @@ class EqualTruths:
     _seen: dict[tuple[object, ...], dict[str, tuple[str, str]]] = field(default_factory=dict)
 
     def add(self, question: str, rules: Mapping[str, FieldRule]) -> None:
-        """Add to `found` each ground truth in `rules` that normalizers make equal to a different one of the same field,
-        of this question or an earlier one.
-
-        Only fields with the same normalizers are compared, and only if these normalizers remove more than case and
-        white space.
+        """Add to `found` each text in the ground truths in `rules` that normalizers make equal to a different one of
+        the same field, of this question or an earlier one. Only fields with the same normalizers are compared, and only
+        if these remove more than case and white space.
         """
         for name, rule in rules.items():
             primitive = rule.primitive

@@ -34,8 +34,9 @@ class RegexReport:
 
 
 def verify_patterns(patterns: object, text: str) -> RegexReport:
-    """Search `text` for all `patterns`, and return the matches and whether each pattern, and all of them, passed.
-    Raises `TemplateError` if a pattern is declared incorrectly, and `PatternTimeout` if a search takes too long.
+    """Search `text` for all `patterns`, and return the matches and whether each pattern, and all of them, passed, or an
+    empty report if there are none. Raises `TemplateError` if a pattern is declared incorrectly, and `PatternTimeout` if
+    a search takes too long.
 
     `patterns` has the form `{name: {"pattern": ..., "expected": ..., "match_type": ...}}`, or `{name: pattern}` for a
     pattern that only has to be found. The match types are:
@@ -59,8 +60,9 @@ def verify_patterns(patterns: object, text: str) -> RegexReport:
 
 
 def _verify(name: str, declared: object, text: str) -> dict[str, Any]:
-    """Search for the pattern called `name`, declared as a string or as a mapping with `pattern` and `expected`, and
-    return its declaration with the matches and `success`. Raises `TemplateError` if the declaration is invalid.
+    """Search for the pattern called `name`, declared as a string, which only has to be found, or as a mapping, and
+    return its declaration with the matches and `success`. Raises `TemplateError` if the declaration is invalid, and
+    `PatternTimeout` if the search takes too long.
     """
     if isinstance(declared, str):
         matches = _matches(name, declared, text)

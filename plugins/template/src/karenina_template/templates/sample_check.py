@@ -45,12 +45,11 @@ class _Failure:
 
 def check_samples(bound: BoundTemplate) -> str | None:
     """Run the template's code on sample answers, and return the error of `verify()` if it raises the same one for every
-    sample, or None. Raises `TemplateError` if no answer can be created for the same reason, or if `verify()` never
-    returns a verdict.
+    sample, or None. Raises `TemplateError` if creating every answer, or `self.regex`, fails for the same reason, or if
+    `verify()` never returns a verdict. Errors that may be caused by the samples are ignored.
 
     Samples have the types that the judge fills in. The ground truth is tried, too, if `self.correct` has a value for
-    each field. Errors that depend on the values are ignored, and so are errors that may be caused by the format of the
-    samples.
+    each field.
     """
     failures: list[_Failure] = []
     truth: dict[str, Any] | None = None
@@ -80,8 +79,8 @@ def check_samples(bound: BoundTemplate) -> str | None:
 
 
 def _try_values(bound: BoundTemplate, values: Mapping[str, Any]) -> tuple[BaseAnswer | None, _Failure | None]:
-    """Create an answer with `values` and verify it. Return the answer, or None if it could not be created, and the
-    error that the template's code raised, or None. If the values are invalid, both are None.
+    """Create an answer with `values`, and verify its patterns and values. Return the answer, or None if it could not be
+    created, and the error that the template's code raised, or None. If the values are invalid, both are None.
     """
     try:
         answer = bound.bind(values)

@@ -102,9 +102,8 @@ def find_truth_flaws(bound: BoundTemplate) -> Iterator[Flaw]:
 
 
 def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -> Iterator[Flaw]:
-    """Yield the flaws in the ground truths. Add the wrong value that was tried for each field to `changed`.
-
-    If `changed` is None, no wrong values are tried, no types are checked, and warnings may be missing.
+    """Yield the flaws in the ground truths. Add the wrong value that was tried for each field to `changed`; if it is
+    None, no wrong values are tried, no types are checked, and warnings may be missing.
     """
     accepted: dict[str, object] = {}
     for name, rule in bound.template.key.rules.items():
@@ -118,11 +117,9 @@ def _find_truth_flaws(bound: BoundTemplate, changed: dict[str, object] | None) -
 def _check_rule(
     name: str, rule: FieldRule, accepted: dict[str, object], changed: dict[str, object] | None
 ) -> Iterator[Flaw]:
-    """Yield the flaws of a rule, and add a right value to `accepted` and a wrong one to `changed` (if it is None, no
-    wrong value is tried).
-
-    If `changed` is None, only errors are sure to be found. Otherwise, fields that read the raw response and primitives
-    that need a model are reported as unchecked.
+    """Yield the flaws of a rule, and add a right value to `accepted` and a wrong one to `changed`. If that is None, no
+    wrong value is tried, and only errors are sure to be found. Otherwise, fields that read the raw response and
+    primitives that need a model are reported as unchecked.
     """
     primitive = rule.primitive
     kind = type(primitive).__name__
@@ -168,7 +165,9 @@ def _check_rule(
 
 
 def _find_common_substrings(name: str, rule: FieldRule) -> Iterator[Flaw]:
-    """Yield a flaw for each substring that nearly every value contains, so that finding it proves nothing."""
+    """Yield a flaw for each substring for which the rule searches and that is a single character or in nearly every
+    value, so that finding it proves nothing.
+    """
     primitive = rule.primitive
     if isinstance(primitive, ContainsAny | ContainsAll):
         normalizers = primitive.normalize
@@ -249,10 +248,9 @@ def _check_types(bound: BoundTemplate, accepted: Mapping[str, object]) -> Iterat
 def _check_verify(
     bound: BoundTemplate, accepted: Mapping[str, object], changed: Mapping[str, object]
 ) -> Iterator[Flaw]:
-    """Yield a flaw if the class's own `verify` rejects the correct values in `accepted` or accepts the wrong values in
-    `changed`, both by field, and one if this cannot be checked because a field has none.
-
-    If a field has no correct value, the class's `correct` is used.
+    """Yield a flaw if the class's own `verify` rejects the correct values in `accepted` (or its `correct`, if a field
+    has none there) or accepts the wrong values in `changed`, both by field, and one if this cannot be checked because a
+    field has no such value.
     """
     fields = {*bound.judge_fields, *bound.sources}
     truth = {name: value for name, value in accepted.items() if name in fields}
@@ -340,7 +338,9 @@ _SAY_WHAT: Final = "describe what the judge should extract from the response"
 
 
 def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
-    """Yield a flaw for each string shown to the judge that contains a ground truth, unless the question does, too."""
+    """Yield a flaw for each string shown to the judge that contains a ground truth, unless the question does, too, or
+    the string also contains other choices of the field.
+    """
     schema = bound.judge_schema()
     parts = schema["properties"]
     shown = [(name, *pair) for name, part in parts.items() for pair in _shown_texts(name, part, schema, set())]
@@ -368,9 +368,8 @@ def _find_shown_truths(bound: BoundTemplate, question: str) -> Iterator[Flaw]:
 
 def find_truths(bound: BoundTemplate, text: str, besides: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
     """Yield the field and the text of each ground truth in `text`, unless one of the texts in `besides` contains it as
-    well. Ground truths that are too short or too common to be recognized are skipped.
-
-    So are fields that no judge fills, and fields with a list of choices.
+    well. Ground truths that are too short or too common to be recognized are skipped, and so are fields that no judge
+    fills or that have a list of choices.
     """
     schema = bound.judge_schema()
     others = list(besides)
@@ -452,7 +451,9 @@ def _choices(part: Mapping[str, Any], schema: Mapping[str, Any]) -> list[object]
 
 
 def _texts_of(truth: object) -> list[str]:
-    """Return the strings in a ground truth that are long and rare enough to be recognized."""
+    """Return the strings, numbers and dates in a ground truth, as texts, that are long and rare enough to be
+    recognized.
+    """
     truth = plain(truth)
     match truth:
         case bool() | None:

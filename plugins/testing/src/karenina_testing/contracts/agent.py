@@ -153,10 +153,8 @@ class AgentContract(CallContract):
         return caught.value
 
     def _stopped_in_the_second_turn(self, call: ToolCall) -> PortError:
-        """Return the agent's error when the server answers with `call` in the first turn and hangs in the second.
-
-        On a busy machine, the time limit may be reached in the first turn. The run is then repeated with a longer
-        limit.
+        """Return the agent's error when the server answers with `call` in the first turn and hangs in the second. If
+        the time limit is reached in the first turn, as on a busy machine, the run is repeated with a longer limit.
         """
         seconds = self.agent_seconds
         while True:

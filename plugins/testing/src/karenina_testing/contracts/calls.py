@@ -70,9 +70,8 @@ class CallContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], url: str, **fields: Any) -> T:
-        """Return what `use` returns for a new port. The port is then closed, and nothing may be left behind.
-
-        The port's model uses the server at `url`. `fields` are additional fields of the model.
+        """Return what `use` returns for a new port, whose model uses the server at `url` and has the additional
+        `fields`. The port is then closed, and nothing may be left behind.
         """
 
         async def run() -> T:
@@ -208,7 +207,9 @@ class CallContract(PortContract):
             assert self.using(twice, server.url).usage == self.usage
 
     def test_calls_are_under_way_side_by_side(self) -> None:
-        """The first call is made alone, because the port may use it to find out what the server supports."""
+        """Calls of one port are under way at the same time. The first call is made alone, because the port may use it
+        to find out what the server supports.
+        """
         both = asyncio.Barrier(2)
 
         async def together(request: Request) -> Reply:

@@ -38,12 +38,12 @@ class CommandRun:
 
 
 def run_command(folder: Path, *arguments: str | Path, **environment: str) -> CommandRun:
-    """Run `karenina` in `folder` with the given arguments and additional environment variables, and return its exit
-    code and output. Raises `LookupError` if the command is not installed, and `subprocess.TimeoutExpired` after
-    `TIMEOUT` seconds.
+    """Run `karenina` in `folder` with the given arguments and additional environment variables, but without the user's
+    own configuration, and return its exit code and output. Raises `LookupError` if the command is not installed, and
+    `subprocess.TimeoutExpired` after `TIMEOUT` seconds.
 
-    The user's own configuration has no effect: variables that begin with KARENINA_ or PYTEST_ are removed, and the home
-    directory is `folder/state`. Standard input is empty.
+    Variables that begin with KARENINA_ or PYTEST_ are removed, and the home directory is `folder/state`. Standard input
+    is empty.
     """
     state = folder / _STATE
     state.mkdir(exist_ok=True)

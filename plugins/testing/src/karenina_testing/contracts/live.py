@@ -89,9 +89,8 @@ class LiveContract(PortContract):
         raise NotImplementedError
 
     def using(self, use: Callable[[Any], Coroutine[Any, Any, T]], **fields: Any) -> T:
-        """Return what `use` returns for a new port. The port is then closed twice, and nothing may be left behind.
-
-        `fields` are passed to `live`.
+        """Return what `use` returns for a new port of the model that `live` makes of `fields`. The port is then closed
+        twice, and nothing may be left behind.
         """
 
         async def run() -> T:

@@ -96,10 +96,8 @@ class LLMContract(CallContract):
 
 
 def _describe_text(outcome: LLMReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return an error's category and message, or the parts of a reply that `odd` specifies, for comparison with `odd`.
-
-    A message or note that contains the words in `odd` is replaced by these words. An error's usage is added, if `odd`
-    specifies it.
+    """Return an error's category and message, or the parts of a reply that `odd` specifies, for comparison with `odd`:
+    a message or note that contains its words is replaced by these words. The usage is added if `odd` specifies it.
     """
     usage = outcome.usage if odd.tokens is not None else None
     if isinstance(outcome, PortError):
@@ -184,10 +182,8 @@ class ParserContract(CallContract):
 
 
 def _describe_form(outcome: ParserReply | PortError, odd: OddReply) -> tuple[Any, ...]:
-    """Return an error's category and message, or a reply's JSON and finish reason, for comparison with `odd`.
-
-    A message that contains the words in `odd` is replaced by these words. Any finish reason except `content_filter`
-    counts as `stop`.
+    """Return an error's category and message, or a reply's JSON and finish reason, for comparison with `odd`: a message
+    that contains its words is replaced by these words, and any finish reason except `content_filter` by `stop`.
     """
     if isinstance(outcome, PortError):
         return (outcome.category, odd.words if odd.words in str(outcome) else str(outcome))

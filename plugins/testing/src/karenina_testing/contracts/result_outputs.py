@@ -229,10 +229,10 @@ class ReportSectionContract(PluginContract):
         return run_command(folder, "report", *files, "-o", "report.html")
 
     def shown(self, folder: Path, *runs: Sequence[VerificationResult]) -> dict[str, Any]:
-        """Return the plugin's sections in a report on the given runs as JSON-compatible dicts, keyed by id.
+        """Return the plugin's sections in a report on the given runs as JSON-compatible dicts, keyed by id. Fails if
+        the report or one of its sections cannot be made.
 
-        A section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`. Fails if a section is
-        missing.
+        A section has a `title` and `blocks`. A block has `columns` and `rows`, or `text`.
         """
         done = self.report(folder, *runs)
         assert done.code == 0, done.err

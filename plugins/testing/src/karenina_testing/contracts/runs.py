@@ -61,10 +61,8 @@ class RunContract(PluginContract):
 
     def run(self, folder: Path, *options: str, judged: bool = False, **settings: Any) -> SampleRun:
         """Run `karenina run` on the questions in `GENES`, configured with `settings`, and return its exit code, results
-        and errors.
-
-        Answers are recorded, and the last one is wrong, unless `options` select a model (`--answering`). With `judged`,
-        a judge fills in the templates. Otherwise, the answers are searched for the gene.
+        and errors. Answers are recorded, and the last one is wrong, unless `options` select a model (`--answering`).
+        They are searched for the gene or, with `judged`, read by a judge.
         """
         questions = [
             {"id": id, "question": f"Which gene is the target of {id}?", "answer": {"gene": _field(gene, judged)}}

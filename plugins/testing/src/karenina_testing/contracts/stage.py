@@ -88,8 +88,8 @@ class StageContract(PluginContract):
     def run(
         self, artifacts: Mapping[AnyKey, object] | None = None, models: ScriptedModels | None = None, **settings: Any
     ) -> StageRun:
-        """Run the stage alone in an event loop of its own, then its clean-up, and return what it did. `artifacts`
-        replace those of the sample, and `settings` are added to those of the contract.
+        """Run the stage alone in an event loop of its own, then its clean-up, and return what it did. `artifacts` and
+        `models` replace those of the contract, and `settings` are added to its settings.
         """
 
         async def run() -> StageRun:

@@ -94,9 +94,8 @@ class TraitContract(PluginContract):
 
     def evaluate(self, text: str, *traits: RubricTrait, models: ScriptedModels | None = None) -> list[AnyScore]:
         """Return the scores of the answer `text` on the given `traits` (default: the sample trait). Raises
-        `RuntimeError` if the evaluation fails as a whole, or if the evaluator claims other traits than its own.
-
-        It also fails if the evaluator does not claim these traits.
+        `RuntimeError` if the evaluation fails as a whole, or if the evaluator does not claim these traits, or claims
+        those of other kinds.
         """
         evaluator, scored = self.evaluator, traits or (self.trait,)
         others = [other for other in OTHERS if not isinstance(other, type(self.trait))]

@@ -44,12 +44,9 @@ def read_script(text: str) -> dict[str, dict[str, list[One]]]:
 
 
 def _read_line(case: Any) -> tuple[str, str | None, One]:
-    """Return the item of a line of a script, its side (None for both), and its reply (None for the default reply).
-    Raises `TypeError` if the line is not a JSON object, and `ValueError` if it has no item, or an unknown side or
-    fault.
-
-    The item is the value of `item`, `question` or `case`. A `fault` takes precedence over `text`, and `text` over a
-    literal reply.
+    """Return the item of a line of a script (its `item`, `question` or `case`), its side (None for both), and its reply
+    (None for the default one), of which a `fault` takes precedence over `text`, and `text` over a literal reply. Raises
+    `TypeError` if the line is not a JSON object, and `ValueError` if it has no item, or an unknown side or fault.
     """
     if not isinstance(case, Mapping):
         raise TypeError("expected a JSON object")

@@ -89,9 +89,8 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def _serve_or_refuse(self) -> None:
-        """Serve the complete requests. A malformed request gets status 400 and closes the connection.
-
-        Any other exception is passed to the owner and closes the connection too.
+        """Serve the complete requests. A malformed request gets status 400 and closes the connection; any other
+        exception is passed to the owner and closes it too.
         """
         try:
             self._serve()
@@ -202,7 +201,9 @@ class Connection(asyncio.Protocol):
             self._serve_or_refuse()
 
     async def _stream(self, reply: Reply) -> bool:
-        """Send a stream, with its pauses. Returns False if the client disconnected before the end."""
+        """Send a stream, with its pauses, up to `reply.cut` if that is set. Returns False if the client disconnected
+        before the end.
+        """
         chunked = reply.raw is None and "content-length" not in {name.lower() for name in reply.headers}
         pieces = reply.pieces()
         if reply.cut is not None:

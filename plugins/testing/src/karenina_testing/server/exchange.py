@@ -146,11 +146,9 @@ class Reply:
 
     @staticmethod
     def from_case(case: Mapping[str, Any]) -> Reply:
-        """Return the literal reply in a test case: `status` and `body`, or `stream` (events) and `done`. Unknown keys
-        are ignored.
-
-        `headers`, `delay`, `cut` and `end` set the reply's fields of the same name. `raw` is text, and `case` becomes
-        the name.
+        """Return the literal reply in a test case: `status` and `body`, `stream` (events) and `done`, or `raw` (a
+        text). `headers`, `delay`, `cut` and `end` set the reply's fields of the same name, and `case` becomes its name.
+        Unknown keys are ignored.
         """
         fields = {
             name: case[name] for name in ("status", "body", "headers", "done", "delay", "cut", "end") if name in case

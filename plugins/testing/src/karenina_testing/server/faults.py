@@ -34,9 +34,8 @@ class Fault:
 
 def status(code: int, retry_after: float | str | None = None, body: Any = None, **headers: str) -> Fault:
     """Return a fault that replies with the status `code` and `body`, by default an error in the request's API format,
-    instead of the good reply.
-
-    `retry_after` is the value of the header `Retry-After`. `_` in the names of other `headers` is replaced by `-`.
+    instead of the good reply. `retry_after` is the header `Retry-After`, and `_` in the names of other `headers` is
+    replaced by `-`.
     """
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     if retry_after is not None:
@@ -209,10 +208,9 @@ def raw(data: bytes, end: Any = "close") -> Fault:
 
 
 def named(text: str) -> Fault:
-    """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`. Raises `ValueError` if the
-    name is unknown or the arguments are invalid.
-
-    The values after the colons are arguments of the function with that name.
+    """Return the fault for a name such as `429`, `hang`, `slow_start:2` or `status:429:7`, in which values after colons
+    are arguments of the function with that name. Raises `ValueError` if the name is unknown or the arguments are
+    invalid.
     """
     name, *arguments = text.split(":")
     if name.isdecimal():

@@ -30,9 +30,8 @@ _PIECE: Final = 16
 
 
 def spoken(request: Request, said: Say) -> Reply:
-    """Return the reply for `said` in the request's API format, streamed if the request asks for this.
-
-    If the request forces a tool, text that is a JSON object becomes a call of that tool.
+    """Return the reply for `said` in the request's API format, streamed if the request asks for this. If the request
+    forces a tool, text that is a JSON object becomes a call of that tool.
     """
     said = as_forced_call(said, request)
     streamed = bool(request.fields.get("stream"))

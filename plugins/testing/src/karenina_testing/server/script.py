@@ -123,9 +123,8 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-compatible dict without streams, in which secrets are replaced by `***`.
-
-        Secrets are recognized by the names of headers and query parameters. Bodies are not changed.
+        """Return a JSON-compatible dict without streams, in which secrets, recognized by the names of headers and query
+        parameters, are replaced by `***`. Bodies are not changed.
         """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
@@ -212,10 +211,9 @@ class Script:
         return Entry(item, side, self._calls[side, item], request, time.monotonic())
 
     def choose(self, entry: Entry) -> Reply | Awaitable[Reply]:
-        """Return the reply that the script has for a call, or an awaitable of it. Raises `TypeError` if a value in the
-        script cannot be a reply.
-
-        An item's own script has priority over faults. Exceptions from functions in the script propagate.
+        """Return the reply that the script has for a call, or an awaitable of it. An item's own script takes precedence
+        over drawn faults. Raises `TypeError` if a value in the script cannot be a reply; exceptions from functions in
+        the script propagate.
         """
         side = self.answers if entry.side == "answer" or self.judge is None else self.judge
         if entry.item in side.items:
@@ -256,10 +254,8 @@ def _nth(sent: Sent, call: int) -> tuple[One, Fault | None]:
 
 
 def _make_reply(scripted: Any, request: Request) -> Reply | Awaitable[Reply]:
-    """Convert a value in a script to a reply, or an awaitable of one. Functions are called with the request. Raises
-    `TypeError` if the value cannot be a reply.
-
-    None becomes the text `I do not know.`
+    """Convert a value in a script to a reply, or an awaitable of one. Functions are called with the request, and None
+    becomes the text `I do not know.` Raises `TypeError` if the value cannot be a reply.
     """
     while callable(scripted) and not isinstance(scripted, Fault):
         scripted = scripted(request)

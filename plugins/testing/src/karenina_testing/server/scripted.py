@@ -142,7 +142,8 @@ class ScriptedServer:
 
     def reply_to(self, request: Request) -> tuple[Entry | None, Reply | Awaitable[Reply]]:
         """Return the log entry of a request, or None if it is not a call, and its reply or an awaitable of it. Calls
-        are counted and logged, and refused if too many are under way.
+        are counted and logged, and refused if too many are under way. If the script raises an exception, it is added to
+        `problems`, and the reply closes the connection.
         """
         if not self.is_call(request):
             return None, self._other(request)
@@ -170,7 +171,9 @@ class ScriptedServer:
         self.problems.append(problem)
 
     def sent(self, note: Entry | None, whole: bool) -> None:
-        """Record whether the whole reply was sent. `note` is None if the request was not a call."""
+        """Record that a call is over, and whether the whole reply was sent. `note` is None if the request was not a
+        call.
+        """
         if note is None:
             return
         note.whole, note.sent_at = whole, time.monotonic()

@@ -53,8 +53,8 @@ class Conversation(Protocol):
 
 async def run_tool_loop(conversation: Conversation, options: AgentOptions, *, sees: Collection[str] = ()) -> AgentReply:
     """Run an agent until it answers without calling a tool, or until `options.max_turns` turns, which sets
-    `limit_reached`, and return its reply. Failed tool calls become results that the model sees; failed requests raise
-    `PortError`.
+    `limit_reached`, and return its reply. Failed tool calls become results that the model sees, and calls in the last
+    turn are not run. Failed requests and an expired time limit raise `PortError`, with the trace so far.
 
     Each request goes through `options.guard`, so that only a failed request is retried. The time limit covers requests
     and tool calls, but not the time spent waiting for a slot (see `AgentClock`).
@@ -118,10 +118,8 @@ async def _run_turns(
 
 
 def _read_written_calls(turn: Turn, tools: Mapping[str, Tool]) -> Turn:
-    """Convert tool calls that the model wrote as text to actual tool calls of the turn. Without any, or if the server
-    has already parsed tool calls, the turn is returned unchanged.
-
-    A finish reason of `stop` is changed to `tool_calls`.
+    """Convert tool calls that the model wrote as text to actual tool calls of the turn, and a finish reason of `stop`
+    to `tool_calls`. Without any, or if the server has already parsed tool calls, the turn is returned unchanged.
     """
     message = turn.message
     if message.tool_calls or not any(tag in message.content for tag in _TAGS):

@@ -44,14 +44,14 @@ class ToolSource(Protocol):
     def open(
         self, model: ModelConfig, workspace: Path | None, sandbox: ProgramSandbox | None = None
     ) -> AbstractAsyncContextManager[Sequence[Tool]]:
-        """Return a context manager that yields the model's tools. It is entered and exited in the same task, and raises
-        `PortError` if the tools are not available.
+        """Return a context manager that yields the model's tools for agents in the folder `workspace`, if any, whose
+        programs must be started in `sandbox`, if any. It is entered and exited in the same task, and raises `PortError`
+        if the tools are not available.
 
         The run opens one session for each workspace and set of `mcp_` fields, which all agents working there at the
-        same time share, so only these fields of `model` may determine the tools. `workspace` is their folder, or None.
-        If there is a `sandbox`, all programs must be started in it. The tools can be called until the block ends. A
-        failed call raises `ToolError`, whose message the model sees. If the server is lost, the call raises
-        `PortError`, which ends the agent's run. If the tools are not available, the category of the error is
+        same time share, so only these fields of `model` may determine the tools. The tools can be called until the
+        block ends. A failed call raises `ToolError`, whose message the model sees. If the server is lost, the call
+        raises `PortError`, which ends the agent's run. If the tools are not available, the category of the error is
         `connection` if a retry may help, and `permanent` if the configuration is wrong.
         """
 

@@ -109,9 +109,7 @@ def measure_size(value: object) -> int:
 async def _result(call: ToolCall, tools: Mapping[str, Tool]) -> str:
     """Check a call against the tool's schema, run the tool, and return its result. Null arguments are omitted unless
     the schema allows null. Raises `ToolError` if the tool is unknown, or if the arguments are unreadable, too large or
-    invalid.
-
-    Errors from the tool itself propagate.
+    invalid; errors from the tool itself propagate.
     """
     tool = tools.get(call.name)
     if len(call.name) > _LONGEST_NAME:

@@ -174,9 +174,8 @@ class ReadFile(_WorkspaceTool):
 
     def work(self, arguments: Mapping[str, Any]) -> str:
         """Return whole lines of the file from `start_line` on, up to `MOST_CHARACTERS`, with a note if there is more.
-        Raises `ToolError` if the file is missing or not text.
-
-        Bytes that are not UTF-8 are replaced. `ToolError` is also raised if it takes too long to find the line.
+        Bytes that are not UTF-8 are replaced. Raises `ToolError` if the file is missing or not text, or if it takes too
+        long to find the line.
         """
         file = self._locate_existing(arguments)
         if not file.is_file():
@@ -199,10 +198,9 @@ class ListFiles(_WorkspaceTool):
     schema = {"type": "object", "properties": {"path": _PATH}}
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return one line for each file, link and empty folder anywhere below the path, up to `MOST_ENTRIES`, with the
-        sizes of files, or the line of the path itself if it is a file. Raises `ToolError` if the path does not exist.
-
-        After `MOST_ENTRIES` lines, a note ends the list.
+        """Return one line for each file, link and empty folder anywhere below the path, with the sizes of files, or the
+        line of the path itself if it is a file. After `MOST_ENTRIES` lines, a note ends the list. Raises `ToolError` if
+        the path does not exist.
         """
         folder = self._locate_existing(arguments)
         if folder.is_file():
@@ -242,10 +240,9 @@ class SearchFiles(_WorkspaceTool):
     }
 
     def work(self, arguments: Mapping[str, Any]) -> str:
-        """Return the first `MOST_MATCHES` lines that match the pattern as `file:line: text`, or `no match`. Raises
-        `ToolError` if the path is missing, the pattern is invalid or the search takes too long.
-
-        The number of files that were not searched, because they are too large or not text, is added.
+        """Return the first `MOST_MATCHES` lines that match the pattern as `file:line: text`, or `no match`, and the
+        number of files that were not searched, because they are too large or not text. Raises `ToolError` if the path
+        is missing, the pattern is invalid or the search takes too long.
         """
         from karenina_toolkit.patterns import BadPattern, compile_pattern
 
@@ -338,10 +335,9 @@ def make_workspace_tools(workspace: Path) -> tuple[Tool, ...]:
 
 
 def _read_part(lines: io.TextIOWrapper, first: int) -> str:
-    """Return the text from line `first` on, up to the limit for one call, with a note if there is more. Raises
-    `ToolError` if it takes longer than `SEARCH_SECONDS` to find the line.
-
-    If the file has fewer lines, the note states their number.
+    """Return the text from line `first` on, up to the limit for one call, with a note if there is more, or a note with
+    the number of lines if the file has fewer. Raises `ToolError` if it takes longer than `SEARCH_SECONDS` to find the
+    line.
     """
     parts: list[str] = []
     room = MOST_CHARACTERS

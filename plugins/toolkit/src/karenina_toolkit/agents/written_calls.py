@@ -91,9 +91,9 @@ _WORDS: Final = {"true": True, "false": False, "null": None}
 def find_marked_calls(
     text: str, known: Mapping[str, Tool] | Collection[str]
 ) -> tuple[str, tuple[ToolCall, ...]] | None:
-    """Find calls in the notation of a model family, such as `<function=...>`. Return the text before them and the
-    calls, or None if there are none or any is malformed, names a tool that is not `known`, is quoted or fenced, or is
-    followed by text.
+    """Find calls in the notation of a model family, such as `<function=...>`, or else in Python's (`[f(x=1)]`). Return
+    the text before them and the calls, or None if there are none or any is malformed, names a tool that is not `known`,
+    is quoted or fenced, or is followed by text.
 
     `known` contains the names of the tools. If it maps them to tools, parameters that are not JSON are converted to the
     types in the tools' schemas. A call that was cut off has unreadable arguments.
@@ -158,10 +158,8 @@ def _read_arguments(form: str, body: str, types: Mapping[str, Any]) -> dict[str,
 
 
 def _typed(value: str, schema: Mapping[str, Any], is_text: str | None) -> Any:
-    """Return a parameter's value: the text itself if the schema allows strings or has no type, and `is_text` is not
-    *false*, otherwise the text parsed as JSON, or unchanged if it is not valid JSON.
-
-    `is_text` is the call's `string` attribute.
+    """Return a parameter's value: the text itself if the schema allows strings or has no type, and `is_text`, the
+    call's attribute `string`, is not *false*, otherwise the text parsed as JSON, or unchanged if it is not valid JSON.
     """
     declared = schema.get("type", [inner.get("type") for inner in schema.get("anyOf", ())])
     if is_text != "false" and (not declared or "string" in declared):
@@ -294,10 +292,10 @@ class ParsedText:
 
 def parse_tool_calls(text: str, known: Mapping[str, Tool] | Collection[str]) -> ParsedText:
     """Find calls of the `known` tools in `text`. Return the calls and the rest of the text. If any call is invalid or
-    names an unknown tool, all of the text and no calls are returned.
+    names an unknown tool, all of the text and no calls are returned; an incomplete one at the end is a call with
+    unreadable arguments.
 
-    An incomplete call at the end has unreadable arguments. If `known` maps names to tools, parameters that are not JSON
-    are converted to the types in the tools' schemas.
+    If `known` maps names to tools, parameters that are not JSON are converted to the types in the tools' schemas.
     """
     marked = find_marked_calls(text, known)
     if marked is not None:

@@ -90,11 +90,9 @@ def few_shot_settings(config: VerificationConfig) -> FewShotConfig | None:
 
 def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExample]:
     """Return the examples for `question`: those of its own that the mode selects, its external ones, and global ones,
-    without duplicates and examples with the same question. Raises `ValueError` if the configuration selects an example
+    as far as `source` does not exclude them, without duplicates and examples with the same question, whose answer may
+    be the correct one. In the mode "none", there are none. Raises `ValueError` if the configuration selects an example
     that the question does not have.
-
-    The setting `source` may exclude the question's examples or the global ones. In the mode "none", there are no
-    examples. An example with the same question is never used, because its answer may be the correct one.
     """
     configs = {compose(id): own for id, own in config.question_configs.items()}
     own = configs.get(compose(question.id), QuestionFewShot())
@@ -112,11 +110,10 @@ def examples_for(question: Question, config: FewShotConfig) -> list[FewShotExamp
 
 def _select_examples(question: Question, config: FewShotConfig, own: QuestionFewShot, mode: str) -> list[int]:
     """Return the indexes of the question's own examples that the mode selects: those chosen ("custom"), a random sample
-    in their original order ("k-shot"), or all. Raises `ValueError` if `own` names an example that the question does not
-    have.
+    in their original order ("k-shot"), or all. Excluded examples, and those with the same question, are omitted. Raises
+    `ValueError` if `own` names an example that the question does not have.
 
-    Excluded examples, and those with the same question, are omitted. The sample depends only on the seed and the
-    question's id.
+    The sample depends only on the seed and the question's id.
     """
     excluded = {_find_example(question, choice) for choice in own.excluded_examples}
     usable = [

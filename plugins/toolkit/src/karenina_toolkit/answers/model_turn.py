@@ -83,14 +83,13 @@ async def take_turn(
     context: VerificationContext, messages: Sequence[Message], session: Path | None = None
 ) -> ModelTurn:
     """Send `messages` to the model under test, and return its turn. If the call fails or the answer is empty, nothing
-    is raised: the turn has an `error`, along with the model's messages before it.
+    is raised: the turn has an `error`, along with the model's messages before it. An empty answer is not an error if
+    the provider stopped it, or if the agent has a workspace, which may contain the answer, or MCP servers, because slot
+    4 checks the trace.
 
     Models with MCP servers or a workspace, agents and recorded conversations use the agent port. With
     `strip_reasoning`, reasoning at the start of an answer is separated from it. `session` identifies the tools that the
     turns of a conversation share.
-
-    An empty answer is not an error if the provider stopped it. It is not an error either if the agent has a workspace,
-    which may contain the answer, or MCP servers, because slot 4 checks the trace.
     """
     model = context.answering_model
     work = context.find_artifact(AGENT_WORK)
@@ -179,7 +178,9 @@ def record_turns(
 
 
 def _record_trace(context: VerificationContext, turns: Sequence[ModelTurn], trace: list[Message]) -> None:
-    """Set the artifacts and result fields for the model's messages."""
+    """Set the artifacts and result fields for the model's messages: a single plain answer is stored as it is, and
+    anything else as a trace.
+    """
     last, is_plain = turns[-1], len(turns) == 1 and turns[0].is_plain
     if is_plain and trace[0].reasoning:
         context.set_result_field("reasoning", trace[0].reasoning)

@@ -50,10 +50,9 @@ class MissingAttachment(AttachmentProblem):
 
 def examine(attachment: Attachment, folder: Path | None = None) -> Attachment:
     """Read a file, and return its attachment with the media type, digest and size, and the absolute path. A relative
-    path is relative to `folder` or the current folder. Raises `AttachmentProblem` if the file cannot be attached, for
+    path is relative to `folder` or the current folder. Files outside `folder` are read, too, but not one that is
+    replaced by a link out of it during the check. Raises `AttachmentProblem` if the file cannot be attached, for
     example because it is missing, too large or of another type.
-
-    A file that is in `folder` must stay there when links are resolved.
     """
     base = folder if folder is not None else Path()
     path = Path(os.path.abspath(base / attachment.source))  # noqa: PTH100 - `absolute` keeps `..`
@@ -113,7 +112,7 @@ def temporary_folder() -> str:
 
 def read_attachment(attachment: Attachment) -> bytes:
     """Return the contents of an examined file, or of its chosen pages as a PDF. Raises `PortError` if the file is
-    missing, or has changed since it was examined.
+    missing or has changed since it was examined, or if the pages cannot be cut.
     """
     data = _read_source(attachment)
     if attachment.pages is None:

@@ -39,7 +39,8 @@ def numbers_of(pages: str) -> list[int]:
 
 def cut_pages(attachment: Attachment, data: bytes) -> bytes:
     """Return a PDF with the attachment's chosen pages of the PDF `data`. Raises `PortError` if the PDF is damaged or
-    has no such page, if the pages would look different without the rest of the PDF, or if pypdfium2 is not installed.
+    has no such page, if this takes too long, if the pages would look different without the rest of the PDF, or if
+    pypdfium2 is not installed.
     """
     why = missing_package()
     if why is None:

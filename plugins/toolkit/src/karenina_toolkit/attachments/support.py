@@ -175,7 +175,7 @@ def limits_of(spec: AdapterSpec, model: ModelConfig) -> dict[str, MediaLimit]:
 
 def usual_limits(model: ModelConfig, media_types: tuple[str, ...], extra: MediaExtra) -> dict[str, MediaLimit]:
     """Return the limits of media types for a model: the size that all attachments have, and the tokens that are
-    declared or, for a known model family, usual (None if neither is known).
+    declared in `extra` or, for a known model family, usual (None if neither is known).
     """
     family = _family_of(model.model_name)
     limits: dict[str, MediaLimit] = {}

@@ -62,10 +62,9 @@ class Archive:
         return b"".join(self.pieces(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the unpacked contents of an entry in pieces, up to its stated size. Raises `FileError`, possibly
-        after some pieces, if it cannot be unpacked or does not have the stated size or checksum.
-
-        Raises `KeyError` if the entry does not exist.
+        """Yield the unpacked contents of an entry in pieces, up to its stated size. Raises `KeyError` if the entry does
+        not exist, and `FileError`, possibly after some pieces, if it cannot be unpacked or does not have the stated
+        size or checksum.
         """
         entry = self._archive.getinfo(name)
         if entry.compress_type not in _METHODS or entry.flag_bits & _ENCRYPTED:
@@ -140,10 +139,10 @@ def _inflate(raw: IO[bytes]) -> Iterator[bytes]:
 @contextmanager
 def open_archive(path: Path, file: IO[bytes], *, zstandard_extra: str, kind: str = "archive") -> Iterator[Archive]:
     """Open the zip archive in `file`, and yield it. Raises `FileError` if it is damaged, has too many entries, would be
-    too large after unpacking, or has two entries with the same name.
-
-    Entries may be stored, or compressed with deflate or Zstandard. Messages refer to the archive as `kind`, and name
+    too large after unpacking, or has two entries with the same name. Messages call the archive `kind`, and name
     `zstandard_extra` as the package to install for Zstandard.
+
+    Entries may be stored, or compressed with deflate or Zstandard.
     """
     limit = max(_MIN_ENTRY_LIMIT, bounded_files.max_file_bytes() // _BYTES_PER_ENTRY)
     if _count_entries(file) > limit:

@@ -76,7 +76,9 @@ class CreatedFolder(NamedTuple):
                 os.close(parent)
 
     def _remove_from(self, parent: int) -> None:
-        """Remove the folder from its open parent folder. Raises `FolderReplaced` if something else is in its place."""
+        """Remove the folder and its contents from its open parent folder. Raises `FolderReplaced` if something else is
+        in its place.
+        """
         try:
             folder = os.open(self.path.name, FOLDER, dir_fd=parent)
         except NotADirectoryError:  # also for a link
@@ -321,10 +323,7 @@ def _read_entries(lines: Iterable[bytes]) -> list[dict[str, Any]]:
 def _remove_orphan(noted: Mapping[str, Any], is_own: Callable[[Path], bool]) -> bool:
     """Remove a killed run's folder, which the entry `noted` describes, and return whether this entry can be deleted. It
     is kept if the folder is not `is_own`, is on another machine, or cannot be removed, in which case a warning is
-    logged.
-
-    If something else is in the folder's place, a warning is logged and that is not removed, but the entry can be
-    deleted.
+    logged. If something else is in its place, that is not removed, but the entry can be deleted.
     """
     path = Path(noted["path"])
     if noted.get("machine") != platform.node():

@@ -146,12 +146,12 @@ def read_json(path: Path, *, encoding: str | None = None, surrogates: bool = Fal
 def parse_json(
     data: bytes | str, path: Path, where: str = "", *, encoding: str | None = None, surrogates: bool = False
 ) -> Any:
-    """Return the value of JSON text from the file `path`. Raises `FileError` if it is invalid or exceeds a limit, or if
-    an object has different values for the same key. NaN and infinities are allowed.
+    """Return the value of JSON text from the file `path` (`where` is its place in the file, for messages). Raises
+    `FileError` if it is invalid or exceeds a limit, if an object has different values for the same key, or for unpaired
+    surrogates, unless `surrogates` is set. NaN and infinities are allowed.
 
-    `where` is the text's location in the file, for use in messages. Bytes are decoded as UTF-8 or with `encoding`,
-    unless there is a byte-order mark. Deep nesting, more than ten million values (a tenth of the size limit in bytes),
-    integers with thousands of digits, and unpaired surrogates unless `surrogates` is set, are rejected.
+    Bytes are decoded as UTF-8 or with `encoding`, unless there is a byte-order mark. The limits are those of nesting,
+    ten million values (a tenth of the size limit in bytes), and thousands of digits in an integer.
     """
     text = decode(data, path, encoding, where) if isinstance(data, bytes) else data
     if len(text) > _MIN_VALUE_LIMIT:

@@ -88,12 +88,12 @@ def read_excel(
     is_unit: Callable[[str], object] | None,
 ) -> Cells:
     """Yield each row of a sheet with its number, and fill in `facts`. `sheet` is its title, and defaults to the first
-    sheet that is not hidden. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is
-    set, exceeds a limit.
+    sheet that is not hidden. Percentages, amounts, durations and numbers with a unit become strings, as shown in the
+    sheet. Raises `FileError` if the file cannot be read, has no such sheet or, unless `any_size` is set, exceeds a
+    limit.
 
-    Percentages, amounts of money, numbers with a unit in their format (a text for which `is_unit` is true), times of
-    day and durations become strings, as shown in the sheet, and empty strings None. `package` is the distribution whose
-    extra installs the library, for use in messages.
+    Units are texts in a number's format for which `is_unit` is true. Times of day become strings as well, and empty
+    strings None. `package` is the distribution whose extra installs the library, for use in messages.
     """
     try:
         from defusedxml import DefusedXmlException
@@ -157,8 +157,9 @@ def _make_reader_class() -> type[ExcelReader]:
 
 
 def _shown_value(cell: Any, is_unit: Callable[[str], object] | None) -> Any:
-    """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format, times of day,
-    durations and dates without a day or year formatted as in the sheet. An empty string is converted to None.
+    """Return a cell's value, with percentages, amounts of money, numbers with a unit in their format (for which
+    `is_unit` is true), times of day, durations and dates without a day or year formatted as in the sheet. An empty
+    string is converted to None.
     """
     value = cell.value
     if isinstance(value, time | timedelta | datetime):
@@ -270,8 +271,8 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _check_parts(path: Path, opened: IO[bytes], package: str) -> dict[str, _PartCheck]:
-    """Check all parts of an Excel file, and return the checks keyed by the part's name. Raises `FileError` if there are
-    too many bytes, cells or elements.
+    """Check all parts of an Excel file, also that each has its stated size, and return the checks keyed by the part's
+    name. Raises `FileError` if there are too many bytes, cells or elements.
 
     openpyxl cannot unpack more than that afterwards, because this also checks that every part has its stated size.
     """

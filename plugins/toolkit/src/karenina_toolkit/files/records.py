@@ -92,8 +92,8 @@ def read_records(
     is_unit: Callable[[str], object] | None = None,
 ) -> Records:
     """Open a file of records: CSV, TSV, Excel, Parquet, JSON lines or JSON, depending on `suffix` or the file name's
-    extension, and return its columns and records. Raises `FileError`, which states the location and a fix, if the file
-    cannot be read.
+    extension, and return its columns and records, which are read while iterating. Raises `FileError`, which states the
+    location and a fix, if the file, or later a record, cannot be read or exceeds a limit.
 
     JSON lines, CSV and Parquet are read row by row, in constant memory. A JSON document is read as a whole.
 
@@ -271,8 +271,8 @@ def _limit_rows(
 def _read_lines(
     path: Path, encoding: str | None, surrogates: bool, keep_problems: bool, any_size: bool
 ) -> Generator[Any, None, None]:
-    """Yield a tuple of empty columns, empty metadata and the encoding note (or None) of a JSON lines file, and then its
-    records. The parameters are explained in `read_records`.
+    """Yield the columns (none), metadata (none) and encoding note of a JSON lines file as one item, then its records.
+    The parameters are explained in `read_records`.
     """
     with texts.open_text(path, any_size=any_size) as file:
         encoding, note = _recognize(file, path, encoding)
@@ -314,8 +314,8 @@ def _decode_line(line: str | bytes, path: Path, where: str) -> str:
 
 
 def _read_document(path: Path, rows: str | None, encoding: str | None, surrogates: bool) -> Generator[Any, None, None]:
-    """Yield a tuple of no columns, no metadata and the encoding note of a JSON document, then each of its records.
-    `rows` is the path to the records within the document.
+    """Yield the columns (none), metadata (none) and encoding note of a JSON document as one item, then its records.
+    `rows` is the path to them within the document, which is read as a whole.
     """
     data = bounded_files.read_bytes(path)
     encoding, note = _recognize(io.BytesIO(data), path, encoding)

@@ -32,7 +32,7 @@ def replace_file(
 ) -> None:
     """Replace a file atomically with a new one that `write` fills, so that readers see either the old or the new
     contents, but never a part of them. Raises `OSError` if this fails, or if the path is a link and `follow` is not
-    set; the old file then stays.
+    set; the old file then stays. So it does if `write` raises an exception, which propagates.
 
     `write` is called with a new file in the same folder, which is renamed to `path` when it is complete. If anything
     fails before that, the old file stays and the new one is removed. If the process is killed, a file

@@ -42,11 +42,11 @@ def digest_folders(sources: Iterable[SourceFolder]) -> str:
 
 
 def digest_folder(source: SourceFolder) -> str:
-    """Return a digest of the names and contents of all files below a folder, except those that `source` ignores. Only
-    names of unreadable files are used, and after `MOST_READ` bytes only names, sizes and modification times.
+    """Return a digest of the names and contents of all files below a folder, except those that `source` ignores,
+    independent of its location. Only names of unreadable files are used, and after `MOST_READ` bytes only names, sizes
+    and modification times. Links that lead out of `source.within` (by default, the folder) are not followed.
 
-    The digest does not depend on the folder's location. Links that lead out of `source.within` (by default, the folder)
-    are not followed. A folder to which several links lead is only read once.
+    A folder to which several links lead is only read once.
     """
     digest = hashlib.sha256()
     bounds = (source.within or source.path).resolve()

@@ -80,10 +80,9 @@ class Record:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of a column of the row or, if there is none, a scalar of an object that encloses the row
-        (innermost first), or `default`. Case is ignored unless there is an exact match. An empty cell is None, whatever
-        the `default`. Raises `FileError` if the row is not a mapping or could not be read.
-
-        `name` may be a path in the enclosing objects (`data.title`).
+        (innermost first; `name` may be a path in it, as in `data.title`), or `default`. Case is ignored unless there is
+        an exact match. An empty cell is None, whatever the `default`. Raises `FileError` if the row is not a mapping or
+        could not be read.
         """
         values = self.values
         column = find_column(values, name)
@@ -115,13 +114,12 @@ def find_column(columns: Iterable[str], name: str) -> str | None:
 
 
 def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str | None, *, any_size: bool) -> Cells:
-    """Yield the rows of a CSV file, each with the number of the line in which it ends. Empty cells are None. Also
-    raises the field limit of `csv` for the whole process.
+    """Yield the rows of a CSV file, each with the number of the line in which it ends. Empty cells are None. Raises
+    `FileError` if the delimiter or the CSV is invalid, or if the file or a row is too long; `any_size` allows files of
+    any size and longer rows. Also raises the field limit of `csv` for the whole process.
 
     `delimiter` defaults to the most frequent of comma, semicolon and tab in the first line that is not blank, or to a
     vertical bar if that line contains none of them.
-    `any_size` disables the limit on the file's size and raises the limit on the length of a row. Raises `FileError` if
-    the delimiter or the CSV is invalid, or if a row is too long.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         what = (
@@ -169,9 +167,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
 
 def limit_cells(path: Path, rows: Cells, where: Callable[[int], str], width: int = 0) -> Cells:
     """Yield the rows unchanged. Raises `FileError`, with the location that `where` returns for a row's number, if they
-    have more cells in total than `cell_limit()`.
-
-    Each row counts as at least `width` cells, plus `CELLS_PER_ROW`.
+    have more cells in total than `cell_limit()`; each row counts as at least `width` cells, plus `CELLS_PER_ROW`.
     """
     limit, count = cell_limit(), 0
     for number, cells in rows:
@@ -253,12 +249,11 @@ def iter_records(
     *,
     keep_problems: bool = False,
 ) -> Iterator[Record]:
-    """Yield the rows below the header as records, filling short rows with None. Empty rows become records whose
-    values are all None, but are dropped at the end of the file. Raises `FileError` if a row has a value beyond the last
-    column.
+    """Yield the rows below the header as records of the columns in `only` (by default, all), filling short rows with
+    None. Empty rows become records whose values are all None, but are dropped at the end of the file. If a row has a
+    value beyond the last column, `FileError` is raised or, with `keep_problems`, the record has a `problem`.
 
-    Set `only` to limit the columns. With `keep_problems`, a row with too many cells becomes a record with a `problem`
-    instead, unless the first row is a single cell above the others, which is a title and not the header.
+    Even then, it is raised if the first row is a single cell above the others, which is a title and not the header.
     """
     columns = tuple(columns)
     width = len(columns)

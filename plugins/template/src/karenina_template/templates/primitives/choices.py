@@ -83,7 +83,7 @@ class Choice(ReadingPrimitive, defer_build=True):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the value names the correct option and no other. `Unreadable` means that it names none, and
-        `Undecided` that other words may change which one.
+        `Undecided` that other words may change which one. A value that is not a text fails.
         """
         truth, text = self._truth(expected), text_of(extracted)
         if text is None:

@@ -163,13 +163,12 @@ def names_other_weekday(value: object, day: date) -> bool:
 
 
 def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
-    """Return the dates that a string may mean although `read_dates` does not read it as one: the day, month and year
-    among other words or in short (*on January 15, 2024*, *15-Jan-24*, *January 14 or 15, 2024*).
+    """Return the dates that a string may mean in forms that `read_dates` does not read: the day, month and year among
+    other words or in short (*on January 15, 2024*, *15-Jan-24*, *January 14 or 15, 2024*). With `with_name`, only dates
+    with the name of their month or its Roman numeral are returned.
 
     The month may be a name, a number or a Roman numeral, the day an ordinal in English words, and the year may have two
     digits, of any century. Week and ordinal dates of ISO 8601, and compact dates with a time, count as well.
-
-    With `with_name`, only dates with the name of their month or its Roman numeral are returned.
     """
     from karenina_template.templates.primitives.numbers_in_text import with_digits
 
@@ -229,7 +228,9 @@ def _read(text: str) -> tuple[Moment, ...]:
 
 
 def _whole_dates(match: re.Match[str]) -> list[datetime]:
-    """Return the one or two dates that a match can mean, or raise `ValueError` if the date does not exist."""
+    """Return the one or two dates that a match can mean, with the month before the day in the first one if both are
+    possible. Raises `ValueError` if the date does not exist.
+    """
     parts = match.groupdict()
     year = int(parts["year"])
     if "month" in parts:
@@ -251,8 +252,8 @@ def _month(name: str) -> int:
 
 
 def _with_time(day: datetime, time: re.Match[str]) -> datetime:
-    """Return `day` with the time in the match. Digits beyond microseconds are dropped. Raises `ValueError` if the time
-    does not exist.
+    """Return `day` with the time and time zone in the match. Digits beyond microseconds are dropped. Raises
+    `ValueError` if the time does not exist.
     """
     hour = int(time["hour"])
     if time["half"]:

@@ -106,7 +106,8 @@ class DateMatch(_DatePrimitive):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the dates are the same calendar day. `Undecided` means that this depends on how they are read,
-        that the value names another weekday, or that it may be the date in a form that is not read.
+        that the value names another weekday, or that it may be the date in a form that is not read. Any other value
+        fails.
         """
         right = self._truth(expected).at.date()
         readings = read_dates(extracted, self.format)
@@ -165,7 +166,8 @@ class DateTolerance(_DatePrimitive):
 
     def check(self, extracted: object, expected: object) -> bool | Undecided:
         """Return whether the date is within the tolerance, or `Undecided` if only one of its two readings is, or if it
-        may be a date in a form that is not read. Any other value fails.
+        may be a date in a form that is not read. Any other value fails, and so does a date if only one of both has a
+        time zone.
         """
         truth, allowed = self._truth(expected), self._allowed()
         return _read_and_decide(

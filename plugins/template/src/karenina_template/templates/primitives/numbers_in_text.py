@@ -76,11 +76,10 @@ class _Part(NamedTuple):
 
 
 def read_numbers(text: str) -> Numbers | None:
-    """Return the numbers in `text`, in digits and in English words, or None if any of them is written in an unsupported
-    form, such as fractions in words, dozens, trillions, and ranges in words (*three to four million*).
-
-    Years are read in pairs (*nineteen forty*, 1940), and digits together with the word after them (*3 thousand*, 3000).
-    Number words in other languages are ignored.
+    """Return the numbers in `text`, in digits and in English words (other languages are ignored), or None if any of
+    them is written in an unsupported form, such as fractions in words, dozens, trillions, and ranges in words (*three
+    to four million*). Years are read in pairs (*nineteen forty*, 1940), and digits together with the word after them
+    (*3 thousand*, 3000).
     """
     if _UNREAD.search(text):
         return None

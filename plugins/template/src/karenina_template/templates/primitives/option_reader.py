@@ -115,10 +115,9 @@ class OptionReader:
         self._longest_first = sorted(plain.items(), key=lambda item: len(item[1]), reverse=True)
 
     def read(self, text: str, levels: int = 4) -> Named:
-        """Return the labels of the options that `text` names, `Mentioned` if words around them may change what they
-        mean, or `Undecided` with a reason. Readings of the whole text are tried before its parts.
-
-        `levels` limits how many times words around an option are removed.
+        """Return the labels of the options that `text` names, if any, `Mentioned` if words around them may change what
+        they mean, or `Undecided` with a reason. Readings of the whole text are tried before its parts. `levels` limits
+        how many times words around an option are removed.
         """
         readings: tuple[Callable[[str], Named], ...] = (
             self._whole, self._ordinal, self._label_and_option, partial(self._without_words, levels=levels),
@@ -193,8 +192,8 @@ class OptionReader:
         return labels | texts
 
     def _ordinal(self, text: str) -> Named:
-        """Return the option for an ordinal such as *the second*, or no option for other text. The result is `Undecided`
-        if a number may also be another option's text.
+        """Return the option for an ordinal or number such as *the second* and *option 2*, or no option for other text.
+        The result is `Undecided` if a number may also be another option's text.
         """
         match = _ORDINAL.fullmatch(text.strip(_ENDS).casefold())
         labels = list(self.options)
@@ -269,7 +268,8 @@ class OptionReader:
 
     def _several(self, text: str) -> Named:
         """Return the options for several letters or texts, such as *A and B*, *B/D* and *AB*, or none for other texts.
-        The result is `Undecided` if they may be a number.
+        The result is `Undecided` if they may be a number, and `Mentioned` if words around a list of labels may reject
+        or change it.
         """
         parts = [part for part in _JOINED.split(text) if part.strip(_ENDS)]
         named = [self.by_label(part) or self.by_text(part) for part in parts]
@@ -305,8 +305,9 @@ class OptionReader:
         return is_rejected_after(clause, 0) or is_rejected_before(text.casefold(), start)
 
     def _label_and_words(self, text: str) -> Named:
-        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*, `Undecided`
-        if the text matches no option, or none if `text` has no such form.
+        """Return the options for a label followed by a text with other words, such as *B. Lima, in Peru*, or none if
+        `text` has no such form or rejects the label. The result is `Undecided` if the words after the label match no
+        option or those of several.
         """
         label, separator, rest = self._split_label(text)
         is_word = not separator.strip() and not rest.startswith(("(", "[", "{"))

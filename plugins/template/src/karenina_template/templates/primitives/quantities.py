@@ -345,7 +345,7 @@ def _noun(word: str) -> str:
 
 def _compare_numbers(value: Quantity, truth: Quantity) -> bool | Undecided:
     """Return whether the numbers are equal, or `Undecided` with the reason. Units are ignored. The result is undecided
-    if a number is within the other's range or limit, or if only another reading is equal.
+    if a number is within the other's range or limit, may be the other one rounded, or is equal only in another reading.
     """
     number, right = value.numbers[0], truth.numbers[0]
     if value.high and truth.high:

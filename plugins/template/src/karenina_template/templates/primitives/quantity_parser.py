@@ -185,10 +185,8 @@ def is_known_unit(text: str) -> bool:
 
 def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> Quantity | None:
     """Return the quantity if `text` consists of exactly one number or range with its unit, or None. Up to four words
-    after the number are its unit, whether or not the unit is known.
-
-    `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first. `is_unit` determines which units of
-    other forms, such as *J/(kg K)*, are known.
+    after the number are its unit, whether or not it is known; `is_unit` determines which other units, such as *J/(kg
+    K)*, are known. `decimal` decides which reading of numbers such as 1,234 and 1.234 comes first.
     """
     text = _plain(text)
     if (amount := _BRACKETED.fullmatch(text)) is not None:
@@ -231,13 +229,11 @@ def read_quantity(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_kn
 
 
 def find_quantities(text: str, decimal: DecimalMark = ".", is_unit: IsUnit = is_known_unit) -> list[Quantity]:
-    """Return the quantities in `text` in order. Digits that cannot be read as a number give a quantity with empty
-    `numbers`. Text in brackets is ignored if there are digits elsewhere, and English number words are read if there are
-    none at all.
+    """Return the quantities in `text` in order. A text that is a single quantity is read as in `read_quantity`;
+    otherwise, only known units are read. Digits that are not a number give a quantity with empty `numbers`. Text in
+    brackets is ignored if there are digits elsewhere, and English number words are read if there are none at all.
 
-    `decimal` and `is_unit` work as in `read_quantity`. If the whole text is one quantity, it is read like in
-    `read_quantity`. Otherwise, words after a number are only its unit if the unit is known. Several numbers in words
-    have no units.
+    `decimal` and `is_unit` work as in `read_quantity`. Several numbers in words have no units.
     """
     text = _plain(text)
     text = _BRACKETS.sub(" ", text) if _DIGIT.search(_BRACKETS.sub(" ", text)) else text
@@ -339,7 +335,9 @@ def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quanti
 
 
 def _scan(text: str, decimal: DecimalMark, is_unit: IsUnit) -> Iterator[Quantity]:
-    """Yield the quantities in `text`. Digits that are not a number give a quantity with empty `numbers`."""
+    """Yield the quantities in `text`, with their units if these are known. Digits that are not a number give a quantity
+    with empty `numbers`, unless they are part of a name such as BCL2.
+    """
     at = 0
     while (digit := _DIGIT.search(text, at)) is not None:
         start = _begin(text, digit.start(), at)

@@ -43,10 +43,10 @@ class SimilarityUnavailable(RuntimeError):
 
 
 def provide_similarity(provider: SimilarityProvider, *, ready: SimilarityReady | None = None) -> None:
-    """Register the function that compares strings by meaning, for the whole process. Raises `ValueError` if another one
-    is registered; call `withdraw_similarity` first to replace it.
+    """Register the function that compares strings by meaning, for the whole process. `ready` is called before runs that
+    need it, and must raise `RuntimeError` if `provider` cannot work. Raises `ValueError` if another provider is
+    registered; call `withdraw_similarity` first to replace it.
 
-    `ready` is called before runs whose templates need it. It must raise `RuntimeError` if `provider` cannot work.
     Registering the same provider again only replaces `ready`.
     """
     if _providers and _providers[0] != provider:

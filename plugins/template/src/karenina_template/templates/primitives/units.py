@@ -281,11 +281,9 @@ def is_money(text: str) -> bool:
 
 
 def unit_of_amount(currency: str, words: str) -> str:
-    """Return the unit of an amount of money with the words after it: *$/month* for a *$* followed by *a month*. Words
-    that only say what the amount is (*$5 in total*) are dropped, and all others kept, because they may change the
-    amount: *$ less*.
-
-    A code is more precise than a sign before it: *CAD* for *$5 CAD*.
+    """Return the unit of an amount of money with the words after it: *$/month* for a *$* followed by *a month*, and
+    *CAD*, which is more precise, for *$5 CAD*. Words that only say what the amount is (*$5 in total*) are dropped, and
+    all others kept, because they may change the amount: *$ less*.
     """
     words = words.strip(" .-")
     if (rate := _RATE.match(words)) is not None:
@@ -303,8 +301,8 @@ def unit_of_amount(currency: str, words: str) -> str:
 
 def contradict(number: Decimal, unit: str, other_number: Decimal, other_unit: str) -> bool:
     """Return whether two quantities in known units of the same kind, such as 5 mg and 0.5 g, cannot be the same, even
-    if they are rounded: they differ by more than 10% and by more than half a step of the second number's last
-    digit. Different units whose conversion is unknown never contradict each other.
+    if they are rounded: they differ by more than 10% and by more than half a step of the second number's last digit.
+    Units that are unknown, of different kinds, or cannot be converted never contradict each other.
     """
     one, other = find_unit(unit), find_unit(other_unit)
     if one is None or other is None or kind_of_unit(one) != kind_of_unit(other):

@@ -134,9 +134,7 @@ def another(value: object) -> object:
 
 def above_by(value: object, distance: Decimal) -> int | float | Decimal | None:
     """Return a number that is more than `distance` above `value`, or below it if `distance` is negative, or None if
-    `value` is not a number or the result is too large.
-
-    The result is an integer if `value` is one. It has at most 400 digits.
+    `value` is not a number or the result has more than 400 digits. It is an integer if `value` is one.
     """
     start = number_of(value)
     if start is None:

@@ -202,11 +202,12 @@ class Declaration(NamedTuple):
         return {item.name: item.description for item in self.answer.fields.values() if item.description}
 
     def shape(self) -> Hashable:
-        """Return a key that is the same for templates that can share a class.
+        """Return a key that is the same for templates that can share a class: those with the same names, annotations
+        and constraints, also in nested models. Ground truths, weights, primitives, hints, strategies and docstrings may
+        differ.
 
-        It covers names, annotations and constraints, and also the defaults and descriptions of nested models. It does
-        not cover ground truths, weights, primitives, hints, strategies or docstrings. For the answer's own fields, it
-        only matters whether there is a description.
+        It also covers the defaults and descriptions of nested models. For the answer's own fields, it only matters
+        whether there is a description.
         """
         seen: dict[str, Hashable] = {}
         waiting = sorted(_used_classes(self.answer))

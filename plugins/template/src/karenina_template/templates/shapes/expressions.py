@@ -147,9 +147,8 @@ def shorten_source(node: ast.AST) -> str:
 
 def read_value(node: ast.expr, scope: Scope) -> Any:
     """Return the value of an expression that consists of literals, containers and known constructors, such as
-    primitives, which are called. Raises `UntrustedTemplate` for any other code, and `TemplateError` for mistakes.
-
-    A member of an enum in the source becomes its value.
+    primitives, which are called. A member of an enum in the source becomes its value. Raises `UntrustedTemplate` for
+    any other code, and `TemplateError` for mistakes.
     """
     match node:
         case ast.Constant(value=bool() | int() | float() | str() | None):

@@ -94,10 +94,9 @@ class Opener:
 
     def open(self, annotation: Any, *, shown: bool = False, is_option: bool = False) -> Any:
         """Return the type without the constraints that are not shown to a judge, so that it accepts what a judge may
-        write: a literal or enum with a single option, for example, also accepts any other value of its type.
-
-        If the author chose to show its constraints (`shown`), only models within the type are changed. Set `is_option`
-        for a type in a union, because the literals of a union are opened together.
+        write: a literal or enum with a single option, for example, also accepts any other value of its type. With
+        `shown`, constraints that the author chose to show are kept, and only models and enums within the type are
+        changed. Set `is_option` for a type in a union, because the literals of a union are opened together.
         """
         origin, parts = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
@@ -128,10 +127,8 @@ class Opener:
         is_option: bool = False,
     ) -> Any | None:
         """Return `base` without the constraints in `metadata` and inside `base` that are not shown to a judge, or None
-        if nothing changes.
-
-        `extra` is the field's `json_schema_extra`, in which the author can choose to show the constraints. For `shown`
-        and `is_option`, see `open`.
+        if nothing changes. The author can choose to show them with `extra`, the field's `json_schema_extra`. For
+        `shown` and `is_option`, see `open`.
         """
         extras = [extra, *(info.json_schema_extra for info in metadata if isinstance(info, FieldInfo))]
         shown = shown or any(isinstance(item, Mapping) and item.get(SHOW) is True for item in extras)

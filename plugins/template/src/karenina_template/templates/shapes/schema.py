@@ -48,7 +48,7 @@ class _NoWarnings(GenerateJsonSchema):
 def judge_schema(cls: type[BaseModel], without: Collection[str]) -> tuple[Json, Unshown]:
     """Return the schema of `cls` for a judge, without the fields in `without` and without constraints that can give a
     ground truth away, and descriptions of these constraints by field. Raises `TemplateError` for an annotation that
-    JSON Schema does not support.
+    JSON Schema does not support, and for a `VerifiedField` in a nested model, which would not be verified.
 
     The schema contains keywords that constrain values, and the descriptions of fields. It has no titles, defaults,
     examples or docstrings. All properties are required and may be null, and no others are allowed. Fields for reasoning
@@ -152,11 +152,9 @@ class _Cleaning:
         return cleaned
 
     def _clean(self, part: Any, place: tuple[str, str], *, shown: bool, single: str | None = _ALONE) -> Any:
-        """Return a part of a schema without what a judge does not see, and describe omitted constraints in `unshown`.
-        With `shown`, none are omitted. `place` consists of the part's definition ("" for the root) and its property.
-
-        `single` is the description that `unshown` gets for a single option in the part. If it is None, the option is
-        kept.
+        """Return a part of a schema without what a judge does not see, and describe omitted constraints in `unshown`,
+        with the description `single` for a single option, which is kept if that is None. With `shown`, none are
+        omitted. `place` consists of the part's definition ("" for the root) and its property.
         """
         if not isinstance(part, dict):
             return part

@@ -75,7 +75,8 @@ def shape_of_declaration(declaration: Declaration) -> Shape:
 
 def shape_of_class(cls: type[BaseAnswer]) -> Shape:
     """Return the shape of a class, which is built once and stored on the class. The shape's `answer_class` is a
-    subclass whose fields may be None. Raises `TemplateError` if the class is invalid.
+    subclass whose fields may be None and lack the constraints that are not shown to a judge. Raises `TemplateError` if
+    the class is invalid.
     """
     own = cls.__dict__.get("__shape__")
     if isinstance(own, Shape):
@@ -127,7 +128,7 @@ def _nullable(cls: type[BaseAnswer], opener: Opener | None = None) -> type[BaseA
 
 def _build(declaration: Declaration) -> Shape:
     """Return the shape of a declared template: its answer class, the judge's schema, and what converts ground truths.
-    Nothing is executed.
+    Nothing is executed. Raises `TemplateError` if the class or its schema cannot be built.
     """
     answer_class = _model(declaration.answer, declaration, {})
     fields = declaration.answer.fields

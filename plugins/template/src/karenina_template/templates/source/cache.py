@@ -89,8 +89,9 @@ def find_pattern(split: LiteralSplit) -> ParsedPattern | None:
 def add_template(
     split: LiteralSplit, source: str, tree: ast.Module, declaration: Declaration, template: Template
 ) -> None:
-    """Remember how `template` was parsed, so that `find_template` can make templates for sources that differ only in
-    some literals, unless this is the first source of its kind. If that is impossible, this is remembered as well.
+    """Remember how `template` was parsed from `source`, so that `find_template` can make templates for sources that
+    differ only in some literals, unless this is the first source of its kind. If that is impossible, this is remembered
+    as well.
     """
     with _lock:
         fixed = _fixed.get(split.rest, ())

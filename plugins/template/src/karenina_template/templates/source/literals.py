@@ -54,7 +54,7 @@ class LiteralSplit:
 
 def split_literals(source: str) -> LiteralSplit | None:
     """Return `source` split into its literals, which include comments, and the rest, or None if the source is too long,
-    or may contain literals such as f-strings and bytes.
+    or cannot be split with certainty, for example because of f-strings, bytes or special characters.
     """
     if len(source) > _LONGEST or "\0" in source or "\r" in source or not _is_encodable(source):
         return None

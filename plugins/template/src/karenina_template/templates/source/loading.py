@@ -200,11 +200,9 @@ def _find_line(error: BaseException, filename: str) -> int | None:
 
 
 def find_errors(source: str, first: TemplateError) -> list[TemplateError]:
-    """Return all errors in a source that could not be loaded, sorted by line. `first` is the error that loading it
-    raised.
-
-    Each field is loaded separately to find more errors. Nothing is executed. If `first` says that the source is not
-    trusted, it is only included if there are no other errors.
+    """Return all errors in a source that could not be loaded, sorted by line, including those of single fields. Nothing
+    is executed. `first` is the error that loading the source raised; if it only says that the source is not trusted, it
+    is left out if there are others.
     """
     try:
         tree = ast.parse(source)

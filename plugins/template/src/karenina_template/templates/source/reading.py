@@ -62,11 +62,9 @@ def parse_source(source: str) -> ast.Module:
 
 
 def read_declaration(tree: ast.Module, digest: str) -> Declaration:
-    """Return the declarations in a source, which is not executed. Raises `UntrustedTemplate` for code, and
-    `TemplateError` for invalid declarations.
-
-    Code is anything except docstrings, imports of known names, and classes with annotated fields or enum members.
-    `digest` is the SHA-256 hash of the source, which is used in trust errors.
+    """Return the declarations in a source, which is not executed. Raises `UntrustedTemplate` for code, which is
+    anything except docstrings, imports of known names, and classes with annotated fields or enum members, and
+    `TemplateError` for invalid declarations. `digest`, the SHA-256 hash of the source, is used in trust errors.
     """
     scope = Scope(digest)
     for statement in tree.body:
@@ -362,11 +360,9 @@ def _split_arguments(
 def _constraints_and_default(
     name: str, node: ast.Call, named: Mapping[str, ast.expr], scope: Scope, *, verified: bool = False
 ) -> tuple[tuple[tuple[str, object], ...], object]:
-    """Return the constraints, sorted by name, and the default, or `NO_DEFAULT`, from parameters of pydantic's `Field`.
-    Raises `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain code.
-
-    Parameters that have no effect on a template, such as `alias`, are dropped. `verified` is true for a
-    `VerifiedField`.
+    """Return the constraints, sorted by name, and the default, or `NO_DEFAULT`, from parameters of pydantic's `Field`;
+    those without effect on a template, such as `alias`, are dropped. `verified` is true for a `VerifiedField`. Raises
+    `TemplateError` for an unknown parameter, and `UntrustedTemplate` if a parameter may contain code.
     """
     default: object = NO_DEFAULT
     constraints: dict[str, object] = {}
@@ -420,10 +416,8 @@ def _check_text(value: object, parameter: str, node: ast.Call) -> str | None:
 def _check_answer(
     answer: ModelDeclaration, declared: dict[str, ModelDeclaration | EnumDeclaration], scope: Scope
 ) -> None:
-    """Raise `TemplateError` for a field with a reserved name, for a misplaced rule, or if nothing is verified, and
-    `UntrustedTemplate` for a model that contains itself.
-
-    The models nested in the answer's fields are checked too.
+    """Raise `TemplateError` for a field with a reserved name, for a rule in a nested model, or if nothing is verified,
+    and `UntrustedTemplate` for a model that contains itself.
     """
     for name, item in answer.fields.items():
         if name in METHODS | OWN_FIELDS:
