@@ -264,10 +264,9 @@ class AgenticRubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the models that score the traits: each trait's own model, or the judges for traits without one.
-
-        Every one of them must have an agent port and a parser port. Raises `ValueError` if a trait needs a judge but
-        none is configured, and `ConfigError` if a trait's model is invalid.
+        """Return the models that score the traits, which need an agent port and a parser port: each trait's own model,
+        or the judges for traits without one. Raises `ValueError` if a trait needs a judge but none is configured, and
+        `ConfigError` if a trait's model is invalid.
         """
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
