@@ -108,7 +108,7 @@ _RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or comp
 
 def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
     """Yield the outputs in a file, which is read only when they are requested. Raises `ConfigError`, with the line, if
-    an output cannot be read, or if `columns` contains other names or does not apply to the file.
+    the file or an output cannot be read, or if `columns` contains other names or does not apply to the file.
 
     A `.jsonl` file contains one output per line, and a `.json` file contains a list of outputs. An output is a JSON
     string, an object that is itself a conversation, or an object with `response` (or output, answer, text, trace,
