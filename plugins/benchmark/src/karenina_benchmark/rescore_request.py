@@ -67,17 +67,16 @@ def make_rescore_request(
     columns: Mapping[str, str] | None,
     note: Callable[[str], None],
 ) -> RescoreRequest:
-    """Make the request for scoring a journal again. If the run is the user's own, this changes the process's working
-    directory to that of the run. Nothing is scored yet.
-
-    The benchmark is `file`, or the benchmark of the user's own run. The settings are taken from that run. If there is
-    no such run, they are the settings in the journal that files are allowed to set. The configuration file `config`
-    overrides them. If `ask` is set, the judges are `judges`, those in the configuration file, or those of the user's
-    own run. `trust_all` allows the benchmark to refer to files outside its folder. `columns` maps the columns of a
-    table, by default as in the user's own run. `note` prints what is omitted.
-
+    """Make the request for scoring a journal again, with the benchmark in `file` or that of the user's own run. If the
+    run is the user's own, this changes the process's working directory to that of the run. Nothing is scored yet.
     Raises `ConfigError` if the benchmark is unknown, the run's files have changed, or a judge is missing, and
     `JournalError` if the journal cannot be read.
+
+    The settings are taken from the user's own run. If there is no such run, they are the settings in the journal that
+    files are allowed to set. The configuration file `config` overrides them. If `ask` is set, the judges are `judges`,
+    those in the configuration file, or those of the user's own run. `trust_all` allows the benchmark to refer to files
+    outside its folder. `columns` maps the columns of a table, by default as in the user's own run. `note` prints what
+    is omitted.
     """
     from karenina_benchmark import Benchmark
 
@@ -158,7 +157,7 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     """Return those of the `live` judges that are to be called, matched by id, in the order of the run's judges. Raises
-    `ConfigError` if one is missing.
+    `ConfigError` if one is missing, or if the run had none.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
