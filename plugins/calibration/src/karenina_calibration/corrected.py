@@ -44,10 +44,10 @@ def correct_rate(
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
     """Return a model's corrected rate or, if there is none, the reason as text. Only drawn answers count; without a
-    `draw`, all answers must be labelled. `unit_of` returns the statistical unit for a question ID.
+    `draw`, all answers must be labelled. At least five answers must be labelled right or wrong, or all of them if the
+    model has fewer. `unit_of` returns the statistical unit for a question ID.
 
-    At least five answers must be labelled right or wrong, or all of them if the model has fewer. Strata with fewer than
-    five usable labels are merged.
+    Strata with fewer than five usable labels are merged.
     """
     own = [answer for answer in answers.by_id.values() if answer.model == model and answer.verdicts != SCORED]
     usable = [

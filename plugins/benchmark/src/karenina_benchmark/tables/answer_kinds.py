@@ -422,8 +422,8 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Read a string as a list, or return None if it may be a sentence or contains commas. A list with a single item is
-    not certain.
+    """Read a string as a list, or return None if it may be a sentence, or has commas that may not separate items. A
+    text without separators is a list with a single item, which is not certain.
     """
     items = _items(text)
     if items:

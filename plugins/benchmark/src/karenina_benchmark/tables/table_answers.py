@@ -162,10 +162,11 @@ def _declare_known(
 
 def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
     """Return the declared field for a question with options, of which those with the letters in `right` are correct. If
-    `several` is set, its value is a list of letters, all of which are needed.
+    `several` is set, its value is a list of letters, all of which are needed; otherwise, each of them is a correct
+    answer by itself.
 
-    Otherwise, each letter in `right` is a correct answer by itself, and the judge copies words from the response. If
-    there are several letters, or if the text of an option is itself a letter, the judge chooses a letter instead.
+    Without `several`, the judge copies words from the response. If there are several letters, or if the text of an
+    option is itself a letter, the judge chooses a letter instead.
     """
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}
