@@ -67,9 +67,8 @@ class Pipeline:
 
     async def answer(self, item: Item) -> State:
         """Run the stages of an answer, and return the state shared by all of its judges, which records stage errors.
-        Pass it to `end` afterwards.
-
-        If this method raises an exception or is cancelled, the state has already been ended.
+        Pass it to `end` afterwards; if this method raises an exception or is cancelled, the state has already been
+        ended.
         """
         now = time.monotonic()
         state = State(item, started=now, deadline=now + self.item_timeout if self.item_timeout is not None else None)
@@ -267,8 +266,8 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _make_record(constant: dict[str, Any], calls: StageCalls | None, error: str | None, elapsed: float) -> StageRecord:
-    """Return the record of a stage that was executed. Its seconds do not include waiting for model calls, which it only
-    describes if there were any. `constant` contains the values that are the same for every item.
+    """Return the record of a stage that was executed. Its seconds are those that `elapsed` without waiting for model
+    calls, which it only describes if there were any. `constant` contains the values that are the same for every item.
     """
     called: dict[str, Any] = {}
     if calls is not None:

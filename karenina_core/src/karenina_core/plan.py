@@ -184,7 +184,7 @@ def make_plan(
 
     `failures` pairs unusable plugins with the reasons. `conflicts` contains problems with names that several
     distributions offer. The order of `offered` does not matter. `known` is keyed by the names and distributions of the
-    stages. The `left_out` of a cached plan belongs to an earlier question.
+    stages.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:

@@ -355,9 +355,7 @@ class ProgramSandbox(Protocol):
         """Return an async context manager that yields the command that runs `command` isolated in `folder` (if None, in
         an empty one), and its environment: the sandbox's own and `environment`. The command can also read `readable`.
         `servers` maps ports of the sandbox's own 127.0.0.1 to unix sockets; the command reaches nothing else unless
-        `network` is true.
-
-        Raises `KareninaError` if the sandbox cannot be used.
+        `network` is true. Raises `KareninaError` if the sandbox cannot be used.
         """
 
 

@@ -96,9 +96,8 @@ class PluginManager(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         """Return the options of a hook implementation, or None for other attributes. Raises `PluginValidationError` if
         it is a wrapper or async, implements a hook that is neither specified nor one of this project's, or is named
-        after a hook but not marked with `@hookimpl`.
-
-        Hooks specified by packages of this project that are not installed are treated as optional.
+        after a hook but not marked with `@hookimpl`. Hooks of this project that are not installed are treated as
+        optional.
         """
         if name.startswith("__") and name.endswith("__"):
             return None  # no hook is named like a special method, and pluggy looks at each for long

@@ -52,8 +52,8 @@ class Benchmark(BenchmarkContent):
     ) -> Self:
         """Load a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a plugin's format. Nothing in the
         file is executed. By default, the file may only refer to files outside its own folder if the user has trusted
-        it; `trust="all"` always allows this, for your own files. Raises `BenchmarkFileError` if the file or a question
-        cannot be read, and `RestrictedValues` for a path that needs trust.
+        it; `trust="all"` always allows this, for your own files. Raises `RestrictedValues` for a path that needs trust,
+        and `BenchmarkFileError` if the file or, unless `skip_broken` is set, a question cannot be read.
 
         The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
         `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
@@ -177,9 +177,9 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark, which may call models that cost money, and return a result for each question, model, judge
-        and replicate. Raises `ConfigError`, `PlanError` and `JournalError` before the first model call. Later errors do
-        not raise, but are recorded in the results of the affected items.
+        """Run the benchmark, which may call models that cost money unless `replay` is set, and return a result for each
+        question, model, judge and replicate. Raises `ConfigError`, `PlanError` and `JournalError` before the first
+        model call. Later errors do not raise, but are recorded in the results of the affected items.
 
         `config` is a `VerificationConfig` or a mapping of settings. The benchmark's own `run_config` is not used. Use
         `question_ids` to select questions. By default, only code that the user has trusted may run. Pass `trust="all"`

@@ -205,13 +205,12 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark, or only its questions `ids`, and return the findings. With `quality`, the whole file is
-    checked, and warnings and unchecked parts are reported too; without it, only the `config` section and the questions
-    are checked, for errors.
+    """Check a loaded benchmark, or only its questions `ids`, ignoring unknown ones, and return the findings. With
+    `quality`, the whole file is checked, and warnings and unchecked parts are reported too; without it, only the
+    `config` section and the questions are checked, for errors. A `config` replaces that section.
 
-    Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
-    benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
-    with the `journal` is only a warning, which is found even without `quality`.
+    For `checked`, see `check_file`. A missing attachment sent in the run with the `journal` is only a warning, which is
+    found even without `quality`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 

@@ -75,9 +75,10 @@ def read_questions(
     store: AddedQuestions | None = None,
     problems: Problems | None = None,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return the questions in the rows of a table by id, each with its place. If a `store` is given, they are added to
-    it, and the result is empty. Raises a single `BenchmarkFileError` that contains the errors in all rows; if
-    `problems` is given, they are added to it instead, and only errors in the other arguments are raised.
+    """Return the questions in the rows of a table by id, each with its place, and with a template from `row_template`,
+    `answer` or `answer_template`. If a `store` is given, they are added to it, and the result is empty. Raises a single
+    `BenchmarkFileError` that contains the errors in all rows; if `problems` is given, they are added to it instead, and
+    only errors in the other arguments are raised.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns. By default, columns that are named
     like a field are used, including plugin fields. If `checked` is set, `columns` is not checked again. `keywords` is a

@@ -129,10 +129,9 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate of the share of right answers in `own`, of which `usable` are labelled, or None unless
-    each answer has a verdict from exactly one judge, at least two answers are labelled, and some are not.
-
-    `own` contains the model's answers, and `usable` contains those labelled right or wrong.
+    """Return the PPI++ estimate of the share of right answers in `own`, all of a model's answers, of which `usable` are
+    labelled right or wrong, or None unless each answer has a verdict from exactly one judge, at least two answers are
+    labelled, and some are not.
     """
 
     def verdict(answer: Answer) -> bool | None:

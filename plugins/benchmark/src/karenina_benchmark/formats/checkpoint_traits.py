@@ -135,8 +135,9 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
 
 
 def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
-    """Return a trait as a `Rating`, whose type starts with `scope` ("Global" or "QuestionSpecific"). Values that have
-    no key in schema.org become properties.
+    """Return a trait as a `Rating`, whose type starts with `scope` ("Global" or "QuestionSpecific") and ends with the
+    kind of trait, or is that of dynamic traits if `dynamic` is set. Values that have no key in schema.org become
+    properties.
     """
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):

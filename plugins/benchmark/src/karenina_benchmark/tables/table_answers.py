@@ -58,11 +58,11 @@ def declare_rows(
 ) -> RowTemplates:
     """Declare templates for `rows`, which are all rows of the table by default. Questions with options are compared by
     the letters of the correct options, and all other questions by a rule for the kind of each correct answer. A row
-    whose answer cannot be compared gets none. Raises `WrongTypeError` if an answer does not have the type specified in
-    its row.
+    whose answer cannot be compared gets none; neither do sentences, unless they are rare or `exact` is set. Raises
+    `WrongTypeError` if an answer does not have the type specified in its row.
 
-    If `exact` is set, sentences are compared word for word. `any_of` sets whether each item of a list is a correct
-    answer by itself. By default, this depends on the column's name and cells.
+    With `exact`, sentences are compared word for word. `any_of` sets whether each item of a list is a correct answer by
+    itself. By default, this depends on the column's name and cells.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
