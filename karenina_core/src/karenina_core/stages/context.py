@@ -321,7 +321,7 @@ class VerificationContext:
     ) -> list[Message]:
         """Return the messages for a call to `model` (by default, the judge): its system prompt with the instructions
         from the task, the plugins and the user, the task's examples, and a last message with `user` and the
-        `attachments`.
+        `attachments`. Raises `MissingArtifact` if there is neither a `model` nor a judge.
 
         `user` is not changed. The question's attachments are not sent unless they are given here.
         """

@@ -189,9 +189,9 @@ def judge_tools(context: VerificationContext, folder: Path | None) -> tuple[Tool
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Run an agent until it submits a report. Raises `InvestigationFailed`, with the conversation as far as it went, if
-    the agent fails, times out, reaches the turn limit, or ends without a complete report. Error messages refer to the
-    setting for the turn limit as `turns_setting`.
+    """Run an agent until it submits a report, and return the report and the conversation. Raises `InvestigationFailed`,
+    with the conversation as far as it went, if the agent fails, times out, reaches the turn limit, or ends without a
+    complete report. Error messages refer to the setting for the turn limit as `turns_setting`.
     """
     try:
         reply = await context.agent(model).run(messages, options)

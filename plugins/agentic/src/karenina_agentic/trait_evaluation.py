@@ -293,8 +293,8 @@ class AgenticRubricEvaluation(Stage):
         return Skip("the trace does not end in an answer") if broken and only_final and needed else True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score all agentic traits and record the outcomes. A trait that cannot be scored has an error, which does not
-        affect the others.
+        """Score all agentic traits and record the outcomes. A dynamic trait that does not apply has no score. A trait
+        that cannot be scored has an error, which does not affect the others.
         """
         traits = list(agentic_traits(context.question))
         shown = None

@@ -29,10 +29,12 @@ from karenina_engine.calls.journal_labels import JournalLabels, plain_name
 from karenina_engine.journal.command import LEFT_OUT, restore_secrets
 from karenina_engine.journal.named_files import find_changes
 from karenina_engine.model_settings import model_settings
-from karenina_engine.offline.rescoring import RescoreReport, find_change
+from karenina_engine.offline.rescoring import RescoreReport, find_change, open_output
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.question_units import unit_of_question
-from karenina_engine.results.result_set import VerificationResultSet, read_results
+from karenina_engine.results.result_file import check_output
+from karenina_engine.results.result_lines import LineWriter
+from karenina_engine.results.result_set import read_results
 from karenina_toolkit.answer_values import values_of_result
 
 if TYPE_CHECKING:
@@ -175,12 +177,14 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
     """Compare the extracted values in a result file with `benchmark`, and return the changes. No model is called.
-    Results for unknown questions are skipped. If `output` is given, the new results are written to it. Raises
-    `ConfigError` if no results remain.
+    Results for unknown questions are skipped. If `output` is given, the new results are written to it, and an existing
+    file is renamed. Raises `ConfigError` if no results remain, or if `output` is another kind of file.
     """
     from karenina_template.templates.primitives import files_in
 
     began = time.monotonic()
+    if output is not None:
+        check_output(output)
     before, after = RunTally(), RunTally()
     changes: list[Change] = []
     done: list[VerificationResult] = []
@@ -203,7 +207,9 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
     if not done:
         raise ConfigError([f"no question in the benchmark has a result in {path}; pass the benchmark of that run"])
     if output is not None:
-        VerificationResultSet(done).save(output)
+        writer = LineWriter()
+        with open_output(output) as add:
+            add(line for result in done for line in writer.lines(result))
     new = len(set(benchmark.ids) - {result.question_id for result in done})
     return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
 
