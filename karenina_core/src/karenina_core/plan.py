@@ -222,8 +222,8 @@ def order_stages(
 
 
 def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    """Return the node for a stage. Its rank is limited by the slots in the stage's `after` and `before`. `ranks` maps
-    stage names to ranks that replace those of the slots.
+    """Return the node for a stage. Its rank is that of its slot (None without a slot), limited by the slots in the
+    stage's `after` and `before`. `ranks` maps stage names to ranks that replace those of the slots.
     """
     slot = choice.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]

@@ -153,8 +153,8 @@ def _add_form(
     rest: tuple[object, ...], fields: Mapping[str, Any], strategy: Any, values: Sequence[Value], source: str
 ) -> None:
     """Store the form of a declaration with these fields, strategy and values, made from its `source`, under the key
-    `rest`, or None if it has no form. Nothing is stored if the key exists, or for a source without a parsed pattern,
-    which may get one later.
+    `rest`, or None if it has no form. The oldest form is removed if there are too many. Nothing is stored if the key
+    exists, or for a source without a parsed pattern, which may get one later.
     """
     with _lock:
         if rest in _forms:

@@ -264,8 +264,8 @@ def join_context(question: str, context: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
-    r"""Return `template` with the row's cell for that column or role in place of each `{name}`, and a newline in place
-    of `\n`. Returns None if the row has no value for one of the names.
+    r"""Return `template` with the text of the row's cell in place of each `{name}`, which is a column or, if there is
+    no such column, a role, and a newline in place of `\n`. Returns None if the row has no value for one of the names.
     """
     empty = False
 
