@@ -92,10 +92,10 @@ class StructuredError(Exception):
 
 def describe_error(error: BaseException, of: object = None) -> str:
     """Describe an error in one sentence for a result: by its message alone if it is one of Karenina's own, otherwise
-    with its class. The descriptions in an exception group are joined.
+    with its class, and with file and line if the traceback passes through a third-party plugin or the package of the
+    object `of`. The descriptions in an exception group are joined.
 
-    File and line are added if the traceback passes through a third-party plugin or the package of the object `of`,
-    except for errors that Karenina raises on purpose.
+    Errors that Karenina raises on purpose are described without file and line.
     """
     from karenina_core.models.ports import PortError
     from karenina_core.text import replace_surrogates

@@ -66,10 +66,9 @@ class Pipeline:
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
-        """Run the stages of an answer, and return the state shared by all of its judges. Pass it to `end` afterwards.
-
-        Stage errors are recorded in the state. If this method raises an exception or is cancelled, the state has
-        already been ended.
+        """Run the stages of an answer, and return the state shared by all of its judges, which records stage errors.
+        Pass it to `end` afterwards; if this method raises an exception or is cancelled, the state has already been
+        ended.
         """
         now = time.monotonic()
         state = State(item, started=now, deadline=now + self.item_timeout if self.item_timeout is not None else None)
@@ -119,10 +118,11 @@ class Pipeline:
 
     async def run_stages(self, stages: Sequence[PlannedStage], state: State) -> list[StageRecord]:
         """Run `stages` in order, and return their records, which are also added to `state`. After an error, only stages
-        that run after errors are executed, and the others are recorded as skipped.
+        that run after errors are executed, and the others are recorded as skipped. Interrupts propagate (see
+        `is_interrupt`).
 
-        Interrupts propagate (see `is_interrupt`). At the end, the processes that agents started in workspaces are
-        terminated, so that an answer's tools cannot affect judges.
+        At the end, the processes that agents started in workspaces are terminated, so that an answer's tools cannot
+        affect judges.
         """
         task = asyncio.current_task()
         listener, logs = self._listener, logger.isEnabledFor(logging.INFO)
@@ -161,10 +161,11 @@ class Pipeline:
     def _skip(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> Skip | None:
-        """Return the reason for skipping the stage, or None if it should run. If `should_run` raises, the exception
-        becomes the item's error, and the stage is skipped.
+        """Return the reason for skipping the stage (an earlier error, a missing artifact or the answer of
+        `should_run`), or None if it should run. If `should_run` raises an exception, it becomes the item's error, and
+        the stage is skipped. Interrupts propagate (see `is_interrupt`).
 
-        Interrupts propagate (see `is_interrupt`). `task` is the asyncio task that runs the stage.
+        `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
         error = state.first_error()
@@ -192,10 +193,11 @@ class Pipeline:
     async def _execute(
         self, planned: PlannedStage, state: State, context: VerificationContext, task: asyncio.Task[Any] | None
     ) -> str | None:
-        """Run a stage. Return an error message if it fails, also by not setting an artifact in `produces` or by running
-        out of the item's time, otherwise None. The first error becomes the item's error.
+        """Run a stage. Return an error message if it fails, otherwise None. A stage also fails if it does not set an
+        artifact in `produces`, a recorded reply is missing or, unless it runs after errors, the item's time runs out.
+        The first error becomes the item's error. Interrupts propagate (see `is_interrupt`).
 
-        Interrupts propagate (see `is_interrupt`). `task` is the asyncio task that runs the stage.
+        `task` is the asyncio task that runs the stage.
         """
         stage = planned.stage
         earlier = state.error
@@ -264,8 +266,8 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
 
 
 def _make_record(constant: dict[str, Any], calls: StageCalls | None, error: str | None, elapsed: float) -> StageRecord:
-    """Return the record of a stage that was executed. Its seconds do not include waiting for model calls, which it only
-    describes if there were any. `constant` contains the values that are the same for every item.
+    """Return the record of a stage that was executed. Its seconds are those that `elapsed` without waiting for model
+    calls, which it only describes if there were any. `constant` contains the values that are the same for every item.
     """
     called: dict[str, Any] = {}
     if calls is not None:
@@ -301,7 +303,8 @@ def _constant_values(planned: PlannedStage) -> dict[str, Any]:
 
 def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     """Return whether `error`, raised in a stage that `task` runs, has to propagate, because it ends more than the
-    stage.
+    stage: a `RunError`, an `ItemInterrupt`, the cancellation of `task`, or an exception raised by a signal handler, as
+    on Ctrl-C.
 
     Interrupts are:
 

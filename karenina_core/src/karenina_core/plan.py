@@ -58,8 +58,9 @@ class Edge(NamedTuple):
 
 
 def sort_nodes(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[str], list[str]]:
-    """Sort the nodes so that each comes after those it waits for. Return their names, or no names if there is a cycle,
-    and any problems: cycles, and answer-scope stages that wait for item-scope stages.
+    """Sort the nodes so that each comes after those it waits for; ties are broken by scope, rank and name. Return their
+    names, or no names if there is a cycle, and any problems: cycles, and answer-scope stages that wait for item-scope
+    stages.
 
     If several nodes can come next, those with answer scope come first, then those with the lowest rank, then the first
     name in alphabetical order. A node without a rank takes the highest rank among the nodes it waits for, and follows
@@ -177,13 +178,13 @@ def make_plan(
     conflicts: Iterable[str] = (),
     known: dict[frozenset[tuple[str, str]], Plan] | None = None,
 ) -> Plan:
-    """Plan the stages for `question`, or return the plan in the cache `known` for the same stages. Raises `PlanError`
-    with all problems, also with `conflicts` and, if one of its stages is needed, with the reason of a plugin in
-    `failures`.
+    """Plan the stages for `question`, or return the plan in the cache `known` for the same stages, whose `left_out`
+    belongs to an earlier question. Raises `PlanError` with all problems, also with `conflicts` and, if one of its
+    stages is needed, with the reason of a plugin in `failures`.
 
     `failures` pairs unusable plugins with the reasons. `conflicts` contains problems with names that several
     distributions offer. The order of `offered` does not matter. `known` is keyed by the names and distributions of the
-    stages. The `left_out` of a cached plan belongs to an earlier question.
+    stages.
     """
     selection = select(offered, config, question, dict(failures), conflicts)
     if selection.problems:
@@ -203,11 +204,10 @@ def order_stages(
     ranks: Mapping[str, int] | None = None,
 ) -> Plan:
     """Return the plan for the selected stages: their order and the reasons for it. `left_out` contains pairs of a
-    stage's name and why it is not in the plan. Raises `PlanError` if there is a cycle, or if an answer-scope stage
-    waits for an item-scope stage.
+    stage's name and why it is not in the plan; `ranks` replaces the ranks of slots, by stage name. Raises `PlanError`
+    if there is a cycle, or if an answer-scope stage waits for an item-scope stage.
 
-    `ranks` maps stage names to ranks that replace those of the slots. Tests permute them to prove that ranks only break
-    ties.
+    Tests permute `ranks` to prove that ranks only break ties.
     """
     nodes = [_make_node(choice, ranks) for choice in selected]
     edges, producers = make_edges(selected, ranks)
@@ -222,8 +222,8 @@ def order_stages(
 
 
 def _make_node(choice: SelectedStage, ranks: Mapping[str, int] | None) -> Node:
-    """Return the node for a stage. Its rank is limited by the slots in the stage's `after` and `before`. `ranks` maps
-    stage names to ranks that replace those of the slots.
+    """Return the node for a stage. Its rank is that of its slot (None without a slot), limited by the slots in the
+    stage's `after` and `before`. `ranks` maps stage names to ranks that replace those of the slots.
     """
     slot = choice.slot
     rank = None if slot is None else slot.value if ranks is None else ranks[choice.stage.name]
@@ -263,8 +263,9 @@ def _order_edges(one: SelectedStage, selected: Sequence[SelectedStage]) -> Itera
 
 
 def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], producers: dict[str, str]) -> Iterable[Edge]:
-    """Yield edges to `one` from the stages that produce or revise artifacts that it reads or revises. If `one` reads
-    everything, there is an edge from every other stage. `producers` maps names of artifacts to names of stages.
+    """Yield edges to `one` from the stages that produce artifacts that it reads or revises, and from those that revise
+    what it only reads, unless it is `before` them. If `one` reads everything, there is an edge from every other stage.
+    `producers` maps names of artifacts to names of stages.
     """
     stage = one.stage
     if stage.optional is ANY:
@@ -283,8 +284,9 @@ def _artifact_edges(one: SelectedStage, selected: Sequence[SelectedStage], produ
 
 
 def _chain_revisers(choices: Sequence[SelectedStage], edges: list[Edge], ranks: Mapping[str, int] | None) -> list[Edge]:
-    """Return `edges` with additional edges that put the stages that revise the same artifact in order. `ranks` maps
-    stage names to ranks that replace those of the slots, as in `order_stages`.
+    """Return `edges` with additional edges that put the stages that revise the same artifact in the order of
+    `sort_nodes`, as long as there are no problems with that order. `ranks` maps stage names to ranks that replace those
+    of the slots, as in `order_stages`.
     """
     for name in sorted({key.name for choice in choices for key in choice.stage.revises}):
         revisers = [choice for choice in choices if any(key.name == name for key in choice.stage.revises)]

@@ -86,8 +86,9 @@ class StageSelection:
     empty: set[Slot] = field(default_factory=set)
 
     def take_named(self, slot: Slot, names: tuple[str, ...], here: list[SelectedStage]) -> None:
-        """Select the stages that the configuration names for `slot`. `here` contains the stages offered for the slot.
-        The other stages in `here` are left out. A name that does not belong to a stage for this slot is a problem.
+        """Select the stages that the configuration names for `slot`, and leave out the others in `here`, the stages
+        offered for the slot. A name that does not belong to a stage for this slot is a problem, and so are several
+        names if the slot takes one stage.
         """
         line = f"[slots] {slot.config_name}"
         if SLOT_RULES[slot].single and len(names) != 1:
@@ -170,11 +171,11 @@ class StageSelection:
         )
 
     def _is_included(self, offer: SelectedStage) -> bool | Skip:
-        """Return whether a stage should be in the plan, or a `Skip` with the reason why not. If its `included` raises
-        an error, the stage is not in the plan, and the error is added to `problems`.
+        """Return whether a stage should be in the plan, or a `Skip` with the reason why not. A stage that does not
+        define `included` is in the plan, unless its slot takes only one stage. If `included` raises an error, the stage
+        is not in the plan, and the error is added to `problems`.
 
-        A stage that does not define `included` is in the plan, unless its slot takes only one stage: installing a
-        plugin must not change results by itself.
+        Installing a plugin must not change results by itself.
         """
         if offer.slot is not None and SLOT_RULES[offer.slot].single and type(offer.stage).included is Stage.included:
             return Skip("not selected by the configuration")
@@ -252,10 +253,9 @@ class StageSelection:
         return describe_missing_value(name, [pattern for other in self.candidates for pattern in other.stage.offers])
 
     def drop_unmet_stages(self, named: set[str]) -> None:
-        """Leave out stages that require an artifact of a stage that was left out, repeatedly. A stage that must not be
-        left out, or whose artifact no installed stage produces, stays, and a problem is added.
-
-        A stage must not be left out if the configuration names it (`named`), or if its slot must not be empty.
+        """Leave out stages that require an artifact of a stage that was left out, repeatedly. A stage that the
+        configuration names (`named`), whose slot takes only one, or whose artifact no installed stage produces, stays,
+        and a problem is added.
         """
         reasons = dict(self.left_out)
         reported = {key for slot in self.empty for key in SLOT_RULES[slot].produces}
@@ -290,10 +290,11 @@ def select(
     conflicts: Iterable[str] = (),
 ) -> StageSelection:
     """Select from the `offered` stages based on the evaluation mode, `[slots]`, their own conditions, and the artifacts
-    they need. Problems are stored in the selection instead of being raised.
+    they need. Problems, also `conflicts`, are stored in the selection instead of being raised. `failures` maps unusable
+    plugins to the reasons, which only matter if one of their stages is needed.
 
-    `failures` maps unusable plugins to the reasons, which only matter if one of their stages is needed. `conflicts`
-    contains problems with names that several distributions offer, because it is not clear which one the user means.
+    `conflicts` contains problems with names that several distributions offer, because it is not clear which one the
+    user means.
     """
     candidates, problems = _make_candidates(offered)
     chosen = StageSelection(config, question, failures, candidates, problems=[*problems, *sorted(set(conflicts))])

@@ -70,6 +70,28 @@ def test_results_are_rescored_from_the_extracted_values(export: Path) -> None:
     assert "the result file was not changed" in run_karenina("rescore", export, "metals.yaml").err
 
 
+@pytest.mark.parametrize("named", ["metals.yaml", "export.json"])
+def test_rescoring_does_not_overwrite_another_file(export: Path, named: str) -> None:
+    before = Path(named).read_text("utf-8")
+
+    done = run_karenina("rescore", export, "metals.yaml", "-o", named)
+
+    assert done.code == 2, done.out
+    assert f"{named} is not a result file and was not changed" in done.err
+    assert Path(named).read_text("utf-8") == before
+
+
+def test_rescoring_keeps_earlier_results(export: Path) -> None:
+    run_karenina("rescore", export, "metals.yaml", "-o", "new.jsonl")
+    first = Path("new.jsonl").read_text("utf-8")
+
+    again = run_karenina("rescore", export, "metals.yaml", "-o", "new.jsonl")
+
+    assert again.code == 0, again.err
+    assert Path("new-1.jsonl").read_text("utf-8") == first
+    assert "new.jsonl contained earlier results, which are kept in" in again.err
+
+
 def test_values_that_do_not_fit_the_template_are_not_judged(export: Path) -> None:
     Path("metals.yaml").write_text(BENCHMARK.replace("{metal: {", "{number: {type: int, ").replace("mercury", "7"))
 

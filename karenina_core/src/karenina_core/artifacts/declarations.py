@@ -189,8 +189,8 @@ def _items(value: object) -> Iterable[object]:
 
 
 def _source(stage: type[Any], value: object, *, slots: bool = False) -> str:
-    """Return `value` as source code. Constants of the stage's module are shown by name. Other values are cut to 200
-    characters. With `slots`, slot names are shown as members of `Slot`.
+    """Return `value` as source code, or a description if it is a function or property. Constants of the stage's module
+    are shown by name. Other values are cut to 200 characters. With `slots`, slot names are shown as members of `Slot`.
     """
     if isinstance(value, Set | list):
         inner = ", ".join(_source(stage, item, slots=slots) for item in value)

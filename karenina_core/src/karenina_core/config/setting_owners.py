@@ -199,7 +199,9 @@ def all_settings() -> dict[str, Setting]:
 
 @lru_cache(maxsize=8)  # a command asks 14 times
 def _settings_of(*models: tuple[type[BaseModel], str]) -> dict[str, Setting]:
-    """Return all settings of the core and `models`, as `all_settings` does."""
+    """Return the settings of the core and `models` (each with the name of its distribution) by name. Raises
+    `ConfigError` if a name has two owners or belongs to a distribution of this project.
+    """
     settings = {name: Setting(name, CORE, CoreSettings, info) for name, info in CoreSettings.model_fields.items()}
     problems = []
     shipped = read_catalog()["settings"]
@@ -267,11 +269,12 @@ def not_loaded(plugins: Plugins | None = None) -> str:
 
 
 def read_environment() -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of settings from environment variables, parsed as JSON if possible. Unknown variables
-    are yielded under their own names, so that the configuration reports them.
+    """Yield the names and values (see `read_value`) of settings from environment variables, except `KARENINA_PLUGINS`.
+    Unknown variables that begin with `KARENINA_` are yielded under their own names as strings, so that the
+    configuration reports them.
 
-    For example, `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work. `KARENINA_PLUGINS` is skipped,
-    because `Selection.of` reads it.
+    For example, `KARENINA_RUN_NAME=nightly` and `KARENINA_REPLICATE_COUNT=3` both work. `Selection.of` reads
+    `KARENINA_PLUGINS`.
     """
     strange = {variable for variable in os.environ if variable.startswith(PREFIX)}
     for name, setting in all_settings().items():

@@ -91,11 +91,11 @@ class VerificationConfig(BaseModel):
         return filled
 
     def section(self, model: type[S]) -> S:
-        """Return an instance of the settings model `model` with the values of this configuration. The values are not
-        validated again, and the same object is returned on every call.
+        """Return an instance of the settings model `model` with the values of this configuration, or with defaults if
+        no plugin in use offers the model. The values are not validated again, and the same object is returned on every
+        call.
 
-        If no plugin in use offers the model, its fields have their defaults. For models of third parties, this is
-        logged as a warning.
+        If the defaults of a third party's model are used, this is logged as a warning.
         """
         sections = (self.__pydantic_private__ or {})["_sections"]  # much faster than an attribute of pydantic's
         section: S | None = sections.get(model)

@@ -93,7 +93,9 @@ class VerificationResult(Section):
         return next((record for record in self.stages if record.name == name), None)
 
     def why(self) -> str:
-        """Return the reason for the outcome in one sentence, including stages' notes in the result field `why`."""
+        """Return the reason for the outcome in one sentence. If a field differs from the ground truth, stages' notes in
+        the result field `why` are included.
+        """
         if self.metadata.error:
             return self.metadata.error
         if self.vetoes:

@@ -353,11 +353,9 @@ class ProgramSandbox(Protocol):
         network: bool = False,
     ) -> AbstractAsyncContextManager[tuple[Sequence[str], Mapping[str, str]]]:
         """Return an async context manager that yields the command that runs `command` isolated in `folder` (if None, in
-        an empty one), and its whole environment. `servers` maps ports of the sandbox's own 127.0.0.1 to unix sockets;
-        the command reaches nothing else unless `network` is true.
-
-        `environment` is added to the sandbox's own, and `readable` to what can be read there. Raises `KareninaError` if
-        the sandbox cannot be used.
+        an empty one), and its environment: the sandbox's own and `environment`. The command can also read `readable`.
+        `servers` maps ports of the sandbox's own 127.0.0.1 to unix sockets; the command reaches nothing else unless
+        `network` is true. Raises `KareninaError` if the sandbox cannot be used.
         """
 
 
@@ -469,10 +467,8 @@ class ModelRequest(NamedTuple):
         return "llm" if self.schema is None else "parser"
 
     def send(self, port: Any) -> Coroutine[Any, Any, Any]:
-        """Return a coroutine that sends the request to the port's `run`, `parse` or `invoke`, and returns its reply.
-
-        A request with options is for an agent, and one with a schema is for a parser. Awaiting the coroutine may raise
-        `PortError`.
+        """Return a coroutine that sends the request to the port's `run` if it has options, to `parse` if it has a
+        schema, and otherwise to `invoke`, and returns the reply. Awaiting it may raise `PortError`.
         """
         reply: Coroutine[Any, Any, Any]
         if self.options is not None:

@@ -42,11 +42,11 @@ def assemble(
     attachments: tuple[Attachment, ...] = (),
 ) -> list[Message]:
     """Return the messages of a prompt: the system prompt with the instructions of the task, of plugins (`added`) and of
-    the user, the examples, and the item's part, `user`, with the `attachments`.
+    the user (the entries of `user_instructions` for the task and its family), the examples, and the item's part,
+    `user`, with the `attachments`.
 
-    `user_instructions` is the user's `prompt_config`, of which the entries for the task and its family are used.
-    Without instructions, there is no system message. `user` is inserted unchanged, so fence any untrusted text in it.
-    All messages but the last are constant.
+    `user_instructions` is the user's `prompt_config`. Without instructions, there is no system message. `user` is
+    inserted unchanged, so fence any untrusted text in it. All messages but the last are constant.
     """
     own = user_instructions or {}
     names = dict.fromkeys(name for name in (task.family, task.name) if name is not None) if own else ()

@@ -80,10 +80,10 @@ class Selection(NamedTuple):
 def filter_entry_points(
     points: Iterable[EntryPoint], kind: Kind, selection: Selection
 ) -> Iterator[tuple[PluginInfo, EntryPoint]]:
-    """Yield each entry point with its `PluginInfo`, whose state is `found` only if the entry point may be loaded.
+    """Yield pairs of a `PluginInfo` and its entry point. The state is `found` only if the entry point may be loaded:
+    its name is valid, `selection` allows it, and no other distribution offers the name, or this one is picked.
 
-    If several distributions offer the same name, none of them is used unless `pick` names one. The choice must not
-    depend on the order in which they are found.
+    The choice must not depend on the order in which the entry points are found.
     """
     allowed: dict[str, dict[str, tuple[PluginInfo, EntryPoint]]] = {}
     for info, point in sorted((_make_info(point, kind), point) for point in points):
@@ -142,8 +142,8 @@ def canonical(distribution: str) -> str:
 
 
 def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | None) -> PluginInfo:
-    """Return `info`, changed to a failure if another distribution should be used for its name. `rivals` are all entry
-    points with this name, including `info`. `picked` is the distribution that the user chose, or None.
+    """Return `info`, changed to a failure if its distribution is not the one that the user picked, or if several offer
+    the name and none was picked (None). `rivals` are all entry points with this name, including `info`.
     """
     owners = [rival.distribution for rival in rivals]
     if picked == info.distribution or (picked is None and len(rivals) == 1):

@@ -81,12 +81,12 @@ class Plugins:
         found: Sequence[EntryPoint] | None = None,
         kinds: Collection[Kind] | None = None,
     ) -> Plugins:
-        """Load the installed plugins that `selection` allows, and return them. Plugins that cannot be loaded are listed
-        with the reason, without raising an exception.
+        """Load the installed plugins that `selection` allows (by default, `Selection.of()`), and return them. Plugins
+        that cannot be loaded are listed with the reason, without raising an exception. If `kinds` is given, only
+        plugins of these kinds are loaded. In tests, `found` replaces the installed entry points.
 
-        In tests, `found` replaces the installed entry points. Their order does not matter. If `kinds` is given, only
-        plugins of these kinds are loaded, the hook owners' `offered` functions are not called, and unknown names in the
-        selection are ignored.
+        The order of the entry points does not matter. With `kinds`, the hook owners' `offered` functions are not
+        called, and unknown names in the selection are ignored.
         """
         chosen = selection if selection is not None else Selection.of()
         specified = [point for point in found or () if point.group == GROUP]
@@ -102,7 +102,7 @@ class Plugins:
 
     def register(self, plugin: object, *, distribution: str = "this-program", version: str = "0") -> None:
         """Register a plugin that has no entry point, under the given `distribution` and `version`. Raises `PluginError`
-        if it does not match the hook specifications or offers an invalid stage.
+        if it does not match the hook specifications, or if what it offers, such as a stage, is invalid.
 
         The `offered` functions of the plugin's hook owners are called.
         """
@@ -152,11 +152,9 @@ class Plugins:
                 yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
 
     def offers(self, hook: Callable[[], Sequence[T]], kind: Any = object) -> list[Offer[T]]:
-        """Return an `Offer` for each object that plugins offer through `hook`, which takes no arguments. The result is
-        cached until another plugin is registered. Do not modify the list.
-
-        A plugin that does not return a list of instances of `kind`, or of subclasses of C if `kind` is `type[C]`, is
-        rejected.
+        """Return an `Offer` for each object that plugins offer through `hook`, which takes no arguments. A plugin that
+        does not return a list of instances of `kind`, or of subclasses of C if `kind` is `type[C]`, is rejected. The
+        list is cached until another plugin is registered; do not modify it.
         """
         if hook.__name__ not in self._offered:
             found = list[Offer[Any]]()
@@ -207,7 +205,8 @@ class Plugins:
 
     def _admit(self, plugin: object, kind: Kind, infos: list[PluginInfo]) -> str | None:
         """Register the object that one or more entry points name, and check what it offers. The entry points, `infos`,
-        are listed as loaded or failed. Returns the reason for a failure, or None.
+        are listed as loaded or, if the object fails or offers nothing of their name, as failed. Returns the reason if
+        the object fails, otherwise None. An object that fails is not kept.
         """
         fresh = id(plugin) not in self._plugins
         named, offers = {info.name for info in infos}, dict[tuple[Kind, str], str | None]()
@@ -248,7 +247,8 @@ class Plugins:
 
     def _register(self, plugin: object, distribution: str, version: str) -> str | None:
         """Register a plugin with pluggy unless it is already registered. Returns the reason if the plugin is rejected,
-        otherwise None. Raises pluggy's `PluginValidationError` or `ValueError` if it does not match the specifications.
+        otherwise None; one without hooks stays registered. Raises pluggy's `PluginValidationError` or `ValueError` if
+        it does not match the specifications.
         """
         hashing: object = plugin.__hash__
         failure = "the plugin is not hashable; set eq=False" if hashing is None else version_mismatch(plugin)

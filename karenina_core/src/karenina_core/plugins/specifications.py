@@ -51,10 +51,9 @@ class Specifications(NamedTuple):
 
     @classmethod
     def load(cls, points: Iterable[EntryPoint], selection: Selection) -> Specifications:
-        """Import the modules named by `points`, and return their specifications together with the core's.
-
-        If two modules specify the same hook, neither is used, or only the core's if one is the core's. Entry points
-        that are not used or cannot be loaded are listed in `problems`.
+        """Import the modules named by `points`, and return their specifications together with the core's. If two
+        modules specify the same hook, neither is used, or only the core's if one is the core's. Entry points that are
+        not used or cannot be loaded are listed in `problems`.
         """
         loaded = list(load_entry_points(points, "hooks", selection, _owner))
         problems = [info for info, owner in loaded if owner is None]
@@ -96,9 +95,9 @@ class PluginManager(pluggy.PluginManager):
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         """Return the options of a hook implementation, or None for other attributes. Raises `PluginValidationError` if
-        it is a wrapper or async, implements an unknown hook, or is named after a hook but not marked with `@hookimpl`.
-
-        Hooks specified by packages of this project that are not installed are treated as optional.
+        it is a wrapper or async, implements a hook that is neither specified nor one of this project's, or is named
+        after a hook but not marked with `@hookimpl`. Hooks of this project that are not installed are treated as
+        optional.
         """
         if name.startswith("__") and name.endswith("__"):
             return None  # no hook is named like a special method, and pluggy looks at each for long

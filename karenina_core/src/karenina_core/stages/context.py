@@ -153,11 +153,8 @@ class VerificationContext:
         return read_owned(model, self.question.extra)
 
     def setting(self, name: str) -> Any:
-        """Return the value of a setting that the stage may read, or its default from `reads` if the setting's owner is
-        not installed.
-
-        Raises `UndeclaredSetting` if the setting belongs neither to the core nor to the stage and is not listed in
-        `reads`.
+        """Return the value of a setting, or its default from `reads` if the setting's owner is not installed. Raises
+        `UndeclaredSetting` if it belongs neither to the core nor to the stage and is not listed in `reads`.
         """
         if name not in self._planned.readable:
             raise UndeclaredSetting(
@@ -211,10 +208,8 @@ class VerificationContext:
 
     def revise_artifact(self, key: ArtifactKey[T], value: T, reason: str) -> None:
         """Replace an artifact that another stage produced, log a warning, and record the stage, both values and the
-        reason in the result. Raises `NothingToRevise` if the artifact has no value yet.
-
-        Raises `UndeclaredArtifact` if the stage does not declare that it revises the artifact, and `ArtifactTypeError`
-        if the value has the wrong type.
+        reason in the result. Raises `NothingToRevise` if the artifact has not been set yet, `UndeclaredArtifact` if it
+        is not in the stage's `revises`, and `ArtifactTypeError` if the value has the wrong type.
         """
         if key.name not in self._planned.revises:
             raise UndeclaredArtifact(self._planned.name, key.name, "revises", "revises")
@@ -234,12 +229,11 @@ class VerificationContext:
         self, name: str, value: Any, *, why: str | None = None, counts: Literal["undecided", "wrong"] = "undecided"
     ) -> None:
         """Offer a JSON value to template fields that name it as their source, or None with the reason `why` there is
-        none. With None, `counts` determines whether such fields are undecided or wrong.
+        none. With None, `counts` determines whether such fields are undecided or wrong. Raises `UndeclaredArtifact` if
+        the name is not in the stage's `offers`, and `ValueError` if `value` is not JSON, or None without a reason.
 
         `why` is only stored for None. Fields are undecided if no program could find the value, and wrong if the answer
-        has no such value. The result contains the values that its template uses. Raises `UndeclaredArtifact` if the
-        stage does not declare the name in `offers`. Raises `ValueError` if `value` is not JSON, or if it is None and
-        there is no reason.
+        has no such value. The result contains the values that its template uses.
         """
         if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
@@ -264,10 +258,8 @@ class VerificationContext:
             self.set_result_field(name, value)
 
     def extend_result_field(self, name: str, more: Mapping[str, object] | Sequence[object]) -> None:
-        """Add entries to a mapping or list in the result that several stages share, such as `trait_errors`.
-
-        Existing entries are kept unless they have the same key as a new one. Raises `ValueError` if the field already
-        contains a different type of value.
+        """Add entries to a mapping or list in the result that several stages share, such as `trait_errors`. A new entry
+        replaces one with the same key. Raises `ValueError` if the field already contains a different type of value.
         """
         before = (fields := self._fields_for(name)).get(name)
         if isinstance(more, Mapping) and isinstance(before, Mapping | None):
@@ -327,11 +319,11 @@ class VerificationContext:
         *,
         attachments: tuple[Attachment, ...] = (),
     ) -> list[Message]:
-        """Return the messages for a call to `model` (by default, the judge). The last message contains `user` and the
-        `attachments`, which are not sent unless they are given here.
+        """Return the messages for a call to `model` (by default, the judge): its system prompt with the instructions
+        from the task, the plugins and the user, the task's examples, and a last message with `user` and the
+        `attachments`. Raises `MissingArtifact` if there is neither a `model` nor a judge.
 
-        The system message contains the model's system prompt and the instructions from the task, the plugins and the
-        user. The task's examples come next. `user` is not changed.
+        `user` is not changed. The question's attachments are not sent unless they are given here.
         """
         chosen = model or self.parsing_model
         added = self._state.item.ports.instructions(task.name, chosen.interface)
@@ -378,19 +370,20 @@ class VerificationContext:
         self, service: str, query: str, ask: Ask, *, seconds: float | None = None, per_replicate: bool = True
     ) -> str:
         """Return the reply of a service that is not a model, such as a search or database: the stored reply to the same
-        `query`, or else that of `ask`.
+        `service` and `query`, or else that of `ask`, which makes a single request. Raises `PortError` if all attempts
+        fail.
 
         The reply is stored in the journal, and taken from there when a run is resumed or replayed. Temporary failures
         are retried, and identical concurrent queries are only sent once. Failures are not stored, so a resumed run runs
         the item again.
 
-        `service` and `query` are the reply's key. Include everything on which the reply depends (as JSON if there are
-        several values), but no secrets. `ask` makes a single request, which must finish within `request_timeout`
-        seconds. It may return an awaitable. A plain function runs in a thread. With `seconds`, that is the limit
-        instead, and there is only one attempt. Without `per_replicate`, repetitions of the question share the reply.
+        Include everything on which the reply depends in `query` (as JSON if there are several values), but no secrets.
+        The request must finish within `request_timeout` seconds. `ask` may return an awaitable. A plain function runs
+        in a thread. With `seconds`, that is the limit instead, and there is only one attempt. Without `per_replicate`,
+        repetitions of the question share the reply.
 
-        Raises `PortError` if all attempts fail. If `ask` raises a `PortError`, its category determines whether to
-        retry. All other exceptions are permanent errors.
+        If `ask` raises a `PortError`, its category determines whether to retry. All other exceptions are permanent
+        errors.
         """
         try:
             info = self.call_info if per_replicate else replace(self.call_info, replicate=1)

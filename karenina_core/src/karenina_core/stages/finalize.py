@@ -116,11 +116,11 @@ def _all_scored(question: Question, rubric: VerificationResultRubric | None) -> 
 
 
 def verify_result(state: State) -> bool | None:
-    """Return the verdict: False after a veto, None if nothing was compared, the fields are undecided or an error
-    occurred, and otherwise whether fields and patterns match.
+    """Return the verdict: False after a veto, otherwise None if an error occurred or nothing was compared, otherwise
+    False if a pattern fails, otherwise whether the fields match, or None if that is undecided.
 
-    If the fields are undecided but a pattern fails, the verdict is False. An error after a veto changes the outcome
-    (the item is not judged and does not count in any rate), but not the verdict.
+    An error after a veto changes the outcome (the item is not judged and does not count in any rate), but not the
+    verdict.
     """
     if state.all_vetoes():
         return False
@@ -219,8 +219,8 @@ def _move_invalid_fields(values: dict[str, Any], error: ValidationError) -> dict
 
 
 def _extracted_values(state: State) -> dict[str, Any]:
-    """Return the result's fields for the known values, the values extracted by the judge, and the ground truth. Without
-    a template, the result is empty.
+    """Return the result's fields for the known values that the template uses, the values extracted by the judge, and
+    the ground truth. Without a template, the result is empty.
     """
     bound: BoundTemplate | None = state.read(Keys.ANSWER_CLASS.name)
     answer: ParsedAnswer | None = state.read(Keys.PARSED_ANSWER.name)
@@ -239,9 +239,9 @@ def _extracted_values(state: State) -> dict[str, Any]:
 
 
 def _usage(state: State) -> dict[str, dict[str, Any]] | None:
-    """Return the token counts of each usage key, with their sum as `total`, or None if no calls were made. Calls made
-    for the answer are included. Keys without calls, such as those of a recorded answer, are omitted. A key of the
-    answer that the item uses, too, gets a second entry, `KEY (item)`.
+    """Return the token counts and scope of each usage key, with their sum as `total`, or None if no calls were made.
+    Calls made for the answer are included. Keys without calls, such as those of a recorded answer, are omitted. A key
+    of the answer that the item uses, too, gets a second entry, `KEY (item)`.
     """
     entries: dict[str, dict[str, Any]] = {}
     total = NO_USAGE

@@ -262,8 +262,8 @@ class CheckStage(Stage):
         return f"{self.prefix} check: {detection.reasoning or 'detected'}"
 
     async def execute(self, context: VerificationContext) -> None:
-        """Run the check, record its result, and veto the item if the result calls for it. If a model call fails, a
-        warning is logged and the check is recorded as not performed.
+        """Run the check, record its result, and veto the item if the result calls for it. If a model call fails or its
+        reply cannot be read, a warning is logged and the check is recorded as not performed.
         """
         try:
             finding = await self.detect(context)

@@ -252,8 +252,9 @@ class StageCalls:
         schema: Mapping[str, Any] | None = None,
         options: AgentOptions | None = None,
     ) -> Any:
-        """Make a call for the item, and count it. Raises `PortError` if the call fails. If the call is to an agent with
-        a workspace, `enter_workspace` is called first.
+        """Make a call for the item, count it, and return the reply: of an agent with `options`, of a parser with a
+        `schema`, otherwise of the plain model. If the agent has a workspace, `enter_workspace` is called first. Raises
+        `PortError` if the call fails.
         """
         if options is not None and options.workspace is not None:
             self._state.enter_workspace(options.workspace)

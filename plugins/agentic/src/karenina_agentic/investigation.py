@@ -144,12 +144,11 @@ class InvestigationFailed(Exception):
 async def judge_copy(context: VerificationContext) -> AsyncIterator[Path]:
     """Copy the answer's workspace for one judge, yield the copy, and remove it at the end of the `with` block. Files
     that cannot be copied are skipped with a warning, and a workspace that the agent has removed is judged as empty.
+    Raises `WorkspaceError` if there is no workspace, if it is too large, or if it was the question's own folder and was
+    removed.
 
     The links in a virtual environment that lead out of the workspace root, for example, cannot be copied. They are no
-    error, because an agent could otherwise escape judgement by creating them. If the workspace is the question's own
-    folder, it is an error that it was removed.
-
-    Raises `WorkspaceError` if there is no workspace to copy, or if the workspace is too large.
+    error, because an agent could otherwise escape judgement by creating them.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None:
@@ -190,9 +189,9 @@ def judge_tools(context: VerificationContext, folder: Path | None) -> tuple[Tool
 async def investigate(
     context: VerificationContext, model: ModelConfig, messages: list[Message], options: AgentOptions, turns_setting: str
 ) -> Investigation:
-    """Run an agent until it submits a report. Raises `InvestigationFailed`, with the conversation as far as it went, if
-    the agent fails, times out, reaches the turn limit, or ends without a complete report. Error messages refer to the
-    setting for the turn limit as `turns_setting`.
+    """Run an agent until it submits a report, and return the report and the conversation. Raises `InvestigationFailed`,
+    with the conversation as far as it went, if the agent fails, times out, reaches the turn limit, or ends without a
+    complete report. Error messages refer to the setting for the turn limit as `turns_setting`.
     """
     try:
         reply = await context.agent(model).run(messages, options)

@@ -109,8 +109,9 @@ class AgenticParseTemplate(ParsingStage):
 
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
-        """Return the answer as the agent sees it, or None if the agent must not see it, or if no field needs a judge.
-        If the answer cannot be shown, no exception is raised: the item's error is set, and the text is None.
+        """Return the answer as the agent sees it, and record it in the result. It is None if the agent must not see it,
+        or if no field needs a judge. If the answer cannot be shown, no exception is raised: the item's error is set,
+        and the text is None.
         """
         if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)

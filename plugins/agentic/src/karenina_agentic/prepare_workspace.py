@@ -118,9 +118,9 @@ class PrepareWorkspace(Stage):
         return _judges_need_workspace(config, context.question) or works_in_folder(config, context.answering_model)
 
     async def _make_workspace(self, context: VerificationContext, settings: AgenticSettings) -> Path:
-        """Create and return the workspace of an answer: a new folder or a copy of the question's or, without
-        `workspace_copy`, the question's own folder, which agents then change. Raises `WorkspaceError` if the root or
-        the folder is missing or not allowed, or if the folder cannot be copied.
+        """Create and return the workspace of an answer: a new folder or a copy of the question's folder or archive or,
+        without `workspace_copy`, the question's own folder, which agents then change. Raises `WorkspaceError` if the
+        root or the folder is missing or not allowed, or if it cannot be copied.
         """
         from karenina_toolkit.files.workspace_archives import hold
 
@@ -147,9 +147,9 @@ class PrepareWorkspace(Stage):
     @staticmethod
     def _create(context: VerificationContext, settings: AgenticSettings, path: Path) -> Path:
         """Create the folder at `path`, and return its path. If `workspace_cleanup` is enabled, it is removed after the
-        last judge. Call this before copying any files, so that an interrupted copy is removed too.
+        last judge. Raises `WorkspaceError` if it cannot be created.
 
-        Raises `WorkspaceError` if the folder cannot be created.
+        Call this before copying any files, so that an interrupted copy is removed too.
         """
         folder = create_folder(path, noted=settings.workspace_cleanup)
         if settings.workspace_cleanup:

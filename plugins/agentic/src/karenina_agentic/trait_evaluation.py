@@ -59,13 +59,12 @@ class TraitWorkspace(NamedTuple):
 async def open_trait_workspace(
     trait: AgenticRubricTrait, response: str | None, context: VerificationContext
 ) -> AsyncIterator[TraitWorkspace]:
-    """Create the workspace for a trait's agent, and remove it at the end of the `with` block. The agent's folder is a
-    copy of the answer's workspace. With `trace_only`, it is an empty folder if the trace is passed as a file, and None
-    otherwise.
+    """Yield the workspace for a trait's agent, and remove it at the end of the `with` block. The agent's folder is a
+    copy of the answer's workspace or, with `trace_only`, an empty folder. If the trait requests it, `response` (None if
+    the agent must not see it) is written to a file there; with `trace_only` and no file, there is no folder. Raises
+    `WorkspaceError` if the workspace is not available or the file cannot be written.
 
-    If the trait requests it, `response` is written to a file, and a copy of it is kept permanently with
-    `persist_trace`. `response` is None if the agent must not see it. Raises `WorkspaceError` if the workspace is not
-    available or the file cannot be written.
+    With `persist_trace`, a copy of the file is kept permanently.
     """
     as_file = trait.materialize_trace and response is not None
     if trait.context_mode == "trace_only" and not as_file:
@@ -134,7 +133,9 @@ class Verdict(NamedTuple):
 
 
 def scoring_schema(trait: AgenticRubricTrait, *, dynamic: bool) -> Json:
-    """Return the JSON Schema of a verdict: `reasoning`, `present` if the trait is dynamic, and `score`."""
+    """Return the JSON Schema of a verdict: `reasoning`, `present` if the trait is dynamic, and `score`, which may then
+    be null.
+    """
     score = score_schema(trait)
     reasoning = {"type": "string", "description": "What in the report decides."}
     if not dynamic:
@@ -263,10 +264,9 @@ class AgenticRubricEvaluation(Stage):
     def before_run(
         self, config: VerificationConfig, questions: Sequence[Question], trust: Trust
     ) -> Iterable[ModelNeed]:
-        """Return the models that score the traits: each trait's own model, or the judges for traits without one.
-
-        Every one of them must have an agent port and a parser port. Raises `ValueError` if a trait needs a judge but
-        none is configured, and `ConfigError` if a trait's model is invalid.
+        """Return the models that score the traits, which need an agent port and a parser port: each trait's own model,
+        or the judges for traits without one. Raises `ValueError` if a trait needs a judge but none is configured, and
+        `ConfigError` if a trait's model is invalid.
         """
         needed = frozenset({"agent", "parser"})
         judges = [ModelNeed("judge", model, needed) for model in config.core.parsing_models]
@@ -293,8 +293,8 @@ class AgenticRubricEvaluation(Stage):
         return Skip("the trace does not end in an answer") if broken and only_final and needed else True
 
     async def execute(self, context: VerificationContext) -> None:
-        """Score all agentic traits and record the outcomes. A trait that cannot be scored has an error, which does not
-        affect the others.
+        """Score all agentic traits and record the outcomes. A dynamic trait that does not apply has no score. A trait
+        that cannot be scored has an error, which does not affect the others.
         """
         traits = list(agentic_traits(context.question))
         shown = None

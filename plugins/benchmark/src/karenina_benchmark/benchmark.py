@@ -52,7 +52,8 @@ class Benchmark(BenchmarkContent):
     ) -> Self:
         """Load a benchmark from YAML, a JSON-LD checkpoint, JSON lines, a table, or a plugin's format. Nothing in the
         file is executed. By default, the file may only refer to files outside its own folder if the user has trusted
-        it; `trust="all"` always allows this, for your own files.
+        it; `trust="all"` always allows this, for your own files. Raises `RestrictedValues` for a path that needs trust,
+        and `BenchmarkFileError` if the file or, unless `skip_broken` is set, a question cannot be read.
 
         The suffix selects the format: YAML (`.yaml`, `.yml`), a checkpoint (`.jsonld`, `.json`), JSON lines (`.jsonl`,
         `.ndjson`; one question per line, streamed: see `streamed`), or a table (`.csv`, `.tsv`, `.xlsx`, `.parquet`, or
@@ -66,8 +67,6 @@ class Benchmark(BenchmarkContent):
         The file, and each file that it refers to, may be up to 100 MB in size. Set another limit with `max_bytes` or
         the environment variable `KARENINA_MAX_FILE_BYTES`. If `skip_broken` is set, questions that cannot be read are
         skipped with a warning, and `broken` contains their errors.
-
-        Raises `BenchmarkFileError` if the file cannot be read, and `RestrictedValues` for a path that needs trust.
         """
         from karenina_benchmark.benchmark_files import load_benchmark
         from karenina_core.data.trust import Trust
@@ -148,11 +147,9 @@ class Benchmark(BenchmarkContent):
         return _to_html(self)
 
     def plan(self, config: VerificationConfig | Mapping[str, Any], question_id: str | None = None) -> Plan:
-        """Return the plan for a question, by default the first: its stages in order and the reasons why other stages
-        are not used. Nothing is run. Raises `ConfigError` if the question does not exist, and `PlanError` if it has no
-        valid plan.
-
-        A draft is only planned if `question_id` names it.
+        """Return the plan for a question, by default the first that is not a draft: its stages in order and the reasons
+        why other stages are not used. Nothing is run. Raises `ConfigError` if there is no such question, and
+        `PlanError` if it has no valid plan.
         """
         from karenina_engine.check.planner import Planner
         from karenina_engine.check.plugin_checks import check_selection
@@ -180,9 +177,9 @@ class Benchmark(BenchmarkContent):
         replay: bool = False,
         progress: bool | None = None,
     ) -> VerificationResultSet:
-        """Run the benchmark, which may call models that cost money, and return a result for each question, model, judge
-        and replicate. Errors after the first model call do not raise, but are recorded in the results of the affected
-        items.
+        """Run the benchmark, which may call models that cost money unless `replay` is set, and return a result for each
+        question, model, judge and replicate. Raises `ConfigError`, `PlanError` and `JournalError` before the first
+        model call. Later errors do not raise, but are recorded in the results of the affected items.
 
         `config` is a `VerificationConfig` or a mapping of settings. The benchmark's own `run_config` is not used. Use
         `question_ids` to select questions. By default, only code that the user has trusted may run. Pass `trust="all"`
@@ -195,8 +192,6 @@ class Benchmark(BenchmarkContent):
 
         A progress bar is shown on a terminal and in a notebook. Set `progress` to True or False to always or never show
         it. This method also works in a running event loop, as in notebooks.
-
-        Raises `ConfigError`, `PlanError` and `JournalError` before the first model call.
         """
         from karenina_engine.run.execution import run_blocking
 
@@ -262,8 +257,8 @@ class Benchmark(BenchmarkContent):
         progress: bool | None = None,
     ) -> RescoreReport:
         """Score the last run in `journal` again with this benchmark and `config`, without calling models unless `ask`
-        is set. The new results are written to `output` (JSONL), and an existing file is renamed; the journal is not
-        changed.
+        is set, and return the summaries before and after, and the changes. The new results are written to `output`
+        (JSONL), and an existing file is renamed; the journal is not changed.
 
         Use this after changing ground truths, tolerances, weights, patterns, primitives, compositions or `verify()`;
         see `karenina_engine.offline.rescoring.rescore`. `config` must have the same models as the run. With `ask`,

@@ -30,11 +30,11 @@ def load_benchmark(
     path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None = None, *, skip_broken: bool = False
 ) -> BenchmarkContent:
     """Load a benchmark in any installed format, and log warnings about its content. Raises `BenchmarkFileError` if the
-    file or a question cannot be read, and any exception raised by `check_paths`.
+    file or a question cannot be read, and any exception raised by `check_paths`. With `skip_broken`, questions that
+    cannot be read are skipped with a warning instead.
 
     `columns` maps `question`, `answer`, `id` and `keywords` to columns of a table. Plugins are loaded first, because
-    they may add formats, trait kinds and primitives. If `skip_broken` is set, questions that cannot be read are skipped
-    with a warning, but all other errors are raised.
+    they may add formats, trait kinds and primitives.
     """
     benchmark = read_benchmark(path, check_paths, columns)
     if benchmark.problems:
@@ -111,10 +111,9 @@ def read_benchmark(path: Path, check_paths: CheckPaths, columns: Mapping[str, st
 def _read(
     offer: Offer[Format], path: Path, check_paths: CheckPaths, columns: Mapping[str, str] | None
 ) -> BenchmarkContent:
-    """Read a benchmark with the offered format, and record its path, its columns and the files it refers to. An
-    unexpected exception, for example from a plugin, becomes a `BenchmarkFileError` that names the plugin.
-
-    Raises `BenchmarkFileError` if `columns` are given but the format has none.
+    """Read a benchmark with the offered format, and record its path, its columns and the files it refers to. Raises
+    `BenchmarkFileError` if `columns` are given but the format has none. An unexpected exception, for example from a
+    plugin, becomes a `BenchmarkFileError` that names the plugin.
     """
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
@@ -144,10 +143,9 @@ def _read(
 
 
 def save_benchmark(benchmark: BenchmarkContent, path: Path) -> None:
-    """Save a benchmark in the format that matches the suffix of `path`. Relative paths of attachments are rewritten.
-    Logs a warning if they then lead out of the folder of `path`, because this needs trust.
-
-    Raises `BenchmarkFileError` if the format is unknown or read-only, or if the benchmark or file cannot be written.
+    """Save a benchmark in the format that matches the suffix of `path`. Relative paths of attachments are rewritten,
+    with a warning if they then lead out of the folder of `path`, because this needs trust. Raises `BenchmarkFileError`
+    if the format is unknown or read-only, or if the benchmark or file cannot be written.
     """
     _check_functions(benchmark, path)
     installed = plugins.active_plugins()

@@ -142,10 +142,10 @@ def check_file(
 ) -> tuple[BenchmarkContent | None, CheckReport]:
     """Read a benchmark and check it, and return it with the report. Problems in it are not raised, but are findings.
     Questions that cannot be read are omitted, and the benchmark is None if nothing can be read. Nothing that needs
-    trust is executed or opened, and no model is called.
+    trust is executed or opened, and no model is called. `configure` returns the run's configuration, by default the
+    benchmark's own `config` section.
 
-    `configure` returns the run's configuration, which is the benchmark's own `config` section by default. `checked` is
-    called after each question with the number of questions checked so far and the total.
+    `checked` is called after each question with the number of questions checked so far and the total.
     """
     benchmark, findings = read_findings(path, trust, columns)
     if benchmark is None:
@@ -205,13 +205,12 @@ def check_content(
     checked: Callable[[int, int], None] | None = None,
     journal: Path | None = None,
 ) -> list[Finding]:
-    """Check a loaded benchmark, or only its questions `ids`, and return the findings. With `quality`, the whole file is
-    checked, and warnings and unchecked parts are reported too; without it, only the `config` section and the questions
-    are checked, for errors.
+    """Check a loaded benchmark, or only its questions `ids`, ignoring unknown ones, and return the findings. With
+    `quality`, the whole file is checked, and warnings and unchecked parts are reported too; without it, only the
+    `config` section and the questions are checked, for errors. A `config` replaces that section.
 
-    Use `ids` to select questions. Unknown ids are ignored. `config` is the run's configuration, which is the
-    benchmark's own `config` section by default. For `checked`, see `check_file`. A missing attachment sent in the run
-    with the `journal` is only a warning, which is found even without `quality`.
+    For `checked`, see `check_file`. A missing attachment sent in the run with the `journal` is only a warning, which is
+    found even without `quality`.
     """
     from karenina_engine.check.restricted_values import resolve_trust
 
@@ -396,7 +395,7 @@ class _Check:
 
     def check_template(self, question: Question, config: VerificationConfig) -> None:
         """Add findings about a question's template: whether it exists, may run, can be loaded, and agrees with its
-        ground truths.
+        ground truths. With `quality`, its code is also tried on samples.
         """
         try:
             template = template_of(question, self._trust)
@@ -435,11 +434,9 @@ class _Check:
             self._add("warning", self._benchmark.place_of(id), what, cure, "answer", field, "verify_with", question=id)
 
     def _check_missing_template(self, question: Question, config: VerificationConfig) -> None:
-        """Add an error for a question without a template, unless it can be scored by its traits alone. For a table
-        without correct answers, only a single error is added.
-
-        Traits are enough if `evaluation_mode` is `rubric_only`, or if it is `template_and_rubric` and the question has
-        traits of its own.
+        """Add an error for a question without a template, unless `evaluation_mode` is `rubric_only`, or
+        `template_and_rubric` and the question has traits of its own. For a table without correct answers, only a single
+        error is added.
         """
         mode = config.core.evaluation_mode
         if mode == "rubric_only" or (mode == "template_and_rubric" and question.trait_names()):
@@ -457,8 +454,8 @@ class _Check:
         self._add("error", self._benchmark.place_of(question.id), what, cure, question=question.id)
 
     def _check_truths(self, question: Question, bound: BoundTemplate) -> None:
-        """Add findings about ground truths that do not fit the template and, if `quality` is set, about what judges see
-        of it.
+        """Add findings about ground truths and known values that do not fit the template and, if `quality` is set,
+        about what judges see of it.
         """
         self._check_sources(question, bound)
         if self._quality:
@@ -494,11 +491,9 @@ class _Check:
 
     @cached_property
     def _restricted(self) -> tuple[Sequence[RestrictedValue], bool]:
-        """The restricted values of the benchmark, and whether the user trusts all of them: no values and True if
-        everything is trusted or the benchmark has no file.
-
-        If everything is trusted, or the benchmark has no file, the values are not collected. Without restricted values,
-        there is nothing to trust, so the second value is False.
+        """The restricted values of the benchmark, and whether the user trusts all of them (False if there are none). If
+        everything is trusted or the benchmark has no file, the values are not collected: there are none, and the second
+        value is True.
         """
         from karenina_engine.check.restricted_values import find_restricted_values, names_and_values
         from karenina_engine.user_files import trusts_values

@@ -154,14 +154,14 @@ class BenchmarkContent:
         metadata: Mapping[str, JsonValue] | None = None,
         **extra: JsonValue,
     ) -> Question:
-        """Append a question, set `date_modified`, and return the question. Raises `ValueError` for a duplicate id, an
-        invalid field, or a trait name that is also in the global rubric, and `TypeError` for a keyword argument that no
-        installed plugin owns.
+        """Append a question, set `date_modified`, and return the question. `question` is either the text, with the
+        other arguments as the question's fields, or a complete `Question` without them. Raises `ValueError` for a
+        duplicate id, an invalid field, or a trait name that is also in the global rubric, and `TypeError` for a keyword
+        argument that no installed plugin owns.
 
-        `question` is either the text, with the other arguments as the question's fields, or a complete `Question`. By
-        default, the id is derived from the text and the paths of attachments. Without `answer_template`, the question
-        has no template, even if it has a `raw_answer`. `extra` contains plugin fields, with one table for each plugin:
-        `my_package={"level": 3}`.
+        By default, the id is derived from the text and the paths of attachments. Without `answer_template`, the
+        question has no template, even if it has a `raw_answer`. `extra` contains plugin fields, with one table for each
+        plugin: `my_package={"level": 3}`.
         """
         if isinstance(question, Question):
             others = (raw_answer, answer_template, question_id, rubric, dynamic_rubric, workspace_path, author, sources)
@@ -466,9 +466,8 @@ def _is_unfinished(unread: Mapping[str, Any]) -> bool:
 
 def split_keywords(values: Iterable[Any], separator: str | None = None) -> Iterator[Any]:
     """Yield the keywords in `values`. A string may contain several, which are separated by `separator` or, by default,
-    by semicolons if it contains any and otherwise by commas. Values that are not strings are yielded unchanged.
-
-    Keywords are stripped, and empty ones are skipped.
+    by semicolons if it contains any and otherwise by commas. They are stripped, and empty ones are skipped. Values that
+    are not strings are yielded unchanged.
     """
     for value in values:
         if not isinstance(value, str):

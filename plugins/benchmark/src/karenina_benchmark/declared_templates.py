@@ -41,9 +41,8 @@ Value: TypeAlias = str | int | float
 
 
 def declare_template(fields: Mapping[str, Any], strategy: Any = None) -> tuple[str, Template]:
-    """Return the source of a declared template, and the template loaded from it. Nothing is executed.
-
-    Raises `DeclarationError` for an invalid declaration, and `TemplateError` if its source cannot be loaded.
+    """Return the source of a declared template, and the template loaded from it. Nothing is executed. Raises
+    `DeclarationError` for an invalid declaration, and `TemplateError` if its source cannot be loaded.
     """
     values: list[Value] = []
     rest = _split(fields, strategy, values)
@@ -62,7 +61,8 @@ def declare_template(fields: Mapping[str, Any], strategy: Any = None) -> tuple[s
 
 def _split(fields: Mapping[str, Any], strategy: Any, values: list[Value]) -> tuple[object, ...] | None:
     """Return the declared `fields` and the `strategy` without their exchangeable values, as a tuple that equal
-    declarations share. The values are appended to `values`. Returns None if a value cannot be exchanged in the source.
+    declarations share. The values are appended to `values`. Returns None if a field is not a mapping, or if a value
+    cannot be exchanged in the source.
     """
     rest: list[object] = []
     for name, declared in fields.items():
@@ -153,8 +153,8 @@ def _add_form(
     rest: tuple[object, ...], fields: Mapping[str, Any], strategy: Any, values: Sequence[Value], source: str
 ) -> None:
     """Store the form of a declaration with these fields, strategy and values, made from its `source`, under the key
-    `rest`, or None if it has no form. Nothing is stored if the key exists, or for a source without a parsed pattern,
-    which may get one later.
+    `rest`, or None if it has no form. The oldest form is removed if there are too many. Nothing is stored if the key
+    exists, or for a source without a parsed pattern, which may get one later.
     """
     with _lock:
         if rest in _forms:

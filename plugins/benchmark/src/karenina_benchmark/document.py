@@ -96,10 +96,9 @@ class Section:
         return self.document.written[(*self.path, key)]
 
     def texts(self, key: str) -> list[str]:
-        """Return the strings in a list. A single scalar counts as a list of one, and a missing key as an empty list.
-        Raises `BenchmarkFileError` for a mapping, and for an entry that is null, a list or a mapping.
-
-        Numbers and dates are returned as written in the file.
+        """Return the entries of a list as strings, as written in the file. A single scalar counts as a list of one, and
+        a missing key as an empty list. Raises `BenchmarkFileError` for a mapping, and for an entry that is null, a list
+        or a mapping.
         """
         value = self.value.get(key)
         if value is None:

@@ -52,7 +52,8 @@ def evaluate(
     progress: bool | None = None,
 ) -> VerificationResult:
     """Judge one output and return its result. This may call the judge, which costs money. If the output cannot be
-    judged, the outcome of the result says so, and nothing is raised.
+    judged, the outcome of the result says so. Raises `ConfigError` if there is neither a template nor a rubric,
+    `RunError` if a budget or a time limit is reached first, and any exception that `Benchmark.run_verification` raises.
 
     `response` is text or a conversation. `template` is an answer template (a class or its source), and `rubric`
     contains the traits to score. Pass at least one of the two. `question` is the question that the output answers, if
@@ -60,9 +61,6 @@ def evaluate(
     `parsing_models` for several judges. `journal` is a file that stores replies for the next call. `trust` and
     `progress` work as in `Benchmark.run_verification`. If there are several judges and no panel, the first judge's
     result is returned.
-
-    Raises `ConfigError` if there is neither a template nor a rubric, `RunError` if a budget or a time limit is reached
-    first, and any exception that `Benchmark.run_verification` raises.
     """
     benchmark, settings = prepare_evaluation(
         [Output(_OUTPUT, response, question)], template=template, rubric=rubric, judge=judge, config=config
@@ -106,10 +104,9 @@ def prepare_evaluation(
     config: VerificationConfig | Mapping[str, Any] | None = None,
 ) -> tuple[Benchmark, VerificationConfig]:
     """Return a benchmark with a question for each output, and the configuration for judging the outputs. No model is
-    called. All arguments except `outputs` are the same as for `evaluate`.
-
-    Raises `ConfigError` if there is neither a template nor a rubric, if two outputs have the same id, or if `config`
-    contains answering models, or judges in addition to `judge`.
+    called. All arguments except `outputs` are the same as for `evaluate`. Raises `ConfigError` if there is neither a
+    template nor a rubric, if two outputs have the same id, or if `config` contains answering models, or judges in
+    addition to `judge`.
     """
     if template is None and not rubric:
         raise ConfigError(["cannot judge outputs without a template or a rubric; pass template=, rubric= or both"])

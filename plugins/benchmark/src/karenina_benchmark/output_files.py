@@ -108,7 +108,7 @@ _RESPONSE_KEYS: Final = "response, output, answer, text, trace, messages or comp
 
 def read_outputs(path: Path, columns: Mapping[str, str] | None = None) -> Iterator[Output]:
     """Yield the outputs in a file, which is read only when they are requested. Raises `ConfigError`, with the line, if
-    an output cannot be read, or if `columns` contains other names or does not apply to the file.
+    the file or an output cannot be read, or if `columns` contains other names or does not apply to the file.
 
     A `.jsonl` file contains one output per line, and a `.json` file contains a list of outputs. An output is a JSON
     string, an object that is itself a conversation, or an object with `response` (or output, answer, text, trace,
@@ -211,8 +211,9 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
-    """Return the output in a record. If there is no id, it is made from the line number. If there is no question, it is
-    `NO_QUESTION`. Raises `ConfigError` if there is no output, or if a column that the user has mapped is missing.
+    """Return the output in a record, whose cells become strings if `is_table` is set. If there is no id, it is made
+    from the line number. If there is no question, it is `NO_QUESTION`. Raises `ConfigError` if there is no output, or
+    if a column that the user has mapped is missing.
     """
     default = f"line-{record.number}"
     if isinstance(record.value, str):

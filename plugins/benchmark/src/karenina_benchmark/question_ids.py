@@ -47,10 +47,9 @@ _SLOW_YAML: Final = 100_000
 
 def read_question_ids(path: Path) -> list[str]:
     """Return the ids of the questions in a file, in order, without loading the benchmark. Some ids may be missing if
-    the file is larger than 2 MB. Nothing is executed and no other file is opened.
-
-    The list is empty for formats other than YAML, JSON-LD, JSON lines, CSV and TSV. Any exception may be raised if the
-    file cannot be read, or is not a benchmark.
+    the file is larger than 2 MB, and all of them for formats other than YAML, JSON-LD, JSON lines, CSV and TSV. Nothing
+    is executed and no other file is opened. Any exception may be raised if the file cannot be read, or is not a
+    benchmark.
     """
     if not path.is_file():
         raise FileNotFoundError(path)

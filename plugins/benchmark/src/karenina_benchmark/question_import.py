@@ -75,9 +75,10 @@ def read_questions(
     store: AddedQuestions | None = None,
     problems: Problems | None = None,
 ) -> dict[str, tuple[Section, Question]]:
-    """Return the questions in the rows of a table by id, each with its place. If a `store` is given, they are added to
-    it, and the result is empty. Raises a single `BenchmarkFileError` that contains the errors in all rows; if
-    `problems` is given, they are added to it instead.
+    """Return the questions in the rows of a table by id, each with its place, and with a template from `row_template`,
+    `answer` or `answer_template`. If a `store` is given, they are added to it, and the result is empty. Raises a single
+    `BenchmarkFileError` that contains the errors in all rows; if `problems` is given, they are added to it instead, and
+    only errors in the other arguments are raised.
 
     `columns` maps fields (`FIELDS`) to columns, and `metadata` to a list of columns. By default, columns that are named
     like a field are used, including plugin fields. If `checked` is set, `columns` is not checked again. `keywords` is a
@@ -89,8 +90,7 @@ def read_questions(
     the source for a row and replaces both. `rows` replaces the table's own rows. Every question gets the `rubric`. If a
     row has no id, it is made from the position (counted from `first`) and the first words.
 
-    Errors in rows, such as a missing column, an empty question, or a duplicate id, state their lines. Errors in other
-    arguments are always raised.
+    Errors in rows, such as a missing column, an empty question, or a duplicate id, state their lines.
     """
     if answer is not None and (answer_template is not None or (columns or {}).get("answer_template")):
         raise BenchmarkFileError(table.file, "", "both `answer` and a template were given", "keep only one of them")
@@ -164,8 +164,8 @@ def read_questions(
 
 
 def _choose_columns(table: Table, columns: Mapping[str, Any] | None) -> tuple[dict[str, str], list[str]]:
-    """Return the column for each field, and the metadata columns. Raises `BenchmarkFileError` if a field or column does
-    not exist, or if no column is mapped to `question`.
+    """Return the column for each field, by default all columns that are named like a field, and the metadata columns.
+    Raises `BenchmarkFileError` if a field or column does not exist, or if no column is mapped to `question`.
     """
     if columns is None:
         columns = {name: name for name in table.columns if name in FIELDS or is_plugin_column(name)}
@@ -212,10 +212,9 @@ _ENDS_IN_SUFFIX: Final = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})\
 
 
 def _convert_fields(values: dict[str, Any], separator: str | None) -> dict[str, Any]:
-    """Convert the cells of a row to a question's fields, changing and returning `values`. Raises `ValueError` if
-    attachments have another separator than `;`.
-
-    Numbers become strings, lists and objects become JSON, and keywords and attachments are split.
+    """Convert the cells of a row to a question's fields, changing and returning `values`: numbers become strings, lists
+    and objects become JSON, and keywords and attachments are split. Raises `ValueError` if attachments have another
+    separator than `;`.
     """
     for name in ("question", "raw_answer", "id", "workspace_path"):
         value = values.get(name)
@@ -245,8 +244,9 @@ def _make_template(
     strategy: Any,
     answer_template: str | type[Any] | Callable[[Mapping[str, Any]], str | None] | None,
 ) -> dict[str, Any]:
-    """Return a dict with the row's `answer_template`, or an empty dict if there is no template. Raises
-    `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
+    """Return a dict with the row's `answer_template`, made from `answer` or else from `answer_template`, or an empty
+    dict if both are None. Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the
+    row does not have.
     """
     if answer is not None:
         return {"answer_template": make_row_template(answer, strategy, row.values)}

@@ -29,10 +29,12 @@ from karenina_engine.calls.journal_labels import JournalLabels, plain_name
 from karenina_engine.journal.command import LEFT_OUT, restore_secrets
 from karenina_engine.journal.named_files import find_changes
 from karenina_engine.model_settings import model_settings
-from karenina_engine.offline.rescoring import RescoreReport, find_change
+from karenina_engine.offline.rescoring import RescoreReport, find_change, open_output
 from karenina_engine.results.aggregate import RunTally
 from karenina_engine.results.question_units import unit_of_question
-from karenina_engine.results.result_set import VerificationResultSet, read_results
+from karenina_engine.results.result_file import check_output
+from karenina_engine.results.result_lines import LineWriter
+from karenina_engine.results.result_set import read_results
 from karenina_toolkit.answer_values import values_of_result
 
 if TYPE_CHECKING:
@@ -67,17 +69,16 @@ def make_rescore_request(
     columns: Mapping[str, str] | None,
     note: Callable[[str], None],
 ) -> RescoreRequest:
-    """Make the request for scoring a journal again. If the run is the user's own, this changes the process's working
-    directory to that of the run. Nothing is scored yet.
-
-    The benchmark is `file`, or the benchmark of the user's own run. The settings are taken from that run. If there is
-    no such run, they are the settings in the journal that files are allowed to set. The configuration file `config`
-    overrides them. If `ask` is set, the judges are `judges`, those in the configuration file, or those of the user's
-    own run. `trust_all` allows the benchmark to refer to files outside its folder. `columns` maps the columns of a
-    table, by default as in the user's own run. `note` prints what is omitted.
-
+    """Make the request for scoring a journal again, with the benchmark in `file` or that of the user's own run. If the
+    run is the user's own, this changes the process's working directory to that of the run. Nothing is scored yet.
     Raises `ConfigError` if the benchmark is unknown, the run's files have changed, or a judge is missing, and
     `JournalError` if the journal cannot be read.
+
+    The settings are taken from the user's own run. If there is no such run, they are the settings in the journal that
+    files are allowed to set. The configuration file `config` overrides them. If `ask` is set, the judges are `judges`,
+    those in the configuration file, or those of the user's own run. `trust_all` allows the benchmark to refer to files
+    outside its folder. `columns` maps the columns of a table, by default as in the user's own run. `note` prints what
+    is omitted.
     """
     from karenina_benchmark import Benchmark
 
@@ -158,7 +159,7 @@ def _own_judges(benchmark: Benchmark, command: Mapping[str, Any] | None) -> Sequ
 
 def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
     """Return those of the `live` judges that are to be called, matched by id, in the order of the run's judges. Raises
-    `ConfigError` if one is missing.
+    `ConfigError` if one is missing, or if the run had none.
     """
     by_id = {model.get("id") if isinstance(model, Mapping) else model.id: model for model in live}
     ids = [str(entry.get("id")) for entry in labels.judges]
@@ -176,12 +177,14 @@ def _match_judges(labels: JournalLabels, live: Sequence[Any]) -> list[Any]:
 
 def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path | None = None) -> RescoreReport:
     """Compare the extracted values in a result file with `benchmark`, and return the changes. No model is called.
-    Results for unknown questions are skipped. If `output` is given, the new results are written to it. Raises
-    `ConfigError` if no results remain.
+    Results for unknown questions are skipped. If `output` is given, the new results are written to it, and an existing
+    file is renamed. Raises `ConfigError` if no results remain, or if `output` is another kind of file.
     """
     from karenina_template.templates.primitives import files_in
 
     began = time.monotonic()
+    if output is not None:
+        check_output(output)
     before, after = RunTally(), RunTally()
     changes: list[Change] = []
     done: list[VerificationResult] = []
@@ -204,7 +207,9 @@ def rescore_results(path: Path, benchmark: Benchmark, trust: Trust, output: Path
     if not done:
         raise ConfigError([f"no question in the benchmark has a result in {path}; pass the benchmark of that run"])
     if output is not None:
-        VerificationResultSet(done).save(output)
+        writer = LineWriter()
+        with open_output(output) as add:
+            add(line for result in done for line in writer.lines(result))
     new = len(set(benchmark.ids) - {result.question_id for result in done})
     return RescoreReport(before.summary(), after.summary(), changes, gone, new, time.monotonic() - began)
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunRequest:
     """Return a request that repeats the user's last command for a journal, with current files and keys. This changes
     the process's working directory to that of the command, and calls `note` with what has changed since then. Nothing
-    is run yet.
+    is run yet. Raises `ConfigError` if the user has no such command or it cannot be repeated, and `RestrictedValues` if
+    the benchmark refers to files that need trust.
 
-    Raises `ConfigError` if the user has no such command or it cannot be repeated. The message usually shows the command
-    in the journal. Raises `RestrictedValues` if the benchmark refers to files that need trust.
+    The message of a `ConfigError` usually shows the command in the journal.
     """
     from karenina_benchmark import Benchmark
     from karenina_core.config import VerificationConfig
@@ -90,10 +90,9 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
 
 def read_commands(journal: Path) -> tuple[JournalLabels, dict[str, Any] | None]:
-    """Return the labels of a journal's last run, and the user's own command for this run, or None.
-
-    Raises `JournalError` if the journal cannot be read, and `ConfigError` if it contains no run or the state file
-    cannot be used.
+    """Return the labels of a journal's last run, and the user's own command for this run, or None. Raises
+    `JournalError` if the journal cannot be read, and `ConfigError` if it contains no run or the state file cannot be
+    used.
     """
     with JournalView(journal) as view:
         stored, id = view.command(), view.id()

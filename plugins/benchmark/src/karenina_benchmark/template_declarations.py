@@ -220,10 +220,10 @@ def _write_field(imports: _Imports, name: str, declared: Any) -> Iterator[str]:
 
 def _with_primitive_of_type(declared: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a field's declaration with a type such as quantity replaced by the text that its primitive reads. Raises
-    `DeclarationError` for a type that is known but whose plugin is not installed, and names the plugin.
+    `DeclarationError` for a type that is known but whose plugin is not installed, and names the plugin. Another unknown
+    type is an error only if the declaration relies on it for its primitive.
 
-    Another unknown type is an error only if the declaration relies on it for its primitive. Plugins are loaded, because
-    they may add primitives.
+    Plugins are loaded, because they may add primitives.
     """
     kind, rule = declared.get("type"), declared.get("verify_with")
     if not isinstance(kind, str) or kind in TYPES:
@@ -484,11 +484,12 @@ def _check_name(what: str, name: Any, *path: str | int) -> None:
 
 
 def make_row_template(fields: Mapping[str, Any], strategy: Any, row: Mapping[str, Any]) -> str:
-    """Return the source of a row's template, with each `{column: name}` in `fields` replaced by the column's value.
-    Raises `DeclarationError` for an invalid declaration, and `KeyError` for a column that the row does not have.
+    """Return the source of a row's template, with each `{column: name}` in `fields` replaced by the column's value. If
+    nothing else sets the type, a string from a column has the type str. Raises `DeclarationError` for an invalid
+    declaration, and `KeyError` for a column that the row does not have.
 
-    If neither `type` nor a known value sets the type, a string from a column has the type str, so that a field has the
-    same type in all rows.
+    The type is set by `type` or a known value. A field must have the same type in all rows, whatever the strings look
+    like.
     """
     filled: dict[str, Any] = {}
     for name, declared in fields.items():

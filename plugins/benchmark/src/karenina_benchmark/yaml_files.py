@@ -280,7 +280,9 @@ def _escape(match: re.Match[str]) -> str:
 
 @cache
 def _dumper() -> type[yaml.SafeDumper]:
-    """Return the dumper class. It is defined here so that PyYAML is only imported when needed."""
+    """Return the class that dumps YAML without aliases, and quotes strings that some YAML version would read as another
+    type. It is defined here so that PyYAML is only imported when needed.
+    """
     import yaml
 
     class Dumper(yaml.SafeDumper):

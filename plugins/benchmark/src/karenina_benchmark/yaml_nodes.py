@@ -104,10 +104,8 @@ class _Uncertain(Exception):
 
 def compose(text: str, max_nodes: int) -> Node | None:
     """Return the root of a YAML document, or None if it is empty. Raises `TooManyValues` for more than `max_nodes`
-    values.
-
-    Raises `yaml.YAMLError` if the text is not YAML, `ValueError` or `OverflowError` for an escape that is not a
-    character, and `TooDeep` for more levels than `MAX_DEPTH`.
+    values, `TooDeep` for more levels than `MAX_DEPTH`, `yaml.YAMLError` if the text is not YAML, and `ValueError` or
+    `OverflowError` for an escape that is not a character.
     """
     import yaml
 

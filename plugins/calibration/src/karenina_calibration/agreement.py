@@ -78,11 +78,11 @@ def _most_common(counts: Counter[str]) -> str | None:
 def join_labels(
     answers: Answers, labels: Labels, unit_of: Callable[[str], Unit], *, whole: bool
 ) -> list[LabelledAnswer]:
-    """Return each labelled answer with its labels and its weight, which is 1 outside the draw, or for all answers if
-    `whole` is set. Labels for unknown answers are ignored, and answers without a label are left out.
+    """Return each labelled answer with its labels, its stratum and its weight: the stratum's size divided by its usable
+    labels. Outside the draw, or for all answers if `whole` is set, there is no stratum, and the weight is 1. Labels for
+    unknown answers are ignored, and answers without a label are left out.
 
-    `unit_of` returns the statistical unit for a question ID. Answers outside the draw have no stratum. If `whole` is
-    set, the draw is ignored and all answers are treated in this way.
+    `unit_of` returns the statistical unit for a question ID.
     """
     draw = labels.draw if not whole else None
     strata = {drawn.item: drawn.stratum for drawn in draw.items} if draw is not None else {}

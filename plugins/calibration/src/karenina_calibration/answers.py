@@ -153,9 +153,8 @@ class Answers:
 
 def truth_text(answer: Answer) -> str:
     """Return an answer's ground truth as text: the reference answer, and the true values of any fields that differ from
-    it. If a known value fills a field, the field is shown with that value and its result.
-
-    A boolean is written as *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
+    it. If a known value fills a field, the field is shown with that value and its result. A boolean is written as
+    *true* or *false*, as in extracted values, even if the reference answer is `Yes` or `no`.
     """
     reference = answer.reference or ""
     word = _BOOLEANS.get(reference.strip().lower(), "")
@@ -230,7 +229,9 @@ def _known(row: Row) -> str:
 
 
 def _extractions(result: VerificationResult) -> tuple[Extraction, ...]:
-    """Return the values that the judge extracted. Scores that a program computes are omitted."""
+    """Return the values that the judge extracted, without fields whose turn was left out of the conversation and scores
+    that a program computes.
+    """
     turns: object = result.extensions.get("karenina-template", {}).get("field_turns")
     numbers = {
         name: turn

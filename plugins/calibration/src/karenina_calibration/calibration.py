@@ -106,14 +106,14 @@ def calibrate(
     quality_from: str | Path | None = None,
     worst: int | None = None,
 ) -> Calibration:
-    """Return the agreement of a run's judges with `labels`, or with those of the run `quality_from`, and the run's
-    corrected pass rate. No model is called. Raises `ConfigError` if there are no labels, if labels are malformed or
-    belong to other results, or if the labels of `quality_from` are for other judges.
+    """Return the agreement of a run's judges with `labels` and those in the label file next to the results, and the
+    run's corrected pass rate. With `quality_from`, another labelled run, the agreement is that of the other run, whose
+    error rates correct the pass rate. No model is called. Raises `ConfigError` if there are no labels, if labels are
+    malformed or belong to other results, or if the labels of `quality_from` are for other judges.
 
-    `labels` are label files or filled-in sheets. If there is a label file next to the results, it is read too. For
-    `cluster`, see `karenina.compare`. If `quality_from` names another labelled result file, the labels are those of
-    that file. The pass rate is then corrected with the judges' sensitivity and specificity there, which are assumed to
-    carry over. `worst` is the maximum number of worst items; if it is None, all of them are listed.
+    `labels` are label files or filled-in sheets; with `quality_from`, they belong to that run. For `cluster`, see
+    `karenina.compare`. The judges' sensitivity and specificity in `quality_from` are assumed to carry over. `worst` is
+    the maximum number of worst items; if it is None, all of them are listed.
 
     Raises `ResultFileError` or `JournalError` if results cannot be read.
     """

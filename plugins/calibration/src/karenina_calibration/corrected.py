@@ -44,10 +44,10 @@ def correct_rate(
     unit_of: Callable[[str], Unit],
 ) -> ModelRate | str:
     """Return a model's corrected rate or, if there is none, the reason as text. Only drawn answers count; without a
-    `draw`, all answers must be labelled. `unit_of` returns the statistical unit for a question ID.
+    `draw`, all answers must be labelled. At least five answers must be labelled right or wrong, or all of them if the
+    model has fewer. `unit_of` returns the statistical unit for a question ID.
 
-    At least five answers must be labelled right or wrong, or all of them if the model has fewer. Strata with fewer than
-    five usable labels are merged.
+    Strata with fewer than five usable labels are merged.
     """
     own = [answer for answer in answers.by_id.values() if answer.model == model and answer.verdicts != SCORED]
     usable = [
@@ -129,10 +129,9 @@ def _strata(
 
 
 def _powered(own: Sequence[Answer], usable: Sequence[LabelledAnswer]) -> Coefficient | None:
-    """Return the PPI++ estimate of the share of right answers in `own`, of which `usable` are labelled, or None unless
-    each answer has a verdict from exactly one judge, at least two answers are labelled, and some are not.
-
-    `own` contains the model's answers, and `usable` contains those labelled right or wrong.
+    """Return the PPI++ estimate of the share of right answers in `own`, all of a model's answers, of which `usable` are
+    labelled right or wrong, or None unless each answer has a verdict from exactly one judge, at least two answers are
+    labelled, and some are not.
     """
 
     def verdict(answer: Answer) -> bool | None:

@@ -157,11 +157,11 @@ def draw_answers(
 ) -> Draw:
     """Draw `count` answers at random, stratified by model and, unless `simple` is set, by verdicts. At least five
     answers are drawn from each stratum, or all of them if it has fewer, so the total may exceed `count`. The same seed
-    draws the same answers. Nothing is written.
+    draws the same answers. To extend an earlier draw, pass it as `before`. Nothing is written. Raises `ConfigError` if
+    there are no answers.
 
-    A stratum with fewer than five answers is merged with another stratum of the same model. To extend an earlier draw,
-    pass it as `before`. `results` is the name of the result file, and `made` is the current time. Raises `ConfigError`
-    if there are no answers.
+    A stratum with fewer than five answers is merged with another stratum of the same model. `results` is the name of
+    the result file, and `made` is the current time.
     """
     if not answers.by_id:
         raise ConfigError(["the results contain no answers that could be labelled; pass results with answers"])
@@ -193,7 +193,8 @@ def draw_answers(
 
 def _strata(answers: Answers, *, simple: bool) -> list[tuple[str, tuple[str, ...]]]:
     """Return the model and the verdicts of each stratum for a draw from `answers`, whatever the order of the results.
-    If `simple` is set, there is one stratum for each model; otherwise, those with fewer than five answers are merged.
+    If `simple` is set, there is one stratum for each model; otherwise, those with fewer than five answers are merged,
+    but not with answers that only have scores.
     """
     strata: list[tuple[str, tuple[str, ...]]] = []
     for model in sorted({answer.model for answer in answers.by_id.values()}):

@@ -276,8 +276,8 @@ class CarriedRate:
 
 
 def rogan_gladen(rate: float, size: float, quality: JudgeQuality) -> CarriedRate | None:
-    """Estimate the share of right answers from a raw pass rate, its effective sample size, and the error rates of the
-    judge in another run (`quality`). Returns None if the judge may be no better than chance there.
+    """Estimate the share of right answers and its interval from a raw pass rate, its effective sample size, and the
+    error rates of the judge in another run (`quality`). Returns None if the judge may be no better than chance there.
 
     Sources: W. J. Rogan and B. Gladen, American Journal of Epidemiology 107, 1978; the interval is from Z. Lang and J.
     Reiczigel, Preventive Veterinary Medicine 113, 2014.

@@ -76,10 +76,8 @@ class Label(BaseModel, defer_build=True):
 
     def with_extractions_of(self, earlier: Label) -> Label:
         """Return a copy with those extraction labels of an earlier label by the same person that this label does not
-        replace.
-
-        Earlier extraction labels are dropped if this label covers the same value. If they contain the labeller's own
-        value, they are also dropped if this label covers the same field or trait.
+        replace: it replaces labels for the same value and, if they contain the labeller's own value, for the same field
+        or trait.
         """
         own = {(extraction.kind, extraction.name, extraction.value) for extraction in self.extractions}
         names = {(kind, name) for kind, name, _ in own}
@@ -186,11 +184,11 @@ def label_command(command: str, results: str | Path, file: Path | None, *more: s
 
 def check_labels(labels: Labels, answers: Answers, file: Path, source: str | Path | None = None) -> Answers:
     """Match labels with their answers, and return the answers from which the draw was made. Labels for other ground
-    truths are removed from `labels`, except for their extraction labels. Raises `ConfigError` if a label or the draw is
+    truths are removed from `labels`, except for their extraction labels. If `source` contains rescored results,
+    `drawn_as` in `answers` is set to the verdicts of the original run. Raises `ConfigError` if a label or the draw is
     for other answers.
 
-    Labels depend on an answer's ground truth, not on its score. If `source` contains rescored results, `drawn_as` in
-    `answers` is therefore set to the verdicts of the original run, which are in the journal next to the results.
+    Labels depend on an answer's ground truth, not on its score. The original run is in the journal next to the results.
     """
     before = _answers_before(answers, labels.draw, source) if labels.draw is not None else None
     if labels.draw is not None and before is None:

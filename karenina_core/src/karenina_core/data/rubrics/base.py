@@ -53,7 +53,7 @@ class RubricTrait(BaseModel, defer_build=True):
     @model_validator(mode="before")
     @classmethod
     def _collect_extra(cls, values: Any) -> Any:
-        """Return the values with the fields owned by plugins moved to `extra`, except those that are None. Fields in
+        """Return the values with the fields owned by plugins moved to `extra`, or dropped if they are None. Fields in
         tables of plugin packages count too (see `flatten`). Other unknown fields stay, for pydantic to reject.
         """
         if not isinstance(values, Mapping) or not values.keys() - cls.model_fields.keys():
@@ -105,10 +105,9 @@ TraitT = TypeVar("TraitT", bound=RubricTrait)
 
 def register_trait_kind(kind: type[TraitT]) -> type[TraitT]:
     """Register a kind of trait under its default `type`, so that files can contain it, and return it, as a class
-    decorator.
+    decorator. Raises `ValueError` if `type` has no default, or if another class has the same name.
 
-    Registering the same class again has no effect. Raises `ValueError` if `type` has no default, or if another class is
-    registered under the same name. Third-party kinds must start with the name of their package.
+    Registering the same class again has no effect. Third-party kinds must start with the name of their package.
     """
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or not name:
@@ -176,8 +175,9 @@ class ScaledTrait(RubricTrait):
     @model_validator(mode="before")
     @classmethod
     def _schema_of_a_class(cls, data: Any) -> Any:
-        """Return the data with `template_schema` filled in if `kind` is a pydantic class or has a `schema`. For the
-        kind `template`, `higher_is_better` defaults to None.
+        """Return the data with `kind` set to `template` and `template_schema` filled in if `kind` is a pydantic class
+        or a mapping with the `type` `template` and a `schema`. For the kind `template`, `higher_is_better` defaults to
+        None.
         """
         if not isinstance(data, Mapping):
             return data

@@ -116,10 +116,10 @@ class CallableRubricTrait(ScaledTrait):
     def from_callable(cls, name: str, function: Callable[[str], bool | float | str], **fields: Any) -> Self:
         """Create a trait that calls `function` with the text of the answer. A function without an import path is saved
         as source code; if that does not work on its own, the trait cannot be saved, and `unsaved` gives the reason.
+        Raises `ValueError` if the function cannot be called with one argument.
 
         `fields` are the trait's other fields. The function is considered your own code. It needs no trust in this
-        process, and may use globals and enclosing variables. Raises `ValueError` if the function cannot be called with
-        one argument.
+        process, and may use globals and enclosing variables.
         """
         try:
             with suppress(ValueError):  # a function of C may not state its parameters

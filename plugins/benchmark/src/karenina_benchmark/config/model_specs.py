@@ -126,12 +126,12 @@ def _recorded_model(path: Path) -> str:
 
 
 def parse_models(specs: Iterable[str], recordings: Sequence[Path] = ()) -> list[dict[str, Any]]:
-    """Return the models for one role, each with an `id`: as specified, or otherwise the model's name, with a number
-    added if that is taken. If a different model has taken it, a warning states both ids. Raises `ConfigError` if a
-    model is invalid or a file is given twice.
+    """Return the models for one role: those in `specs`, and for each file in `recordings` one that returns the answers
+    in it. Each has an `id`: as specified, or otherwise the model's name, with a number added if that is taken. If a
+    different model has taken it, a warning states both ids. Raises `ConfigError` if a model is invalid or a file is
+    given twice.
 
-    Each file in `recordings` adds a model that returns the answers in this file. Its name is the model name that all
-    answers share, or the file's stem if they differ.
+    The name of a recording's model is the model name that all answers share, or the file's stem if they differ.
     """
     models = [parse_model(spec) for spec in specs]
     repeated = describe_repeated(recordings)

@@ -40,9 +40,9 @@ def preset_path(name: str) -> Path:
 
 
 def save_preset(name: str, config: VerificationConfig, names: Collection[str]) -> Path:
-    """Save the settings in `names` as a preset, and return its file. An existing preset is replaced. Secrets are
-    omitted with a warning, and paths to recordings become absolute. Raises `ConfigError` if the name is invalid or the
-    preset cannot be saved.
+    """Save those of the settings in `names` that are explicitly set as a preset, and return its file. An existing
+    preset is replaced. Secrets are omitted with a warning, and paths to recordings become absolute. Raises
+    `ConfigError` if the name is invalid or the preset cannot be saved.
     """
     from pydantic_core import PydanticSerializationError, to_json
 

@@ -65,8 +65,8 @@ _QUESTION_PROPERTIES = {"author", "sources", "attachments", "few_shot_examples",
 
 
 def serialize_checkpoint(benchmark: BenchmarkContent, path: Path) -> str:
-    """Return the benchmark as a JSON-LD document. Raises `BenchmarkFileError` for `path` if the benchmark contains
-    something that a checkpoint cannot represent.
+    """Return the benchmark as the text of a JSON-LD document. Raises `BenchmarkFileError` for `path` if the benchmark
+    contains something that a checkpoint cannot represent.
     """
     _check_unread(benchmark, path)
     unread = dict(benchmark.unread)

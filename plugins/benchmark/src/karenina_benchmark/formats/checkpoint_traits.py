@@ -103,11 +103,11 @@ def make_ratings(traits: Iterable[RubricTrait], scope: str, *, dynamic: bool = F
 def check_unread(
     unread: Mapping[str, Any], taken: Set[str], objects: Mapping[str, Set[str]], *, others: bool = True
 ) -> None:
-    """Raise `ValueError` if `unread` has a key in `taken` or, within an object, one of the keys that `objects` lists
-    for it. Unless `others` is set, keys are only allowed if they are in `objects` or are `properties`.
+    """Raise `ValueError` if `unread` has a key in `taken`, a `properties` that is not a list, or a key of `objects`
+    whose value is not an object or contains one of the keys listed there. Unless `others` is set, only `properties` and
+    the keys of `objects` are allowed.
 
-    Such content would overwrite other values in a checkpoint or be lost. `objects` maps keys whose value must be an
-    object to the keys that this object must not contain.
+    Such content would overwrite other values in a checkpoint or be lost.
     """
     for key, value in unread.items():
         if key in taken or not (others or key in objects or key == "properties"):
@@ -135,8 +135,9 @@ def check_unread_in_traits(traits: Iterable[RubricTrait]) -> None:
 
 
 def _make_rating(trait: RubricTrait, scope: str, dynamic: bool) -> dict[str, Any]:
-    """Return a trait as a `Rating`, whose type starts with `scope` ("Global" or "QuestionSpecific"). Values that have
-    no key in schema.org become properties.
+    """Return a trait as a `Rating`, whose type starts with `scope` ("Global" or "QuestionSpecific") and ends with the
+    kind of trait, or is that of dynamic traits if `dynamic` is set. Values that have no key in schema.org become
+    properties.
     """
     values: dict[str, Any] = trait_to_json(trait)
     for key in ("type", "name", "description"):

@@ -158,8 +158,8 @@ def suffix_of(plugins: Plugins, path: Path) -> str:
 
 
 def find_format(plugins: Plugins, path: Path, suffix: str, *, writes: bool = False) -> Offer[Format]:
-    """Return the format for the given suffix, which must be one that can be written if `writes` is set. Raises
-    `BenchmarkFileError` for `path` if no format has this suffix, or if two distributions provide one.
+    """Return the offer of the format for the given suffix, which must be one that can be written if `writes` is set.
+    Raises `BenchmarkFileError` for `path` if no format has this suffix, or if two distributions provide one.
     """
     offered = [offer for offer in list_formats(plugins) if offer.value.write is not None or not writes]
     matching = [offer for offer in offered if suffix in offer.value.suffixes]
@@ -189,12 +189,11 @@ def describe_suffixes(offered: Iterable[Offer[Format]]) -> str:
 
 
 def has_rows(path: Path) -> bool:
-    """Return whether a JSON file contains rows with arbitrary keys, as written by other programs, judging by its
-    beginning. Raises `BenchmarkFileError` if the file cannot be read.
+    """Return whether a JSON or JSON lines file contains rows with arbitrary keys, as written by other programs: a
+    `.json` document is a list or has no keys of a checkpoint, and the first of JSON lines is an object that is not part
+    of a benchmark (`_is_row`). Raises `BenchmarkFileError` if the file cannot be read.
 
-    JSON lines are rows, unless the first line is not an object or has keys that only benchmarks have, such as a
-    declared `answer`. A `.json` document contains rows unless it is an object with the keys of a checkpoint. Empty
-    files and files with other suffixes contain no rows.
+    Empty files and files with other suffixes contain no rows.
     """
     try:
         if path.suffix.lower() not in LINES:
@@ -217,11 +216,9 @@ def has_rows(path: Path) -> bool:
 
 
 def _is_row(values: Mapping[str, Any]) -> bool:
-    """Return whether an object is a row from another program, not a question or the head of a benchmark.
-
-    An object with the key `karenina` is a head. A question has a `question` that is not an object or a list, and either
-    no `answer` or one that is a mapping. All its keys are keys that questions may have, misspellings of these, or keys
-    whose values are mappings.
+    """Return whether an object is a row from another program. It is not if it has the key `karenina`, like the head of
+    a benchmark, or if it is a question: its `question` is not an object or a list, its `answer`, if any, is a mapping,
+    and its other keys are those of questions, misspellings of these, or keys of mappings.
     """
     if "karenina" in values:
         return False

@@ -58,11 +58,12 @@ _MAX_BROKEN_LINES = 1000
 
 def read_jsonl(path: Path) -> tuple[BenchmarkContent, list[str]]:
     """Read a benchmark whose questions stay in the file, which remains open. Also returns the ids of questions with
-    `unread` content. Only lines are checked; questions are read when they are accessed.
+    `unread` content. Only lines are checked; questions are read when they are accessed. Errors in lines are collected
+    in `broken`, and errors in the head, the first line, in `problems`. Raises `BenchmarkFileError` if no line can be
+    read, or if there are more than 1000 errors.
 
-    The benchmark's name comes from the first line or from the file name. Errors in a line (not a JSON object, no
-    question, or an id that is already used) are collected in `broken`, and errors in the values of the first line in
-    `problems`. Raises `BenchmarkFileError` if no line can be read, or if there are more than 1000 errors.
+    The benchmark's name comes from the first line or from the file name. An error in a line is that it is not a JSON
+    object, has no question, or has an id that is already used.
     """
     file = _open(path)
     try:
@@ -102,10 +103,8 @@ class LineIndex:
 
 
 def _index_lines(file: IO[bytes], path: Path) -> tuple[LineIndex, Section | None, list[str]]:
-    """Return the index of the lines, the head or None, and the ids of questions with `unread` content.
-
-    Errors in lines are collected in the index. Raises `BenchmarkFileError` if no line can be read, or if there are more
-    than `_MAX_BROKEN_LINES` errors.
+    """Return the index of the lines with their errors, the head or None, and the ids of questions with `unread`
+    content. Raises `BenchmarkFileError` if no line can be read, or if there are more than `_MAX_BROKEN_LINES` errors.
     """
     head: Section | None = None
     index = LineIndex({}, array("Q"), array("L"), bytearray(), [])

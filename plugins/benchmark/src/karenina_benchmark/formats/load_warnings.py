@@ -30,9 +30,9 @@ Found = dict[str, dict[str, None]]
 def find_warnings(
     benchmark: BenchmarkContent, questions: Iterable[Question], unread: Iterable[str] = ()
 ) -> tuple[list[str], list[str]]:
-    """Return warnings about content that has no effect, and about traits that cannot be scored, as two lists. The
-    second has at most one warning, which covers all traits. `unread` contains the ids of questions with `unread`
-    content that are not in `questions`. Nothing is logged.
+    """Return warnings about content that has no effect or is left out of runs, and about traits that cannot be scored,
+    as two lists. The second has at most one warning, which covers all traits. `unread` contains the ids of questions
+    with `unread` content that are not in `questions`. Nothing is logged.
     """
     scenarios = list_scenarios(benchmark)
     parts = {"hasPart"} if scenarios else set()

@@ -52,11 +52,10 @@ _DECODER: Final = json.JSONDecoder(
 
 def parse_object(text: str, path: Path, line: int | None = None, *, what: str = "a benchmark") -> dict[str, Any]:
     """Parse `text` as a JSON object. Raises `BenchmarkFileError` for invalid JSON and other values, and also for what
-    Python's parser accepts: duplicate keys, NaN and infinities, lone surrogates, numbers that are too large, and deep
-    nesting.
+    Python's parser accepts: a byte-order mark, duplicate keys, NaN and infinities, lone surrogates, numbers that are
+    too large, and deep nesting. Messages use `what` for the object.
 
-    A byte-order mark is an error, too. If the text is a single line of the file, `line` is its number. Messages use
-    `what` for the object.
+    If the text is a single line of the file, `line` is its number.
     """
     place = f"line {line}" if line is not None else ""
     try:

@@ -72,7 +72,8 @@ _OWN_FIELDS: Final = tuple(name for name in FIELDS if name not in (QUESTION, _RA
 
 def read_table(path: Path, columns: Mapping[str, str] | None = None) -> BenchmarkContent:
     """Read a benchmark with one question per row. Errors in rows are not raised, but collected in the benchmark's
-    `problems`; blank rows are skipped. The benchmark is named after the file.
+    `problems`; blank rows are skipped. The benchmark is named after the file. Raises `BenchmarkFileError` if the file
+    cannot be read, no column has questions, or `columns` do not fit the table.
 
     Columns are recognized by their names, in upper or lower case: the question, its correct answer, its options, the
     text it is about, and question fields such as `id` and `author` (`column_roles` lists the names). If the table has
@@ -83,8 +84,6 @@ def read_table(path: Path, columns: Mapping[str, str] | None = None) -> Benchmar
     may also contain the options in `READING`. Unless a row has its own template, the extracted answer is compared with
     the correct one. If the question has options, they are compared by letter, and otherwise by a rule for the kind of
     answers in the column (`declare_answers`).
-
-    Raises `BenchmarkFileError` if the file cannot be read, or if no column has questions.
     """
     mapped = dict(columns or {})
     reading = {name: mapped.pop(name) for name in READING if name in mapped}
@@ -312,10 +311,8 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
 
 def _with_fields(roles: Roles, several: Mapping[str, str], *, keeps_truth: bool) -> Roles:
     """Return the roles with the user's columns for several correct answers instead of the column of a single one, which
-    becomes unused unless `keeps_truth` is set.
-
-    `several` maps `answer.NAME`, `gold.NAME`, `description.NAME` and `from.NAME` to columns. Without columns for
-    several answers, the roles are unchanged.
+    becomes unused unless `keeps_truth` is set. `several` maps `answer.NAME`, `gold.NAME`, `description.NAME` and
+    `from.NAME` to columns. Without columns for several answers, the roles are unchanged.
     """
     fields, descriptions, sources = dict(roles.fields), dict(roles.descriptions), dict(roles.sources)
     for name, column in several.items():

@@ -98,11 +98,11 @@ _IMPORT_KEYS = ("file", "sheet", "columns", "separator", "answer", "strategy", "
 
 def read_yaml(text: str, path: Path, check_paths: CheckPaths) -> BenchmarkContent:
     """Read a benchmark from a YAML document. Errors are not raised, but collected, with their lines, in the benchmark's
-    `problems` and `broken`. Raises `BenchmarkFileError` only if the document is not valid YAML, and any exception
-    raised by `check_paths`.
+    `problems` and `broken`. If `check_paths` returns False for the files in `questions_from`, those outside the folder
+    of `path` are skipped. Raises `BenchmarkFileError` only if the document is not valid YAML, and any exception raised
+    by `check_paths`.
 
-    `check_paths` is called with all files in `questions_from` before any of them is opened. If it returns False, files
-    outside the folder of `path` are skipped.
+    `check_paths` is called before any of the files is opened.
     """
     problems = Problems()
     top = parse(text, path, problems)
@@ -140,11 +140,9 @@ def _read_name(top: Section) -> str:
 def _add_question(
     benchmark: BenchmarkContent, section: Section, position: int, texts: dict[str, tuple[int, str]]
 ) -> None:
-    """Add the question in a mapping to the benchmark, and what it asks to `texts`. Raises `BenchmarkFileError` if it is
-    invalid, repeats an id, or has no id and repeats another question.
-
-    `texts` maps the text and attachments of each question without an id to its position and line; the question is added
-    to it.
+    """Add the question in a mapping to the benchmark, and, if it has no id, its text and attachments to `texts`, with
+    its position and line. Raises `BenchmarkFileError` if it is invalid, repeats an id, or has no id and repeats another
+    question.
     """
     problems = Problems()
     text = problems.attempt(section.text, "question") or ""
@@ -509,8 +507,8 @@ def serialize_head(benchmark: BenchmarkContent) -> dict[str, Any]:
 
 
 def serialize_question(question: Question, number: int, path: Path) -> dict[str, Any]:
-    """Return the values of a question under the keys used in files. Raises `BenchmarkFileError`, with `path` and
-    `number`, for a template without source or an invalid plugin field.
+    """Return the values of a question, except defaults, under the keys used in files. Raises `BenchmarkFileError`, with
+    `path` and `number`, for a template without source or an invalid plugin field.
     """
     try:
         source = template_source_of(question)

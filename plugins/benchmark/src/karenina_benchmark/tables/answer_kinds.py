@@ -407,8 +407,8 @@ def _is_certain(quantity: Quantity, text: str) -> bool:
 
 def _read_date(text: str, question: str, day_first: bool | None) -> Answer | None:
     """Read a string as a date, converted to ISO 8601. Returns None if the text is not a date, is a number or has a time
-    of day, or if the question asks for a name. `day_first` decides between two possible dates; if it is None, an
-    ambiguous text stays as written.
+    of day other than midnight, or if the question asks for a name. `day_first` decides between two possible dates; if
+    it is None, an ambiguous text stays as written.
     """
     text = _MIDNIGHT.sub("", text)
     if text.isdigit() or _HAS_TIME.search(text) or asks_a_name(question):
@@ -422,7 +422,9 @@ def _read_date(text: str, question: str, day_first: bool | None) -> Answer | Non
 
 
 def _read_list(text: str, question: str) -> Answer | None:
-    """Read a string as a list, or return None if it may be a sentence. A list with a single item is not certain."""
+    """Read a string as a list, or return None if it may be a sentence, or has commas that may not separate items. A
+    text without separators is a list with a single item, which is not certain.
+    """
     items = _items(text)
     if items:
         return Answer("list", items)
@@ -476,8 +478,9 @@ def _flat_items(values: Sequence[Any]) -> list[str]:
 
 
 def read_marks(cells: Sequence[Cell]) -> Marks:
-    """Determine how a column writes numbers and dates, from all of its cells. The decimal mark is only a comma if some
-    numbers have a decimal comma and none has a decimal point.
+    """Determine how a column writes numbers and dates, and how long its numbers with leading zeros are, from all of its
+    cells. The decimal mark is only a comma if some numbers have a decimal comma and none has a decimal point.
+    `day_first` is None unless dates such as 31.12. decide, all in the same way.
     """
     texts = [cell.value.strip() for cell in cells if isinstance(cell.value, str)]
     numbers = [text for text in texts if read_quantity(text) is not None]

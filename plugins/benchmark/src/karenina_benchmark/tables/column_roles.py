@@ -367,10 +367,9 @@ def is_index(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 def find_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, str]:
     """Return the columns for single options by letter: `A`, `B`; `Option A`; `ending0`, `ending1`. The result is empty
-    unless there are at least two in sequence, starting at A, 0 or 1.
-
-    `answerA`, `answerB` are only options if another column says which one is correct. A column `label` does if all its
-    cells in `rows` are letters or numbers, and no other column is named like a correct answer.
+    unless there are at least two in sequence, starting at A, 0 or 1. `answerA`, `answerB` are only options if another
+    column says which one is correct; a column `label` does if all its cells in `rows` are letters or numbers, and no
+    other column is named like a correct answer.
     """
     truths = [column for column in columns if _is_named_truth(column)]
     has_right_one = any(_RIGHT_ONE.fullmatch(fold_name(column)) for column in columns) or (

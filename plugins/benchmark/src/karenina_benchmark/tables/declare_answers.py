@@ -164,16 +164,15 @@ def declare_answers(
     descriptions: Sequence[str | None] | None = None,
     column: str = "",
 ) -> DeclaredAnswers:
-    """Declare the field for each correct answer in a column. Nothing is raised for answers that cannot be compared:
-    they get no field, and the result says why. Raises `WrongTypeError` if a row specifies an unknown kind, or a kind
-    that does not fit its answer.
+    """Declare the field for each correct answer in a column, by its kind in `types` or, by default, the kind that is
+    detected. Nothing is raised for answers that cannot be compared: they get no field, and the result says why. Raises
+    `WrongTypeError` if a row specifies an unknown kind, or a kind that does not fit its answer. If `column` has a name
+    like `must_include`, the cells contain strings to find in the response instead.
 
-    `types` contains the kinds specified in the rows (`answer_kinds.KINDS`). All other kinds are detected. If `any_of`
-    is set, each item of a list is a correct answer by itself. Otherwise, all items are needed. If `exact` is set,
-    sentences are compared word for word. `subject` is what the field is about, such as *gene*, if a template has
-    several fields. `descriptions` are the user's own descriptions. If `column` has a name like `must_include`, the
-    cells contain strings to find in the response. `any_of` then depends on the name, and all other arguments are
-    ignored.
+    `types` contains names in `answer_kinds.KINDS`. If `any_of` is set, each item of a list is a correct answer by
+    itself. Otherwise, all items are needed. If `exact` is set, sentences are compared word for word. `subject` is what
+    the field is about, such as *gene*, if a template has several fields. `descriptions` are the user's own
+    descriptions. With strings to find, `any_of` depends on the name, and all other arguments are ignored.
     """
     name = re.sub(r"[^a-z]+", "_", column.casefold()).strip("_")
     if contained := _IN_RESPONSE.fullmatch(name):
@@ -260,7 +259,7 @@ def _unwrapped(cell: Cell) -> Cell:
 
 def _find_alternatives(cells: Sequence[Cell]) -> ColumnKinds:
     """Return the kinds of a column of alternatives. Cells with a single answer have the kinds that they would have in a
-    column without lists, so a number beside lists of names is still a number.
+    column without lists, so a number beside lists of names is still a number; a list of one item is a text.
     """
     kinds = find_kinds(cells)
     alone = find_kinds([replace(cell, value=None) if isinstance(cell.value, list) else cell for cell in cells])
@@ -301,8 +300,8 @@ def _named_answer(cell: Cell, type: object, marks: Marks) -> Answer | None:
 
 
 def _read_by_primitive(field_type: str, cell: Cell, marks: Marks) -> Answer:
-    """Return an answer of a type that a primitive reads, such as quantity. The answer stays as written, but the
-    primitive must be able to read it. Raises `WrongTypeError` if it cannot.
+    """Return an answer of a type that a primitive reads, such as quantity, or *empty* for an empty cell. The answer
+    stays as written, but the primitive must be able to read it. Raises `WrongTypeError` if it cannot.
     """
     if is_empty(cell.value):
         return Answer("empty")
@@ -377,7 +376,7 @@ def exact_match(truths: Sequence[str]) -> Any:
 
 def _number_rule(cell: Cell, answer: Answer) -> Any:
     """Return the rule for a number, which is `NumberWithUnit`, with the question's unit if the number has none. If the
-    question names a known unit and a plugin converts units, the rule for quantities is returned instead.
+    question names a known unit and a plugin's rule for quantities accepts the number, that rule is returned instead.
     """
     truth, unit = read_quantity(answer.truth, answer.decimal), asked_unit(cell.question)
     if unit is not None and find_unit(unit) is not None and "quantity" in primitives_by_field_type():
@@ -531,10 +530,9 @@ def _asks_yes_or_no(question: str) -> bool:
 
 
 def _unasked_labels(kinds: ColumnKinds, cells: Sequence[Cell]) -> list[str]:
-    """Return the labels in a column, such as *late_delivery*, if no question mentions any of them.
-
-    Only answers of the kind `text` are considered. The list is empty if one of them is not a label, if there are fewer
-    than 3 of them or more than 20 labels, or if no label has an underscore.
+    """Return the labels in a column, such as *late_delivery*, if no question mentions any of them. Only answers of the
+    kind `text` are considered. The list is empty if one of them is not a label, if there are fewer than 3 of them or
+    more than 20 labels, or if no label has an underscore.
     """
     texts = [
         (answer.truth, cell.question)

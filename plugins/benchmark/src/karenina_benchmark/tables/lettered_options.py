@@ -74,12 +74,12 @@ def parse_list(text: str) -> list[Any] | None:
 
 
 def read_options(cell: Any) -> Options:
-    """Return the options in a cell by letter, or nothing if they cannot be recognized. There must be between two and
-    26, and none may be empty.
+    """Return the options in a cell, which is a list, an object or text, by letter, or nothing if they cannot be
+    recognized. There must be between two and 26, and none may be empty. Options with other labels than letters get
+    letters (see `letter_of_label`).
 
-    A cell is a list, an object with letters or numbers as keys or with `text` and `label`, or text. The text can be a
-    list written as text, options with their own letters, or options separated by line breaks, `|`, `;` or commas.
-    Options with other labels than letters get letters (see `letter_of_label`).
+    An object has letters or numbers as keys, or `text` and `label`. A text is a list written as text, options with
+    their own letters, or options separated by line breaks, `|`, `;` or commas.
     """
     if isinstance(cell, Mapping):
         if isinstance(cell.get("text"), list):
@@ -99,8 +99,8 @@ def read_options(cell: Any) -> Options:
 
 
 def letter_of_label(truth: Any, cell: Any) -> Any:
-    """Return the letter of the option that a correct answer names by its label, for options with labels such as 1 to 4,
-    or a list of letters for a list of labels. Any other answer is returned unchanged.
+    """Return the letter of the option in `cell` that a correct answer names by its label, for options with labels such
+    as 1 to 4, or a list of letters for a list of labels. Any other answer is returned unchanged.
 
     A `cell` with labels is an object with lists called `text` and `label`, or with labels as keys, or a list of objects
     with a `label`.
@@ -207,13 +207,12 @@ def find_right_options(
     hint: str = "",
 ) -> RightOptions:
     """Return the letters of the correct options in all rows, found in the same way: by letter or text, or by position
-    from 0 or 1, unless `choice_by` states the way. If no way fits, no row gets letters; if several fit with different
-    results, the result has a `problem`.
+    from 0 or 1, unless `choice_by` states the way. It must fit 95% of the rows with options and a ground truth or, of
+    fewer than 20, all. If no way does, no row gets letters; if several do with different results, the result has a
+    `problem`, unless `hint` (`index` or `number`) decides how to count.
 
-    Rows without options or a ground truth are skipped and get no letters. A way must fit at least 95% of the remaining
-    rows, or all of them if there are fewer than 20. `columns` maps letters to the names of the option columns, because
-    a correct answer may also be such a name. If several ways give different results, `choice_by` must be one of
-    `CHOICE_BY`, or `hint` (`index` or `number`) decides how to count.
+    Rows without options or a ground truth get no letters. `columns` maps letters to the names of the option columns,
+    because a correct answer may also be such a name. `choice_by` must be one of `CHOICE_BY`.
     """
     names = {name.casefold(): letter for letter, name in (columns or {}).items()}
 

@@ -169,8 +169,9 @@ def _is_nested(cell: Any) -> bool:
 def make_question_rows(
     rows: Sequence[Row], roles: Roles, *, choice_by: str | None = None, option: str = "--columns"
 ) -> QuestionRows:
-    """Make questions from rows. Rows without a question, and rows that cannot be read, are not errors, but are listed
-    in `blanks` and `unreadable`. If the correct options cannot be found, the result has a `problem`.
+    """Make questions from rows, with their options and, if they need them, their contexts. Rows without a question, and
+    rows that cannot be read, are not errors, but are listed in `blanks` and `unreadable`. If the correct options cannot
+    be found, the result has a `problem`.
 
     Messages name `option` as the command-line option for mapping columns. `roles.columns[QUESTION]` may be a string
     with column names in braces. For `choice_by`, see `find_right_options`.
@@ -223,10 +224,9 @@ def make_question_rows(
 
 
 def plain_truth(cell: Any) -> Any:
-    """Return the cell of a correct answer with objects replaced by their answers, or None if it is empty.
-
-    If an object has a list of aliases, its distinct answers become a list. Otherwise, its first answer is used. An
-    object without any of the keys in `ALIASES` is returned unchanged.
+    """Return the cell of a correct answer with objects replaced by their answers, or None if it is empty. If an object
+    has a list of aliases, its distinct answers become a list. Otherwise, its first answer is used. An object without
+    any of the keys in `ALIASES` is returned unchanged.
     """
     if isinstance(cell, float) and isnan(cell):
         return None
@@ -264,8 +264,8 @@ def join_context(question: str, context: str) -> str:
 
 
 def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -> str | None:
-    r"""Return `template` with the row's cell for that column or role in place of each `{name}`, and a newline in place
-    of `\n`. Returns None if the row has no value for one of the names.
+    r"""Return `template` with the text of the row's cell in place of each `{name}`, which is a column or, if there is
+    no such column, a role, and a newline in place of `\n`. Returns None if the row has no value for one of the names.
     """
     empty = False
 
@@ -289,9 +289,9 @@ def names_in(template: str) -> list[str]:
 
 def context_text(cell: Any, depth: int = 0) -> str:
     """Return the text of a context, which is a string, a list (also one written as text), or an object. The items of a
-    list are separated by blank lines. Anything deeper than eight levels is skipped.
+    list are separated by blank lines. For an object, the value of its first key in `_TEXT_KEYS` is used, or all values
+    if it has none of these keys. Anything deeper than eight levels is skipped.
 
-    For an object, the value of its first key in `_TEXT_KEYS` is used, or all values if it has none of these keys.
     `depth` is the number of lists and objects that enclose the cell.
     """
     if isinstance(cell, str):
@@ -322,8 +322,8 @@ def _options_of(row: Row, roles: Roles) -> Options:
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
     """Return whether the questions in a table need their `contexts`: if a question occurs with several, if the column
-    is called `input` or, unless all contexts are short, if there are at least 1.5 questions for each, or if more than a
-    tenth of the questions refer to a text.
+    is called `input` or, unless all contexts are short, if there are at least 1.5 questions for each and the column
+    does not contain retrieved texts, or if more than a tenth of the questions refer to a text.
     """
     by_question: dict[str, set[str]] = {}
     for row, context in zip(rows, contexts, strict=True):

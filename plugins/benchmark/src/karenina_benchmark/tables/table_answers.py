@@ -56,12 +56,13 @@ class RowTemplates:
 def declare_rows(
     table: QuestionRows, rows: Sequence[QuestionRow] | None = None, *, exact: bool = False, any_of: bool | None = None
 ) -> RowTemplates:
-    """Declare templates for `rows`, which are all rows of the table by default. A row whose answer cannot be compared
-    gets none. Raises `WrongTypeError` if an answer does not have the type specified in its row.
+    """Declare templates for `rows`, which are all rows of the table by default. Questions with options are compared by
+    the letters of the correct options, and all other questions by a rule for the kind of each correct answer. A row
+    whose answer cannot be compared gets none; neither do sentences, unless they are rare or `exact` is set. Raises
+    `WrongTypeError` if an answer does not have the type specified in its row.
 
-    Questions with options are compared by the letters of the correct options, and all other questions by a rule for the
-    kind of each correct answer. If `exact` is set, sentences are compared word for word. `any_of` sets whether each
-    item of a list is a correct answer by itself. By default, this depends on the column's name and cells.
+    With `exact`, sentences are compared word for word. `any_of` sets whether each item of a list is a correct answer by
+    itself. By default, this depends on the column's name and cells.
     """
     rows = table.rows if rows is None else rows
     types = _find_types(table)
@@ -93,11 +94,11 @@ def _declare_column(
     exact: bool,
     any_of: bool | None,
 ) -> None:
-    """Add the field for a column of answers to the rows in `done`. If a sentence or object cannot be compared, its row
-    loses all fields.
+    """Add the field for a column of answers to the rows in `done`, under its `name` if there are several such columns,
+    otherwise None; rows with options then get a field for their letters. If a sentence or object cannot be compared,
+    its row loses all fields.
 
-    If there are several such columns, `name` is the name of the field. Otherwise it is None, and rows with options get
-    a field for their letters. For `exact` and `any_of`, see `declare_rows`.
+    For `exact` and `any_of`, see `declare_rows`.
     """
     known: frozenset[int] = frozenset()
     if name is not None and name in table.roles.sources:
@@ -161,10 +162,11 @@ def _declare_known(
 
 def declare_options(options: Mapping[str, str], right: Sequence[str], *, several: bool) -> dict[str, Any]:
     """Return the declared field for a question with options, of which those with the letters in `right` are correct. If
-    `several` is set, its value is a list of letters, all of which are needed.
+    `several` is set, its value is a list of letters, all of which are needed; otherwise, each of them is a correct
+    answer by itself.
 
-    Otherwise, each letter in `right` is a correct answer by itself, and the judge copies words from the response. If
-    there are several letters, or if the text of an option is itself a letter, the judge chooses a letter instead.
+    Without `several`, the judge copies words from the response. If there are several letters, or if the text of an
+    option is itself a letter, the judge chooses a letter instead.
     """
     if several:
         return {"type": "list[str]", "description": _OPTIONS, "ground_truth": list(right)}

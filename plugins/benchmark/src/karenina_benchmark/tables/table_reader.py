@@ -131,9 +131,9 @@ def open_rows(
     keep_problems: bool = False,
     package: str = "karenina-benchmark",
 ) -> TableRows:
-    """Open a file of rows, and return an iterator that reads them. Raises `BenchmarkFileError` if the file cannot be
-    opened, or if an option does not apply to it. For the rules and arguments, see
-    `karenina_toolkit.files.read_records`.
+    """Open a file of rows, and return an iterator that reads them. Raises `BenchmarkFileError` if an option does not
+    apply to the file, or if it cannot be opened; a JSON document is only opened when its first row is read. For the
+    rules and arguments, see `karenina_toolkit.files.read_records`.
 
     By default, UTF-8, cp1252 and UTF-16 are detected. Unless `rows` is given, the rows of a JSON document are the only
     list in it whose items have a question. These rows also contain the scalars of the objects that enclose them, and
@@ -371,8 +371,8 @@ def _are_rows(values: Sequence[Any]) -> bool:
 
 
 def _row_of(record: Record) -> Row:
-    """Convert a record of a document to a row that includes its enclosing scalars, and its key as `id`. A record that
-    is not an object becomes a row with a `problem`.
+    """Convert a record of a document to a row. It includes the scalars that enclose the record, and its key as `id`,
+    unless the record has these names itself. A record that is not an object becomes a row with a `problem`.
     """
     if not isinstance(record.value, Mapping):
         return Row(record.number, {}, record.where, "the row is not a JSON object")
@@ -386,11 +386,9 @@ def _row_of(record: Record) -> Row:
 
 
 def _with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of a row with columns for the parts of two kinds of objects. Other rows are returned unchanged.
-
-    A question that is an object with a `stem` and `choices`, as in ARC, becomes columns of its own. The options in
-    `target_scores`, as in BIG-bench, become `choices`, and the letter of the one with the score 1 the `target`, if all
-    others have the score 0.
+    """Return the values of a row, with a question that is an object with a `stem` and `choices`, as in ARC, as columns
+    of its own, and with the options in `target_scores`, as in BIG-bench, as `choices`, and the letter of the one with
+    the score 1 as `target`, if all others have the score 0. Other rows are returned unchanged.
     """
     question, scores = values.get(QUESTION), values.get(_SCORES)
     if isinstance(question, Mapping) and isinstance(question.get("stem"), str):

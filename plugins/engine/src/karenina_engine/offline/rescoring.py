@@ -298,7 +298,7 @@ def rescore(
             held += part.lines if full else [line for text in part.lines for line in writer.lines(text)]
             outcomes = [now[0] for *_, now in part.scores]
             if output is not None and add is None and any(outcome.judged for outcome in outcomes):
-                add = stack.enter_context(_open_output(Path(output)))
+                add = stack.enter_context(open_output(Path(output)))
             if add is not None:
                 add(held)
                 held.clear()
@@ -314,7 +314,7 @@ def rescore(
                 ]
             )
         if output is not None and add is None:
-            stack.enter_context(_open_output(Path(output)))(held)
+            stack.enter_context(open_output(Path(output)))(held)
     rescored = set(ids)
     gone = sum(count for id, count in asked.items() if id not in rescored) if question_ids is None else 0
     new = len(selected) - len(ids)
@@ -333,7 +333,7 @@ def _file_store(journal: Path, output: Path, config: VerificationConfig) -> File
 
 
 @contextmanager
-def _open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
+def open_output(path: Path) -> Iterator[Callable[[Iterable[str]], None]]:
     """Open the file for the new results, and yield a function that writes lines to it. An existing file is renamed, and
     a warning is logged. Raises `ConfigError` if the file cannot be written.
     """
