@@ -99,7 +99,7 @@ BROKEN = {
         STAGE.replace("WordCount", "NoExecute").replace("def execute", "def run"),
         "write def execute(self, context)",
     ),
-    "NoList": (STAGE.replace("return [WordCount]", "return WordCount"), "not iterable"),
+    "NoList": (STAGE.replace("return [WordCount]", "return WordCount"), "must return list[type[Stage]]"),
 }
 STAGES = "karenina.stages"
 ADAPTERS = "karenina.adapters"
