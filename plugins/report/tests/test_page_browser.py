@@ -323,7 +323,8 @@ def test_an_item_names_a_judge_only_if_there_was_one(context: BrowserContext, tm
 @pytest.mark.parametrize(
     ("tokens", "in_item", "in_summary"),
     [
-        ((10, 3), "13 in 1 calls", "1: 10 input and 3 output tokens"),
+        ((10, 3), "13 in 1 calls", "1: input tokens 10, output tokens 3"),
+        ((0, 3), "3 in 1 calls", "1: input tokens not reported, output tokens 3"),
         ((0, 0), "not reported in 1 calls", "1; their tokens were not reported"),
     ],
 )

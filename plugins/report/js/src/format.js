@@ -4,6 +4,9 @@ const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export const count = (value) => whole.format(value);
 
+/** The number of tokens of one kind. Servers that report no tokens leave it 0, although there were calls. */
+export const tokens = (value, calls) => (calls && !value ? "not reported" : count(value));
+
 /** A share as a percentage. One that is neither 0 nor 1 has as many decimal places as it takes not to be shown as 0% or 100%. */
 export function share(value) {
   if (value === null || value === undefined) return "";

@@ -2,7 +2,7 @@
 import { html } from "htm/preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { readItem } from "./data.js";
-import { count, number, quantity, seconds } from "./format.js";
+import { count, number, quantity, seconds, tokens } from "./format.js";
 import { Label } from "./labels.js";
 import { Outcome } from "./outcomes.js";
 import { Cells } from "./table.js";
@@ -94,7 +94,7 @@ function Facts({ head, at, meta, item }) {
     ["Reference answer", meta.raw_answer],
     ["Score", index.granular[at] === null ? null : number(index.granular[at])],
     ["Time", `${seconds(meta.execution_time)}, ended ${(meta.timestamp ?? "").slice(0, 19).replace("T", " ")} UTC`],
-    ["Tokens", `${index.tokens[at] || !index.calls[at] ? count(index.tokens[at]) : "not reported"} in ${count(index.calls[at])} calls`],
+    ["Tokens", `${tokens(index.tokens[at], index.calls[at])} in ${count(index.calls[at])} calls`],
     ["Template", meta.template_id],
     ["Shown to the judge", item.result.evaluation_input === undefined ? null : "another text than the response (see the data below)"],
   ];
@@ -313,8 +313,8 @@ function Stages({ item }) {
       ${stage.failed_calls > 0 && html` (${quantity(stage.failed_calls, "failed call")})`}`,
       seconds(stage.seconds),
       count(stage.calls),
-      count(stage.input_tokens),
-      count(stage.output_tokens),
+      tokens(stage.input_tokens, stage.calls),
+      tokens(stage.output_tokens, stage.calls),
       html`<${Marked} text=${`${stage.distribution} ${stage.version}`} />`,
     ],
   }));
@@ -335,7 +335,7 @@ function Calls({ head, at, item }) {
       (call) =>
         html`<details data-test="call">
           <summary>
-            <b><${Marked} text=${call.stage} /></b> <${Marked} text=${call.model} />: ${call.failed ? "failed, " : ""}${seconds(call.seconds)}, ${count(call.input_tokens)} + ${count(call.output_tokens)} tokens
+            <b><${Marked} text=${call.stage} /></b> <${Marked} text=${call.model} />: ${call.failed ? "failed, " : ""}${seconds(call.seconds)}, tokens in ${tokens(call.input_tokens, 1)}, out ${tokens(call.output_tokens, 1)}
           </summary>
           ${call.messages && html`<${Prompt} call=${call} />`}
           ${call.messages && html`<h4>Reply</h4>`}

@@ -1,7 +1,7 @@
 // The summary: facts and rates of each run, and the sections.
 import { html } from "htm/preact";
 import { Headline, LeftOut } from "./comparison.js";
-import { count, quantity, seconds, share, usd } from "./format.js";
+import { count, quantity, seconds, share, tokens, usd } from "./format.js";
 import { Outcome } from "./outcomes.js";
 import { Section, Table } from "./table.js";
 import { Marked } from "./text.js";
@@ -77,7 +77,7 @@ function Run({ head, run, at, link }) {
         ${count(run.calls)}${
           run.calls && !run.input_tokens && !run.output_tokens
             ? "; their tokens were not reported"
-            : html`: ${count(run.input_tokens)} input and ${count(run.output_tokens)} output tokens`
+            : html`: input tokens ${tokens(run.input_tokens, run.calls)}, output tokens ${tokens(run.output_tokens, run.calls)}`
         }
       </dd>
       <dt>Time</dt>
