@@ -62,10 +62,9 @@ def resolve_root(root: Path | None) -> Path:
 
 
 def resolve_source(root: Path, path: str) -> Path:
-    """Return the folder or tar archive at `path` below `root`, with links resolved. Raises `WorkspaceError` if the path
-    is absolute, contains `..`, or leads to nothing of this kind below the root.
-
-    An archive may be named without its extension, unless there is a folder of this name.
+    """Return the folder or tar archive at `path` below `root`, with links resolved. An archive may be named without its
+    extension, unless there is a folder of this name. Raises `WorkspaceError` if the path is absolute or contains `..`,
+    or leads to the root itself, out of it, or to nothing of this kind.
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -156,14 +155,11 @@ def copy_folder(
     source: Path, target: Path, root: Path, left_out: OnSkipped | None = None, *, most_bytes: int = MOST_BYTES
 ) -> None:
     """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist. Links are
-    replaced with copies of their targets. What cannot be copied is reported to `left_out` or, without it, raises
-    `WorkspaceError`.
+    replaced with copies of their targets, and broken links copied unchanged. What cannot be copied is reported to
+    `left_out` or, without it, raises `WorkspaceError`, as a source of more than `most_bytes` always does.
 
-    These are unreadable files, special files, circular links, and links out of the root. Broken links are copied
-    unchanged. Workspaces of earlier runs inside `source` are not copied.
-
-    Raises `WorkspaceError` if `source` is larger than `most_bytes`, has too many files and folders, or cannot be
-    copied.
+    Files that cannot be read, special files, circular links, and links out of the root cannot be copied. Workspaces of
+    earlier runs inside `source` are not copied. Too many files and folders also raise `WorkspaceError`.
     """
     if not source.is_relative_to(root):
         raise WorkspaceError(f"the workspace {printable_path(source)} is outside the workspace root {root}")
@@ -253,9 +249,7 @@ class _Copying:
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
         """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is left out, and so
-        are files that cannot be read.
-
-        `place` is the path shown in messages, which may be that of a link.
+        are files that cannot be read. Messages name `place`, which may be a link to it.
         """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
@@ -320,7 +314,9 @@ class _Copying:
 
 
 def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
-    """Return the reason why a link cannot be followed, or None. `inside` lists the folders that contain the link."""
+    """Return why a link cannot be followed, or None: it is circular, leads out of `root`, or leads to a folder that
+    contains one of `inside`, the folders that contain the link.
+    """
     try:
         target = resolve_links(link)
     except OSError:

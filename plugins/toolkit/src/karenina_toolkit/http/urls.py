@@ -85,8 +85,8 @@ def find_proxy_problem(proxy: str) -> str | None:
 
 
 def _is_exempt(url: SplitResult, entry: str) -> bool:
-    """Return whether an entry of `no_proxy` names the host of `url`. It is `*`, a domain with or without a port, an
-    address, or a network such as `10.0.0.0/8`.
+    """Return whether an entry of `no_proxy` names the host of `url`. It is `*`, a domain (which includes its
+    subdomains) with or without a port, an address, or a network such as `10.0.0.0/8`.
     """
     if entry == "*":
         return True
@@ -150,9 +150,8 @@ def complete_url(text: str) -> str | None:
 
 def redact_url(url: str) -> str:
     """Return `url` with `***` in place of all parts that may be secret, so that it can be printed and stored. The
-    scheme, host and port are shown, and the path if it consists of common words such as `/openai/v1`.
-
-    Text without a scheme or host is masked completely.
+    scheme, host and port are shown, and the path if it consists of common words such as `/openai/v1`. Text without a
+    scheme or host is `***` completely.
     """
     try:
         parts = urlsplit(url)
@@ -194,11 +193,11 @@ def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with `***` in place of each secret, and of each part of at least 8 characters of a secret. Whole
-    words that also occur in a secret stay, unless there are asterisks next to them.
+    """Return `text` with `***` in place of each secret, and of each part of at least 8 characters of a secret that is
+    not a URL. Whole words that also occur in a secret stay, such as `production` of `production-4711`, unless there are
+    asterisks next to them.
 
-    This also handles servers that shorten keys or put asterisks in the middle. An example of a whole word is
-    `production` in `production-4711`.
+    This also handles servers that shorten keys or put asterisks in the middle.
     """
     longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     for secret in longest_first:

@@ -189,8 +189,8 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` as a list with repaired entries. A text with a list is split, and another single value becomes an
-    entry. If it may mean several entries or none, or the entries would not match, return it unchanged. Raises
+    """Return `value` as a list with repaired entries. A text that contains a list is split. Any other single value
+    becomes the only entry, but is returned unchanged if it may mean several entries or none, or does not match. Raises
     `SchemaTooComplex` after too many comparisons.
     """
     items = schema.get("items")

@@ -127,8 +127,8 @@ class AgentMetrics(TypedDict):
 
 
 def measure_trace(trace: Recording) -> AgentMetrics:
-    """Return counts of assistant turns, tool calls, and tool results that are errors or look like errors. Raises
-    `TraceFormatError` if a recording cannot be read.
+    """Return counts of assistant messages, tool calls (also by tool), and tool results that are errors or look like
+    errors, with the names of the tools. Raises `TraceFormatError` if a recording cannot be read.
 
     A result looks like an error if it starts like an error message, if it is a JSON object with an error, or if it is
     short and says that something failed.

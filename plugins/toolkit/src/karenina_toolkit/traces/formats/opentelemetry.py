@@ -160,10 +160,9 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the only conversation in `spans`, which must not be empty: the longest one of any call. Raises
-    `TraceFormatError` if another one is not its beginning, or if a span cannot be read.
-
-    The spans of agents repeat the calls inside them, so they are only read if there are no others.
+    """Return the only conversation in `spans`, which must not be empty: the longest one of their calls, which must
+    begin with each of the others. The spans of agents repeat the calls inside them, so they are only read if there are
+    no others. Raises `TraceFormatError` if there are several conversations, or if a span cannot be read.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)

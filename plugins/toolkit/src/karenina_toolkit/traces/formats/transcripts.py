@@ -67,8 +67,8 @@ def is_transcript(text: str) -> bool:
 
 
 def read_transcript(text: str) -> list[Message]:
-    """Convert a transcript, such as `User: ...` and `Assistant: ...`, to messages. Raises `TraceFormatError` if it does
-    not begin with a role.
+    """Convert a transcript, such as `User: ...` and `Assistant: ...`, or a conversation printed by LangChain, to
+    messages. Raises `TraceFormatError` if it does not begin with a role.
 
     A line inside a message may look like a role. Use this only for text that is known to be a transcript, and prefer
     recordings of messages. Calls, such as `Tool call: search({"text": "x"})`, have arguments in JSON, and may also be
