@@ -128,7 +128,8 @@ _MARKUP: Final = "*_` \t\n"
 
 
 def clean(text: str) -> str:
-    """Return a quantity without Markdown and LaTeX, with some notations spelled out, such as *45° 30'* and *2h30m*.
+    """Return a quantity without Markdown and LaTeX, with some notations spelled out, such as *45° 30'* and *2h30m*, and
+    with digits for numbers in words if it is a time.
 
     Numbers in words become digits if the text is a time in words.
     """
@@ -154,9 +155,8 @@ def _with_arcs(text: str) -> str:
 
 
 def split_uncertainty(text: str) -> tuple[str, str | None]:
-    """Return a quantity without its uncertainty, and the uncertainty as a quantity, or None if it has none.
-
-    *5.0 ± 0.2 mg* and *5.0(2) mg* become *5.0 mg* and *0.2 mg*, and *5.0 mg ± 4 %* becomes *5.0 mg* and *4 %*.
+    """Return a quantity without its uncertainty, and the uncertainty as a quantity, or None if it has none: *5.0 ± 0.2
+    mg* and *5.0(2) mg* become *5.0 mg* and *0.2 mg*, and *5.0 mg ± 4 %* becomes *5.0 mg* and *4 %*.
     """
     text = _IN_BRACKETS.sub(r"\1", text)
     digits = _LAST_DIGITS.search(text)

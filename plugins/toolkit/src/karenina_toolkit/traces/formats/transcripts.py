@@ -185,10 +185,9 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a call written as text. The name is empty if it is unclear.
-
-    `about` is the name from the label before the text, in which case `content` contains only the arguments. Otherwise,
-    it is None.
+    """Return the name and arguments of a call written as text. `about` is the name from the label before the text, if
+    this has one, and `content` then contains only the arguments. Otherwise, `content` also contains the name, which is
+    empty if it is unclear.
     """
     if about:
         return about.strip(), _read_arguments(content)
