@@ -115,7 +115,9 @@ class PromptCache:
         self._checked[file.name] = about.st_ino, about.st_size, about.st_mtime_ns
 
     def save(self, slot: Slot, prompt: str) -> None:
-        """Save a slot's state after `prompt` to a file. If this fails, a warning is logged once."""
+        """Save a slot's state after `prompt` to a file, and delete the least recently used ones beyond the size limit.
+        If this fails, a warning is logged once.
+        """
         file = self.open() / self._name(prompt)
         unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(8)}{UNFINISHED}")
         try:

@@ -361,7 +361,8 @@ class _Reply:
 
     def _index_of(self, number: int, id: str, function: Any, *, is_whole: bool) -> int:
         """Return the index for a call that was sent with `number`. It is a new one if the number belongs to another
-        call that is already complete, because Gemini's endpoint and gateways to it number several calls 0.
+        call (by its `id` or, without one, because arguments come with a name) that is already complete, because
+        Gemini's endpoint and gateways to it number several calls 0.
 
         Some servers send a new `id` with each piece of a call, but its name only once.
         """

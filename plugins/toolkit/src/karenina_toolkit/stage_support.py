@@ -109,12 +109,11 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """Return True, or a `Skip` that names the first of the `findings` (artifact keys) that failed the answer. A finding
-    that is not set has not failed.
+    """Return True, or a `Skip` that names the first of the `findings` that failed the answer: RECURSION_LIMIT_REACHED,
+    RESPONSE_REFUSED, TRACE_VALIDATION_FAILED or ABSTENTION_DETECTED if it is True, or SUFFICIENCY_DETECTED if it is
+    False. A finding that is not set has not failed.
 
-    For use in `Stage.should_run`. Findings are RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED,
-    ABSTENTION_DETECTED and SUFFICIENCY_DETECTED. The last one fails if it is False, the others if they are True. The
-    stage must declare them as optional.
+    For use in `Stage.should_run`. The stage must declare the findings as optional.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

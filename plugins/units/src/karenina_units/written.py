@@ -199,7 +199,6 @@ def with_rate(text: str) -> str:
 
 def read_share(text: str) -> tuple[Fraction, bool] | None:
     """Return the fraction that *1 in 1000* or *1:1000* stands for, and whether it has a colon, or None for other texts.
-
     If a word beside the numbers is a unit, the text is no share.
     """
     found = _SHARE.fullmatch(text.strip(" ."))

@@ -257,8 +257,8 @@ def encoding_error(
     path: Path, error: UnicodeError, name: str, asked: str | None, where: str = "", before: int = 0
 ) -> FileError:
     """Return the exception for bytes that cannot be decoded with the encoding `name`. It names `where` and the byte in
-    the file, for which `before` is the number of bytes before those that `error` is about. `asked` is the encoding that
-    the caller requested, or None.
+    the file, for which `before` is the number of bytes before those that `error` is about. `asked`, the encoding that
+    the caller requested, or None, decides which fix it suggests.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save the file as UTF-8"

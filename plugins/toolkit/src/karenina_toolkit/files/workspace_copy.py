@@ -210,7 +210,7 @@ class _Copying:
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the entry `place` of the open folder `parent` to `copied`, following links. If it changes during the
-        copy, it is left out.
+        copy, it is reported as left out (which may raise `WorkspaceError`).
         """
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
@@ -225,8 +225,8 @@ class _Copying:
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the target of the link `place` to `copied`. A broken link is copied unchanged. Links out of the root,
-        circular links, and links to folders after the first `MOST_LINKED` are left out. `inside` contains the folders
-        that contain the link.
+        circular links, and links to folders after the first `MOST_LINKED` are reported as left out. `inside` contains
+        the folders that contain the link.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -248,8 +248,8 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is left out, and so
-        are files that cannot be read. Messages name `place`, which may be a link to it.
+        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is reported as left
+        out, and so are files that cannot be read, under the path `place`, which may be that of a link.
         """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
@@ -263,7 +263,7 @@ class _Copying:
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the folder `real`, which is in the open folder `parent`, to the new folder `copied`. If it is nested too
-        deeply or cannot be opened, it is left out, with `place` as its path in the message.
+        deeply or cannot be opened, it is reported as left out, with `place` as its path.
         """
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
@@ -280,8 +280,8 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
-        """Copy a file with its permissions and times. Data appended during the copy is ignored. Raises `WorkspaceError`
-        if the size limit is exceeded.
+        """Copy a file with its permissions and times to the new file `copied`. Data appended during the copy is
+        ignored. Raises `WorkspaceError` if the size limit is exceeded.
         """
         with open_file_at(name, parent) as source, copied.open("xb") as target:
             status = os.fstat(source.fileno())

@@ -130,8 +130,8 @@ class Sender:
     secrets: Sequence[str]
 
     def open_session(self) -> ClientSession:
-        """Return a session that stores no cookies, does not decompress replies, and ignores `.netrc`. Raises
-        `PortError` if aiohttp is not installed.
+        """Return a session that stores no cookies, does not decompress replies, ignores `.netrc`, and has the sender's
+        time limit. Raises `PortError` if aiohttp is not installed.
         """
         try:
             import aiohttp

@@ -54,8 +54,8 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`. Anything after the end of the body is ignored. Raises `BrokenReply` if
-        the data cannot be decompressed.
+        """Yield the decompressed data of `raw`, or `raw` itself if the body is not compressed. Anything after the end
+        of the body is ignored. Raises `BrokenReply` if the data cannot be decompressed.
         """
         if not self._packed or not raw:
             yield raw

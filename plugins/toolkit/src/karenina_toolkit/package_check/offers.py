@@ -90,8 +90,9 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def offered_kind(specification: Callable[..., Any]) -> Any:
-    """Return the type of the values in the list that a hook returns, for use with `is_a`. Types that the module of the
-    specification imports only under `TYPE_CHECKING` are imported.
+    """Return the type of the values in the list that a hook returns, for use with `is_a`, or `object` if its
+    specification does not state it. Types that the module of the specification imports only under `TYPE_CHECKING` are
+    imported.
     """
     module = sys.modules[specification.__module__]
     imports = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)]

@@ -85,9 +85,9 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
-    """Send a request with `ask`, and return the reply if it is usable. A refusal by the provider's filter becomes an
-    empty reply with the finish reason `content_filter`, unless `kind` is "agent". Raises `PortError` if the request
-    fails or the reply is rejected.
+    """Send a request with `ask`, and return the reply if `check_reply` finds it usable. A refusal by the provider's
+    filter becomes an empty reply with the finish reason `content_filter`, unless `kind` is "agent". Raises `PortError`
+    if the request fails or the reply is rejected.
 
     `where` is the model and its server. `max_tokens` is explained in `check_reply`.
     """

@@ -85,8 +85,9 @@ def convert_recording(recording: Recording) -> list[Message]:
 
 
 def open_recording(recording: object) -> OpenedRecording:
-    """Return the entries of a recording, taken out of the object around them (`ENVELOPES`) if there is one. Raises
-    `TraceFormatError` if that object is unknown, or if the recording is neither an object nor a list.
+    """Return the entries of a recording, taken out of the object around them (`ENVELOPES`) if there is one, with the
+    instructions that it stores separately and its format. Raises `TraceFormatError` if that object is unknown, or if
+    the recording is neither an object nor a list.
     """
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)

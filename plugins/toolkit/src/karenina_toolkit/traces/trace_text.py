@@ -36,10 +36,9 @@ _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
-    """Return a trace as text, with a heading such as `[2] assistant` for each message and `| ` before each line of
-    content, so that it cannot be mistaken for a heading. Raises `TraceFormatError` if a recording cannot be read.
-
-    Reasoning is omitted unless `reasoning` is set. Tool calls have their own headings.
+    """Return a trace as text, with a heading such as `[2] assistant` for each message and each tool call, and `| `
+    before each line of content, so that it cannot be mistaken for a heading. Reasoning is omitted unless `reasoning` is
+    set. Raises `TraceFormatError` if a recording cannot be read.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
