@@ -77,8 +77,8 @@ def find_reply(
     model: ModelConfig, recordings: Recordings, info: CallInfo, messages: Sequence[Message] = ()
 ) -> AgentReply:
     """Return the recording for the question in `info`, starting with the first message that is not the system's or the
-    user's. Raises a permanent `PortError` if there is none, or if the recorded reply failed. A warning is logged if it
-    was about other attachments than those of `messages`.
+    user's. Raises a permanent `PortError` if there is no recording or such a message, or if the recorded reply failed.
+    A warning is logged if it was about other attachments than those of `messages`.
     """
     answer = _find_answer(model, recordings, info, messages)
     recorded, work = answer.said, None if answer.patch is None else {"diff": answer.patch}

@@ -43,9 +43,9 @@ _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", defa
 
 
 def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
-    """Store a file with the current item, and return its entry in the result. `data` is the contents, or the path of a
-    file to copy, for a workspace's with the workspace as `below`, so that no link can lead out of it. If the file is
-    too large or cannot be stored, nothing is raised: a warning is logged, and the entry contains the reason
+    """Store a file with the current item, and return its entry in the result. `data` is the contents or the path of a
+    file to copy; for a path in a workspace, pass the workspace as `below`, so that no link can lead out of it. If the
+    file is too large or cannot be stored, nothing is raised: a warning is logged, and the entry contains the reason
     (`left_out`).
 
     `name` is reduced to a plain file name (see `file_name`). A path must not be a link. If `media_type` is missing or

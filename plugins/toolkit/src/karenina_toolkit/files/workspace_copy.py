@@ -156,7 +156,7 @@ def copy_folder(
 ) -> None:
     """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist. Links are
     replaced with copies of their targets, and broken links copied unchanged. What cannot be copied is reported to
-    `left_out` or, without it, raises `WorkspaceError`, as a source of more than `most_bytes` always does.
+    `left_out` or, without it, raises `WorkspaceError`. A source of more than `most_bytes` always raises it.
 
     Files that cannot be read, special files, circular links, and links out of the root cannot be copied. Workspaces of
     earlier runs inside `source` are not copied. Too many files and folders also raise `WorkspaceError`.

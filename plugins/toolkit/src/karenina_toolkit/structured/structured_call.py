@@ -87,7 +87,7 @@ async def ask(
     """Ask a judge, by default the item's, to fill in `schema` with the prompt for `task` and its message `user`, a
     second time if the reply does not match `schema` or `validate` rejects it, and return the result of `validate` with
     facts about the reply. Raises `PortError` if a call fails, and `StructuredError` if no reply is accepted. If the
-    last one was incomplete, the item then counts as failed, and a resumed run runs it again.
+    last reply was incomplete, the item then counts as failed, and a resumed run runs it again.
 
     The message has the `attachments`. `validate` converts the object, as in `call_structured`. A reply that the
     provider's filter stopped is not asked for again.

@@ -33,8 +33,9 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
 
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
     """Convert recorded traffic to traces, one for each conversation, in the order in which they begin. An exchange
-    continues a conversation if its request repeats the last one or refers to an earlier response, and otherwise begins
-    another. Raises `TraceFormatError` if an exchange cannot be read or a response contains several replies.
+    continues a conversation if its request repeats the last conversation or refers to an earlier response, and
+    otherwise begins another. Raises `TraceFormatError` if an exchange cannot be read or a response contains several
+    replies.
 
     - A request repeats the last conversation message by message, with the same roles, texts, and names and arguments of
       calls. Ids and reasoning may differ. Reasoning that is not repeated is kept.

@@ -81,8 +81,8 @@ def has_content(text: str) -> bool:
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
     """Return the reasoning at the start of `text`, such as between `<think>` and `</think>`, and the answer after it.
-    Without any, the reasoning is None and the whole text is the answer. So it is if nothing follows the reasoning,
-    unless the text was `cut_off`: then the answer is empty.
+    Without any, the reasoning is None and the whole text is the answer. The same applies if nothing follows the
+    reasoning, unless the text was `cut_off`: then the answer is empty.
 
     - If the text starts with an opening marker, the reasoning ends at the first closing marker that is neither in a
       code fence nor quoted. If other pairs of markers follow directly, they are part of the reasoning too.

@@ -38,8 +38,8 @@ _NO_COUNTS: Final = dict.fromkeys(_KINDS.values(), 0)
 
 def read_usage(data: Any) -> Usage:
     """Convert the `usage` of a chat completion, however the server names the counts. Missing and impossible counts are
-    0, but such an input is the total minus the output. Counts that contradict each other are increased so that input
-    includes cached tokens, output includes reasoning, and both together are at least the total.
+    0, except that such an input is the total minus the output. Counts that contradict each other are increased so that
+    input includes cached tokens, output includes reasoning, and both together are at least the total.
 
     Some servers only include reasoning in the total.
     """

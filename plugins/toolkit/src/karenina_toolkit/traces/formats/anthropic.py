@@ -22,10 +22,10 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
-    """Yield the messages in entries in the format of Anthropic's Messages API: one for each assistant turn, and a tool
-    message for each tool result, also within a turn, which this splits. If some entries were left out, `numbers` are
-    the original numbers of those that remain, for error messages. Raises `TraceFormatError` if an entry is not in this
-    format.
+    """Yield the messages in entries in the format of Anthropic's Messages API, with one message for each assistant
+    turn, and a tool message for each tool result, which splits a turn that it is part of. If some entries were left
+    out, `numbers` are the original numbers of those that remain, for error messages. Raises `TraceFormatError` if an
+    entry is not in this format.
 
     Consecutive assistant entries are merged, because some agents write an entry for each block. Pictures and documents
     are described with `describe_block`, and other assistant blocks are described in `notes`. Citations and signatures
