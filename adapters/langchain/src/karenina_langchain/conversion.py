@@ -115,7 +115,9 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Tu
 
 
 def _to_langchain(message: Message) -> BaseMessage:
-    """Convert a message to LangChain's format. Calls with unreadable arguments become invalid tool calls."""
+    """Convert a message to LangChain's format, without the attachments of a tool result, which `to_langchain` sends in
+    a message of their own. Calls with unreadable arguments become invalid tool calls.
+    """
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":

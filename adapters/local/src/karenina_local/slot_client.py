@@ -40,9 +40,9 @@ class SlotClient(PlainTextClient):
         self._starts: dict[tuple[str, ...], str] = {}
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Send messages like `PlainTextClient.post` when a slot is free. If they begin with long constant messages,
-        they are sent in a slot that first gets the state after these, once evaluated; but not with `tools`, because
-        turns continue the last one. Raises `PortError` if a request fails.
+        """Send messages like `PlainTextClient.post` when a slot is free. If they begin with long constant messages, the
+        slot is first put into the state after these, unless there are `tools`, because the turns of a conversation
+        continue each other. Raises `PortError` if a request fails.
         """
         constant = list(takewhile(lambda message: message.is_constant, messages[:-1]))
         is_short = sum(len(message.content) for message in constant) < LEAST_CHARACTERS

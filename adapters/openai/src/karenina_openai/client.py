@@ -233,8 +233,8 @@ class Client:
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Return a request with the messages `wire` and the `fields` as JSON. `dialect` determines the field for the
-        token limit, and whether a stream is asked for token counts.
+        """Return a request with the messages `wire` and the `fields`, which replace configured ones, as JSON. `dialect`
+        determines the field for the token limit, and whether a stream is asked for token counts.
         """
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:

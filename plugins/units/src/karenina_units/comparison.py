@@ -39,7 +39,7 @@ class Allowance(NamedTuple):
 
     def compare_number(self, number: Fraction, meanings: tuple[Unit, ...], truth: Truth) -> Verdict:
         """Return whether a number is the ground truth, within the allowed difference, in any of the possible meanings
-        of its unit, or `Undecided`.
+        of its unit, or `Undecided`: if a meaning is, or if the number fits but only it has a unit.
         """
         verdict: Verdict = False
         for target in truth.meanings:

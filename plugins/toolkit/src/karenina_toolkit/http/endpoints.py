@@ -172,11 +172,9 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if `key`, from the model or one of `variables`, cannot be sent in a header, or if it
-    is None although it is `needed`, which is then the message.
-
-    `key` is the result of `find_api_key` for the same `variables`. `needed` is None if the server may not require a
-    key.
+    """Raise `AdapterConfigError` if `key`, the result of `find_api_key` for the same `variables`, cannot be sent in a
+    header, or if it is None although it is `needed`, which is then the message (None: the server may not require a
+    key).
     """
     if key is None:
         if needed is not None:

@@ -185,8 +185,8 @@ class _Pool:
             self._give_back(child, is_usable=is_usable)
 
     def _take(self, function: str) -> _Child:
-        """Wait for a free child process, or start one, and return it ready to run `function`. Only this thread may use
-        it. Raises `ChildError` if it does not start or cannot import the function's module.
+        """Wait for a free child process, or start one, and return it ready to run `function`. Until `_give_back`, only
+        this thread may use it. Raises `ChildError` if it does not start or cannot import the function's module.
         """
         while True:
             with self._changed:

@@ -176,8 +176,8 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield a finding for each imported package that the distribution does not require, or requires only indirectly. If
-    there is no problem, the last finding is `ok`.
+    """Yield a finding for each imported package that the distribution does not require, or requires only indirectly, or
+    that cannot be found. If none of them is a problem, the last finding is `ok`.
     """
     needed = [
         requirement

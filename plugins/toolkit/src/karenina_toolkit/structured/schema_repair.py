@@ -226,10 +226,9 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema | bool, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value`, which is at `place`, whose type, option, missing key or number of
-    entries `schema` does not allow. Null is always allowed. Raises `SchemaTooComplex` after too many comparisons.
-
-    Limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
+    """Yield a sentence for each part of `value` whose type, option, missing key or number of entries `schema` does not
+    allow, with its path, which begins with `place`. Null and unknown keys are always allowed, and limits such as
+    `minimum` and `pattern` are not checked. Raises `SchemaTooComplex` after too many comparisons.
     """
     root.step()
     if isinstance(schema, bool) or "$ref" in schema or "allOf" in schema:

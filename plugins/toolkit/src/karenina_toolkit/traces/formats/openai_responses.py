@@ -60,7 +60,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
     """Add an item to the turn, and the name of a called tool to `names` by its call's id, and yield the messages that
-    are complete. Raises `TraceFormatError` if the item cannot be read, or if it has neither a role nor a type.
+    are complete. Items of other kinds become system messages. Raises `TraceFormatError` if the item cannot be read, or
+    if it has neither a role nor a type.
     """
     kind = _kind(item)
     if "role" in item:

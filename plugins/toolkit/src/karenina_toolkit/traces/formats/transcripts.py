@@ -121,7 +121,9 @@ class _Calls:
 
 
 def _read_labels(text: str) -> Iterator[Message]:
-    """Yield the messages in text that has labels such as `User:`."""
+    """Yield the messages in text that has labels such as `User:`, `Thought:` or `Action:`. Thoughts become the
+    reasoning, and actions the calls, of the assistant's message.
+    """
     turn, calls, named = TurnBuilder(), _Calls(), ""
     sections = list(_sections(_LABEL, text))
     for place, (label, section) in enumerate(sections, 1):
@@ -270,8 +272,9 @@ def is_delimited(text: str) -> bool:
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Convert text with the reference's headings to messages. Text before the first heading is ignored, and a line
-    inside a message that looks like a heading starts a new one.
+    """Convert text with the reference implementation's headings to messages. Text before the first heading is ignored,
+    and a line inside a message that looks like a heading starts a new one. Thoughts become the reasoning of the next
+    assistant message.
 
     Use this only for text that is known to be in this format, and prefer recordings of messages.
     """
