@@ -400,8 +400,11 @@ class Quantity(ReadingPrimitive, defer_build=True):
                 return None
             number = Fraction(part.numbers[0])
             if units:
-                converted = convert(number, meanings[0], units[-1], None) if number >= 0 else None
-                size = convert(number, meanings[0], units[0], None)
+                try:
+                    converted = convert(number, meanings[0], units[-1], None) if number >= 0 else None
+                    size = convert(number, meanings[0], units[0], None)
+                except UnknownMolarMass:  # *5 mmol, 90 mg* states the same amount twice
+                    return None
                 if converted is None or size is None or converted.number >= 1 or meanings[0] == units[-1]:
                     return None
                 number = size.number if total >= 0 else -size.number
