@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`, or None without tools. `lost` gets the error if a tool's server has
-    ended.
+    """Return an MCP server that offers `tools`, or None without tools. If a tool's server has ended, `lost` gets the
+    error, and the CLI a failed result.
 
-    The CLI then gets a failed result. Tools are called as in all other adapters, so that failures have the same
-    messages.
+    Tools are called as in all other adapters, so that failures have the same messages.
     """
     if not tools:
         return None

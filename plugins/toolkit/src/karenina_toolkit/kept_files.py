@@ -95,9 +95,8 @@ def current_keeper() -> FileKeeper | None:
 
 def file_name(name: str) -> str:
     """Return a safe file name: the last part of `name`, without control characters, and without dots and spaces at its
-    ends, with `_` for characters that Windows forbids, shortened to 100 characters. If nothing remains, it is `file`.
-
-    Shortening keeps the extension.
+    ends, with `_` for characters that Windows forbids, shortened to 100 characters, but with its extension. If nothing
+    remains, it is `file`.
     """
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")

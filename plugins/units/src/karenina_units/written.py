@@ -212,10 +212,9 @@ def read_share(text: str) -> tuple[Fraction, bool] | None:
 
 
 def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | None:
-    """Return (0.05, *g/mL*, True) for *5 g per 100 mL*: number, unit, and whether all was read; None for other texts.
-
-    Not all is read if the unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*. A text is
-    another one if it has no other number or word, or if a unit is unknown.
+    """Return (0.05, *g/mL*, True) for *5 g per 100 mL*: number, unit, and whether all was read. Not all is read if the
+    unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*. Other texts, with no other number
+    or word or with an unknown unit, give None.
     """
     parts = _PER.split(text.strip(" ."))[::2]
     first = read_quantity(parts[0], decimal, is_unit)

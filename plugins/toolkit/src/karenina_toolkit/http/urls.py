@@ -123,11 +123,9 @@ def find_proxy_secrets() -> list[str]:
 
 
 def complete_url(text: str) -> str | None:
-    """Return the URL intended by an incomplete one that lacks `http://` or `https://`, or None if the text is complete
-    or ambiguous.
-
-    Examples are `localhost:8000/v1`, `:8000`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Ambiguous are
-    `20240620`, `cf/meta/llama` and `v1.5`.
+    """Return the URL intended by an incomplete one that lacks `http://` or `https://`, such as `localhost:8000/v1`,
+    `:8000`, `10.0.0.7`, `api.example.com` or `http:/gpu1/v1`, or None if the text is complete or ambiguous, such as
+    `20240620`, `cf/meta/llama` or `v1.5`.
     """
     if _PORT_ONLY.fullmatch(text):
         text = f"localhost{text}"

@@ -68,12 +68,12 @@ class Envelope:
 
 
 def convert_recording(recording: Recording) -> list[Message]:
-    """Convert a recording in any known format to a trace, detecting the format. Raises `TraceFormatError` if an entry
-    cannot be read, if formats are mixed, or if `recording` is not a recording.
+    """Convert a recording in any known format to a trace, detecting the format. `Message` objects are returned
+    unchanged, and an empty list results in an empty trace. Raises `TraceFormatError` if an entry cannot be read, if
+    formats are mixed, or if `recording` is not a recording.
 
     A recording is a list of messages, items or events in one of `FORMATS`, or an object that contains one
-    (`ENVELOPES`), such as a request, a response, or the result or state of a framework. `Message` objects are returned
-    unchanged. An empty list results in an empty trace.
+    (`ENVELOPES`), such as a request, a response, or the result or state of a framework.
 
     Nothing is lost silently: pictures and unknown blocks are described in text. Item ids, signatures, citations, log
     probabilities and token counts are omitted.

@@ -59,10 +59,10 @@ def _is_distinctive(part: Entry) -> bool:
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert messages in the form of OpenTelemetry's conventions to messages of a trace. Each response to a tool call
-    becomes a tool message. Raises `TraceFormatError` if an entry is not in this format.
+    becomes a tool message, which is an error if the response has the additional key `is_error`, because the conventions
+    have none. Raises `TraceFormatError` if an entry is not in this format.
 
-    The conventions cannot mark errors, so the additional key `is_error` is used. Files and other parts are described
-    with `describe_block`, and unknown assistant parts are described in `notes`.
+    Files and other parts are described with `describe_block`, and unknown assistant parts are described in `notes`.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
