@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from karenina_template.templates import Undecided
+from karenina_template.templates import Undecided, Unreadable
 from karenina_testing.contracts import PrimitiveContract
 from karenina_units.conversion import convert
 from karenina_units.quantity import Quantity
@@ -138,6 +138,7 @@ def test_invalid_parameters_are_refused(parameters: dict[str, Any], message: str
         (Quantity(), "280 students", r"a known unit \(for the unit 'students'"),
         (Quantity(), "5 mg ± much", "use NumberWithUnit"),
         (Quantity(), "5 mg ± 2 mL", "in the same unit or in percent"),
+        (Quantity(), "1 mol, 10 mg", "one number"),
     ],
 )
 def test_a_truth_that_cannot_be_compared_is_refused(rule: Quantity, truth: str, message: str) -> None:
@@ -297,6 +298,11 @@ def test_units_and_uncertainties_have_their_usual_meanings(
     truth: str, right: list[str], wrong: list[str], undecided: list[str]
 ) -> None:
     check_all(Quantity(), truth, right, wrong, undecided)
+
+
+@pytest.mark.parametrize("value", ["10 µg and 400 IU", "400 IU, 10 µg", "10 µg and 1 mol"])
+def test_quantities_that_cannot_be_added_are_several(value: str) -> None:
+    assert isinstance(Quantity().check(value, "10 µg"), Unreadable)
 
 
 def check_all(rule: Quantity, truth: str, right: list[str], wrong: list[str], undecided: list[str]) -> None:

@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 
 
 def make_tool_server(tools: Mapping[str, Tool], lost: Callable[[PortError], None]) -> McpSdkServerConfig | None:
-    """Return an MCP server that offers `tools`, or None without tools. `lost` gets the error if a tool's server has
-    ended.
+    """Return an MCP server that offers `tools`, or None without tools. If a tool's server has ended, `lost` gets the
+    error, and the CLI a failed result.
 
-    The CLI then gets a failed result. Tools are called as in all other adapters, so that failures have the same
-    messages.
+    Tools are called as in all other adapters, so that failures have the same messages.
     """
     if not tools:
         return None
@@ -86,9 +85,8 @@ class ClaudeAgent:
         self._runner = CLIRunner(model)
 
     async def run(self, messages: Sequence[Message], options: AgentOptions, *, info: CallInfo = NO_INFO) -> AgentReply:
-        """Run the agent until it answers or reaches a limit, and return its reply. Raises `PortError` if the run fails.
-
-        The error's `partial` contains the trace so far.
+        """Run the agent until it answers or reaches a limit, and return its reply. Raises `PortError`, with the trace
+        so far as its `partial`, if the run fails.
         """
         runner = self._runner
         own = runner.extra.tools if options.workspace is not None else ()
@@ -116,9 +114,8 @@ class ClaudeAgent:
         await self._runner.aclose()
 
     def _collect_tools(self, options: AgentOptions, own: Sequence[str]) -> dict[str, Tool]:
-        """Return the run's tools by name. Raises `PortError` if a name occurs twice, also among the CLI's `own` tools.
-
-        Also raises `PortError` if the workspace is not a folder.
+        """Return the run's tools by name. Raises `PortError` if a name occurs twice, also among the CLI's `own` tools,
+        or if the workspace is not a folder.
         """
         by_name: dict[str, Tool] = {}
         if options.workspace is not None and not options.workspace.is_dir():
@@ -155,11 +152,9 @@ class _AgentTask:
         """The number of attachments that each request must contain."""
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Request the next turn, and return it if it calls tools and there are turns left; otherwise end the run and
-        return None.
-
-        The run's result or error is set in `end`. If the turn after tool results stays empty, the run ends with an
-        empty turn instead of an error.
+        """Request the next turn, and return it if it calls tools and there are turns left. Otherwise, end the run by
+        setting its result, or the request's error, in `end`, and return None. If the turn after tool results stays
+        empty, the run ends with an empty turn instead of an error.
         """
         async with self._asking:
             if self.end.done():

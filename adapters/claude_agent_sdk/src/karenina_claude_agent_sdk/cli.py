@@ -99,10 +99,9 @@ class CLI:
 
     async def converse(self, wire: Sequence[WireMessage]) -> AsyncGenerator[Message, None]:
         """Send the conversation to the CLI, and yield the messages that follow its last one. Raises `CLIError` when the
-        CLI ends.
+        CLI ends, or if it cannot be reached.
 
-        The CLI reads one message at a time, and does not answer the earlier ones. `CLIError` is also raised if the CLI
-        cannot be reached.
+        The CLI reads one message at a time, and does not answer the earlier ones.
         """
         try:
             received = self.client.receive_messages()
@@ -164,7 +163,6 @@ async def _prepare(
     setting: CLISettings, home: Path, folder: Path, endpoint: Endpoint
 ) -> AsyncIterator[tuple[Sequence[str], Mapping[str, str]]]:
     """Yield the command that starts the CLI, and its environment. In a sandbox, it reaches nothing but the endpoint.
-
     Raises `CLIError` if the CLI is not installed, or if the sandbox cannot be used.
     """
     command = _command(setting, home)

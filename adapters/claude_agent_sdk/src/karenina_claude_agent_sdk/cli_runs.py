@@ -110,9 +110,8 @@ class ModelProxy:
             folder.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request with the reply of its run, or with status 404 if the run or path is unknown.
-
-        If the run is over, there is no response.
+        """Answer a request with the reply of its run, or with status 404 if the run or path is unknown. If the run is
+        over, there is no response.
         """
         name, _, path = request.path.lstrip("/").partition("/")
         answer = self._runs.get(name)
@@ -181,10 +180,8 @@ class CLIRunner:
         self._model_proxy = ModelProxy()
 
     async def run(self, setting: CLISettings, wire: Sequence[WireMessage], work: CLITask[T]) -> T:
-        """Run the CLI on a conversation until `work.end` is done, and return its result. Raises `PortError` if the CLI
-        fails.
-
-        Also raises the `PortError` in `work.end`, and one if the last message is not from the user.
+        """Run the CLI on a conversation until `work.end` is done, and return its result or raise its `PortError`. Also
+        raises `PortError` if the CLI fails, or if the last message is not from the user.
         """
         if not wire or wire[-1]["role"] != "user":
             raise PortError(
@@ -243,9 +240,8 @@ class SingleReply:
         self._fields = fields
 
     async def answer(self, request: WireMessage, headers: Mapping[str, str]) -> WireMessage | None:
-        """Send one request to the model, end the run with its reply or error, and return None: the CLI gets no reply.
-
-        Later requests are ignored.
+        """Send the first request to the model, end the run with its reply or error, and return None: the CLI gets no
+        reply. Later requests are ignored.
         """
         if not self.end.done():
             try:

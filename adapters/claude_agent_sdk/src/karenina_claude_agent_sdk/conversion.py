@@ -30,11 +30,9 @@ _STOPS: dict[FinishReason, str] = {
 
 
 def to_wire(messages: Sequence[Message], brought: Sequence[str] = ()) -> tuple[str, list[WireMessage]]:
-    """Return the system prompt, and the other messages in the format of the Messages API, with a prefix for tools in
-    `brought`.
-
-    Consecutive messages from the same side are merged. Empty text and reasoning are omitted, and so are messages
-    without anything else. `brought` contains the names of the run's tools, which have a prefix in the CLI.
+    """Return the system prompt, and the other messages in the format of the Messages API. Consecutive messages from the
+    same side are merged, and blank text, reasoning, and messages with nothing else are omitted. `brought` contains the
+    names of the run's tools, which have a prefix in the CLI.
     """
     system: list[str] = []
     wire: list[WireMessage] = []
@@ -74,7 +72,6 @@ def count_attachments(wire: Sequence[WireMessage]) -> int:
 
 def turn_of(reply: WireMessage) -> Turn:
     """Convert a reply to a turn, removing the CLI's prefix from tool names. The turn's `wire` is the original reply.
-
     Raises `ValueError` with the reason if the content cannot be read.
     """
     content = reply.get("content")

@@ -63,9 +63,8 @@ def _event(kind: str, **fields: Any) -> bytes:
 
 
 def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
-    """Return a block without its content, and the deltas that add this content to it.
-
-    Blocks of types without deltas are unchanged.
+    """Return a block without its content, and the deltas that add this content to it. A block whose type has no deltas
+    is returned unchanged.
     """
     kind = block.get("type")
     if kind == "text":
@@ -129,10 +128,9 @@ def _collect_delta(
     deltas: dict[tuple[int, str], list[str]],
 ) -> None:
     """Add an event's delta to `written` (arguments, by block) or `deltas` (text, by block and field), or ignore it if
-    it is of another type.
+    it is of another type. Raises `ValueError` if it belongs to no block in `content`.
 
-    Strings are joined only at the end, which is faster. Raises `ValueError` if the delta belongs to no block in
-    `content`.
+    Strings are joined only at the end, which is faster.
     """
     index = event.get("index")
     if not isinstance(index, int) or not 0 <= index < len(content):

@@ -58,11 +58,10 @@ class MessagesClient:
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
         """Send a request from the CLI with the model's parameters and those of the `headers` in `_KEPT_HEADERS`, and
-        return the reply, continued if the server pauses it. Raises `PortError` if a request fails or its reply cannot
-        be used.
+        return the reply. If the server pauses a reply without tool calls, it is continued, up to `_MOST_PAUSES` times,
+        and then returned unfinished. Raises `PortError` if a request fails or its reply cannot be used.
 
-        `prompt` is masked in the server's error messages. A reply without tool calls is continued up to `_MOST_PAUSES`
-        times, and then returned unfinished.
+        `prompt` is masked in the server's error messages.
         """
         turn = await self._post_once(request, headers, prompt)
         for _ in range(_MOST_PAUSES):
@@ -80,9 +79,8 @@ class MessagesClient:
         return turn
 
     async def _post_once(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send one request, and return the reply, which the server may have paused.
-
-        Raises `PortError` if the request fails or its reply cannot be used.
+        """Send one request, and return the reply, which the server may have paused. Raises `PortError` if the request
+        fails or its reply cannot be used.
         """
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
@@ -111,9 +109,8 @@ class MessagesClient:
             await session.close()
 
     async def _post(self, body: bytes, headers: Mapping[str, str], prompt: Sequence[Message]) -> bytes:
-        """Send one request, and return the body of the response. Raises `PortError` if its status is 300 or higher.
-
-        Also raises `PortError` if the port is closed, or if there is no response.
+        """Send one request, and return the body of the response. Raises `PortError` if its status is 300 or higher, if
+        there is no response, or if the port is closed.
         """
         if self._closed:
             raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)

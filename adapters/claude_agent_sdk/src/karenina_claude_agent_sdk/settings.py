@@ -124,7 +124,9 @@ def media(model: ModelConfig) -> Mapping[str, MediaLimit]:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for an invalid URL or setting, or a missing CLI, model name or Anthropic key."""
+    """Raise `AdapterConfigError` for an invalid URL, temperature or setting, or a missing CLI, model name or Anthropic
+    key.
+    """
     extra = extra_of(model)
     url = endpoints.check_base_url(model, base_url_of(model), like="http://localhost:8000")
     if not model.model_name:

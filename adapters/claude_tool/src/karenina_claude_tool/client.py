@@ -54,10 +54,9 @@ _INTERRUPTED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallEr
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Convert an SDK error to a `PortError` by its class and HTTP status, with `secrets` and `prompt` masked.
-
-    Errors of other classes are invalid requests, which are permanent. Timeouts must be handled by the caller, who knows
-    the limit.
+    """Convert an SDK error to a `PortError` by its class and HTTP status, with `secrets` and `prompt` masked. Errors of
+    other classes are invalid requests, which are permanent. Timeouts must be handled by the caller, who knows the
+    limit.
     """
     if isinstance(error, anthropic.APIStatusError):
         reply = error.response
@@ -99,10 +98,9 @@ class Client:
         self._closed = False
 
     async def ask(self, messages: Sequence[Message], **fields: Any) -> Turn:
-        """Send messages with `fields` added to the request, and return the reply, continued if the server pauses it.
-
-        It is continued up to `_MOST_PAUSES` times, and then returned unfinished. Raises `PortError` if a request fails
-        or its reply cannot be used.
+        """Send messages with `fields` added to the request, and return the reply. If the server pauses it, it is
+        continued, up to `_MOST_PAUSES` times, and then returned unfinished. Raises `PortError` if a request fails or
+        its reply cannot be used.
         """
         system, wire = to_wire(messages)
         reply = await self.post(messages, system, wire, **fields)
@@ -127,10 +125,10 @@ class Client:
         **fields: Any,
     ) -> Turn:
         """Send `system`, `wire`, which is the encoded `messages`, and further `fields` of the body, and return the
-        reply. Set `grows` if more turns will follow, to cache this one.
+        reply, not continued if the server pauses it. Set `grows` if more turns will follow, to cache this one. Raises
+        `PortError` if the request fails or its reply cannot be used.
 
-        `fields` replace those in `extra.body`, except that `output_config` is merged. A paused reply is not continued.
-        Raises `PortError` if the request fails or its reply cannot be used.
+        `fields` replace those in `extra.body`, except that `output_config` is merged.
         """
         body = {**self._base, **({"system": system} if system else {}), **fields}
         if "output_config" in fields:
@@ -179,7 +177,7 @@ class Client:
 
     def _read(self, raw: bytes, messages: Sequence[Message]) -> Mapping[str, Any]:
         """Return the JSON object in a response body. Raises `PortError`, in which `messages` are masked, if it is
-        anything else, or if it reports an error.
+        anything else, reports an error, or has no content.
         """
         try:
             data = read_json(raw)
@@ -239,10 +237,9 @@ class Client:
         return self._sdk
 
     def _set_headers(self) -> None:
-        """Decide which headers are sent, which of the SDK's headers are removed, and which values are secret.
-
-        The SDK adds `ANTHROPIC_CUSTOM_HEADERS` to every request to any server. They are removed if secrets from the
-        environment must not be sent to the server.
+        """Set the headers that are sent (those in `extra`), the headers of the SDK that are removed, and the values
+        that are secret. The SDK adds `ANTHROPIC_CUSTOM_HEADERS` to every request to any server. They are removed if
+        secrets from the environment must not be sent to the server.
         """
         environment = dict(_custom_headers(os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "")))
         named = {name.lower(): name for name in ("Authorization", *environment)}
@@ -270,11 +267,10 @@ def _tls() -> ssl.SSLContext:
 
 
 def _add_cache_marks(body: dict[str, Any], conversation: list[Any], mark: Mapping[str, str], grows: bool) -> list[Any]:
-    """Mark the system prompt (or, without one, the tools) in `body` for caching, and return the conversation, marked if
-    it `grows`.
+    """Mark the system prompt (or, without one, the tools) in `body` for caching, and return the conversation: if it
+    `grows` and its last message is from the user, a copy with that message marked.
 
-    The conversation is copied and marked only if its last message is from the user. The server caches everything up to
-    a mark, and tools come before the system prompt.
+    The server caches everything up to a mark, and tools come before the system prompt.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]

@@ -34,10 +34,10 @@ def join_turns(before: Turn, after: Turn) -> Turn:
 
 def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
     """Return the system prompt, and the other messages, without their reasoning, in the format of the Messages API.
+    Consecutive messages from the same side, such as tool results and the user message after them, are merged, and empty
+    assistant messages omitted, because the API rejects them.
 
-    Consecutive messages from the same side, such as tool results and the user message after them, are merged. Reasoning
-    is omitted, because the API requires its signature, which is not stored. Empty assistant messages are omitted
-    because the API rejects them.
+    Reasoning is omitted, because the API requires its signature, which is not stored.
     """
     system: list[str] = []
     wire: list[dict[str, Any]] = []
@@ -51,11 +51,9 @@ def to_wire(messages: Sequence[Message]) -> tuple[str, list[dict[str, Any]]]:
 
 
 def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
-    """Append `blocks` to `wire`: to its last message if that has the same role, otherwise as a new message. Blank text
-    is omitted.
-
-    The API rejects blank text. A blank user message is kept, because the request would change without it. Lone
-    surrogates are replaced.
+    """Append `blocks` to `wire`: to its last message if that has the same role, otherwise as a new message. Blank text,
+    which the API rejects, is omitted, but a blank user message is kept, because the request would change without it.
+    Lone surrogates are replaced.
     """
     whole_blocks = replace_surrogates_in(list(blocks))
     sent = [block for block in whole_blocks if not _is_blank(block)]
@@ -66,10 +64,10 @@ def add(wire: list[dict[str, Any]], role: str, blocks: Sequence[Block]) -> None:
 
 
 def from_wire(data: Mapping[str, Any]) -> Turn:
-    """Convert a reply to a `Turn`. Raises `ValueError` with the reason if it has no readable content.
+    """Convert a reply to a `Turn`. Calls to tools that the server has run become reasoning, because they must not be
+    run again and are not part of the answer. Raises `ValueError` with the reason if the reply has no readable content.
 
-    If a call's arguments are not an object, they become an object with their text. Calls to tools that the server has
-    run become reasoning, because they must not be run again and are not part of the answer.
+    If a call's arguments are not an object, they become an object with their text.
     """
     content = data.get("content")
     if not isinstance(content, list) or not all(

@@ -47,11 +47,11 @@ _DESCRIBED_LIMITS: Final = (
 
 
 def native_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `schema` reduced to what the API's grammar supports. Limits on lengths and numbers move to the
-    descriptions.
+    """Return `schema` reduced to what the API's grammar supports: limits on lengths and numbers move to the
+    descriptions, defaults are removed, and objects allow no other keys. The reply must be validated against the
+    original schema.
 
-    The reply is validated against the original schema. Defaults are removed, and objects allow no other keys. `oneOf`
-    becomes `anyOf`, and so does a `$ref` next to other keywords.
+    `oneOf` becomes `anyOf`, and so does a `$ref` next to other keywords.
     """
     reduced = {key: value for key, value in schema.items() if key in _KEPT}
     if "oneOf" in schema:
@@ -127,9 +127,7 @@ class ClaudeParser:
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Request a JSON object that fits `schema` in the best mode the server supports, and return the reply, which is
-        not validated.
-
-        Raises `PortError` if the call fails.
+        not validated. Raises `PortError` if the call fails.
         """
         modes = self._modes
         if len(modes) > 1 and not can_be_native(schema):

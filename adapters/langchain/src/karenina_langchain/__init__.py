@@ -36,9 +36,8 @@ _USES: Final = frozenset({"endpoint_base_url", "endpoint_api_key", "temperature"
 
 
 def _spec(interface: str, description: str) -> AdapterSpec:
-    """Return the declaration of one of LangChain's interfaces, all of which have the same ports and settings.
-
-    Only `langchain` also uses `model_provider`.
+    """Return the declaration of one of LangChain's interfaces, all of which have the same ports and settings, except
+    that only `langchain` uses `model_provider`.
     """
     return AdapterSpec(
         interface=interface,

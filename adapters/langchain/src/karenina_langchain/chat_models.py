@@ -49,7 +49,6 @@ _HEADERS_VARIABLES = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
 
 def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """Return the chat model, without retries, cache and LangSmith tracing, and a function that closes its connections.
-
     Tracing is turned off by setting `LANGSMITH_TRACING`, unless the environment already sets it. Raises
     `AdapterConfigError` if a package is missing or LangChain rejects the settings.
     """
@@ -72,9 +71,8 @@ def make_chat_model(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awa
 
 
 def _openai(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
-    """Return LangChain's chat model for OpenAI's API, and a function that closes its connections.
-
-    The Responses API is only allowed for `langchain` without a base URL.
+    """Return LangChain's chat model for OpenAI's API, and a function that closes its connections. The Responses API is
+    only allowed for `langchain` without a base URL.
     """
     import openai
     from langchain_openai import ChatOpenAI
@@ -121,10 +119,8 @@ def _anthropic(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitabl
 
 def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[None]]]:
     """Return the chat model for any other provider, with arguments that most LangChain chat models accept, and a no-op
-    to close it.
-
-    LangChain owns the connections, so there is nothing to close. Raises `AdapterConfigError` if the chat model has no
-    argument for a setting, which would have no effect, or if the provider's package cannot create it.
+    to close it, because LangChain owns the connections. Raises `AdapterConfigError` if the chat model has no argument
+    for a setting, which would have no effect, or if the provider's package cannot create it.
     """
     from langchain.chat_models import init_chat_model
 
@@ -177,7 +173,9 @@ def _argument_names(kind: type[BaseChatModel]) -> set[str]:
 
 
 def _common(model: ModelConfig) -> dict[str, Any]:
-    """Return the arguments for all chat models: `extra.parameters`, and Karenina's own, without retries and cache."""
+    """Return the arguments for all chat models, without retries and cache. Karenina's own replace those in
+    `extra.parameters`.
+    """
     extra = extra_of(model)
     limits = {"temperature": model.temperature, "max_tokens": model.max_tokens}
     return {
@@ -199,7 +197,6 @@ def describe_server(model: ModelConfig) -> str:
 
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
     """Return the settings of an HTTP client that follows no redirects, limits replies, and removes unwanted headers.
-
     For localhost, it uses no proxy.
     """
     import httpx2
@@ -234,9 +231,7 @@ def _tls() -> ssl.SSLContext:
 
 def _unwanted_headers(model: ModelConfig) -> list[str]:
     """Return the lower-case names of headers that SDKs take from the environment but that must not be sent to this
-    server.
-
-    If the model has no key, this includes key headers, which would contain a placeholder.
+    server. If the model has no key, this includes key headers, which would contain a placeholder.
     """
     own = {name.lower() for name in extra_of(model).headers}
     names = [] if key_of(model) is not None else [*_KEY_HEADERS]

@@ -74,10 +74,9 @@ _CURES: Final = {
 
 
 def port_error(where: str, error: Exception, secrets: Sequence[str], prompt: Sequence[Message]) -> PortError:
-    """Convert an exception from LangChain or an SDK to a `PortError`. `secrets` and `prompt` are masked.
-
-    The category is derived from the HTTP status, an error in the reply, or the exception's class. Other classes that
-    suggest an unreadable reply are server errors, and the rest are permanent.
+    """Convert an exception from LangChain or an SDK to a `PortError`, with `secrets` and `prompt` masked. Its category
+    is derived from the HTTP status, an error in the reply, or the exception's class. Other classes that suggest an
+    unreadable reply are server errors, and the rest are permanent.
     """
     status, headers, body = _response(error)
     if status is not None and status >= 300:
@@ -146,8 +145,8 @@ def _category(error: Exception) -> ErrorCategory | None:
 
 
 def _response(error: BaseException) -> tuple[int | None, Mapping[str, str], str]:
-    """Return the HTTP status, headers and body of an SDK error, or of the error that it was raised from, or
-    (None, {}, "") if neither has a status.
+    """Return the HTTP status, headers and body of an SDK error, as far as it has them, or of the error that it was
+    raised from, or (None, {}, "") if neither has a status.
 
     Without a response, the status is the error's `status_code` or `code` if that is from 300 to 599. The body is then
     the JSON in its `details` (Google) or `body` (Cohere), if any, or its message.
@@ -198,11 +197,11 @@ class Client:
 
     async def ask(self, runnable: Runnable[Any, Any], messages: Sequence[Message], sent: list[BaseMessage]) -> Turn:
         """Send `sent`, which is `messages` in LangChain's format, to `runnable`, the chat model with its arguments, and
-        return the reply.
+        return the reply. Raises `PortError` if the port is closed, the call fails, or the reply cannot be used, and
+        `ModeUnsupported` if the chat model returns only the object of structured output.
 
         For structured output, the raw reply is returned. If the body is a chat completion, the reply is read from it,
-        even if LangChain could not read it. Raises `PortError` if the port is closed, the call fails, or the reply
-        cannot be used, and `ModeUnsupported` if the chat model returns only the object of structured output.
+        even if LangChain could not read it.
         """
         if self._closed:
             raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)

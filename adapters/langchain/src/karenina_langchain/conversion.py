@@ -29,10 +29,9 @@ _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemera
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
-    """Convert `messages` to LangChain messages, without reasoning, and with placeholders for attachments.
-
-    The contents of attachments are filled in when the messages are sent. Most providers accept only text as the result
-    of a tool, so the attachments of tool results follow them in a message of the user.
+    """Convert `messages` to LangChain messages, without reasoning, and with placeholders for attachments, which are
+    filled in when the messages are sent. Most providers accept only text as the result of a tool, so the attachments of
+    tool results follow them in a message of the user.
     """
     sent: list[BaseMessage] = []
     pending: list[str | dict[Any, Any]] = []
@@ -116,7 +115,9 @@ def from_completion(completion: Mapping[str, Any], said: AIMessage | None) -> Tu
 
 
 def _to_langchain(message: Message) -> BaseMessage:
-    """Convert a message to LangChain's format. Calls with unreadable arguments become invalid tool calls."""
+    """Convert a message to LangChain's format, without the attachments of a tool result, which `to_langchain` sends in
+    a message of their own. Calls with unreadable arguments become invalid tool calls.
+    """
     if message.role == "system":
         return SystemMessage(message.content)
     if message.role == "user":

@@ -63,9 +63,7 @@ class LangchainParser:
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Request a JSON object that fits `schema` in the best mode the server supports, and return the reply, which is
-        not validated.
-
-        Raises `PortError` if the call fails.
+        not validated. Raises `PortError` if the call fails.
         """
         reply, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
@@ -77,10 +75,8 @@ class LangchainParser:
         await self._client.aclose()
 
     async def _ask(self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]) -> Turn:
-        """Request an object that fits `schema` in one mode, and return the reply. Raises `ModeUnsupported` if the chat
-        model does not support the mode.
-
-        Raises `PortError` if the call fails.
+        """Request an object that fits `schema` in one mode, and return the reply. Raises `PortError` if the call fails,
+        and `ModeUnsupported` if the chat model does not support the mode.
         """
         if mode == "prompt":
             asked = append_schema(messages, schema)
@@ -92,11 +88,9 @@ class LangchainParser:
         return await self._client.ask(runnable, messages, to_langchain(messages))
 
     def _structured(self, mode: StructuredMode, schema: Mapping[str, Any]) -> Runnable[Any, Any]:
-        """Return the chat model set up to reply in one mode with an object that fits `schema`. Its output includes the
-        raw message.
-
-        For OpenAI's API, the schema is in strict form. Raises `NotImplementedError` if the chat model does not support
-        the mode.
+        """Return the chat model set up to reply in one mode with an object that fits `schema`, for OpenAI's API in
+        strict form. Its output includes the raw message. Raises `NotImplementedError` if the chat model does not
+        support the mode.
         """
         name = schema_name(schema)
         provider = self._client.provider

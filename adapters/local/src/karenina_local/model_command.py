@@ -34,10 +34,10 @@ PROMPT: Final = "Count the words of this list, and then write them down in the o
 
 async def bench(model_name: str, *, calls: int = 3, tokens: int = 64, extra: dict[str, Any] | None = None) -> Speed:
     """Return the speed of `calls` sequential replies of up to `tokens` tokens each, after a call that is not counted.
+    The server has one slot and a context of 2048 tokens unless `extra` says otherwise. Raises `PortError` if a call
+    fails, and `AdapterConfigError` if the model cannot be used.
 
-    Each call has a different prompt of about 80 tokens, so that none is cached. The server has one slot and a context
-    of 2048 tokens unless `extra` says otherwise. Raises `PortError` if a call fails, and `AdapterConfigError` if the
-    model cannot be used.
+    Each call has a different prompt of about 80 tokens, so that none is cached.
     """
     from karenina_local.ports import LocalLLM
 

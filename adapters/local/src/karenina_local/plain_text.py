@@ -127,9 +127,8 @@ def _texts(wire: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, Any]:
-    """Return a message with placeholders for its text, and add each placeholder with its text to `marks`.
-
-    Whitespace around the text is kept. Tool calls become part of the text.
+    """Return a message with placeholders for its text, and add each placeholder with its text to `marks`. Whitespace
+    around the text is kept. Tool calls become part of the text.
     """
 
     def mark_of(text: str) -> str:
@@ -150,7 +149,7 @@ def _with_marks(message: Mapping[str, Any], marks: dict[str, str]) -> dict[str, 
 
 def _completion_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the fields of a chat request to those of a completion request: without tools, and with the schema of
-    `response_format`, if there is one, as `json_schema`.
+    `response_format`, if there is one, as `json_schema`, and the number of log-probabilities as `logprobs`.
     """
     completion = {
         name: value for name, value in fields.items() if name not in ("response_format", "tools", "tool_choice")

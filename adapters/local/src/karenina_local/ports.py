@@ -41,11 +41,9 @@ logger = logging.getLogger("karenina")
 
 
 def limit_schema(schema: Mapping[str, Any], *, max_items: int, max_length: int) -> dict[str, Any]:
-    """Return a copy of `schema` with `maxItems` for all arrays and `maxLength` for all strings, except for limits that
-    are present.
-
-    The limits are `max_items` and `max_length`, but never less than `minItems` or `minLength`. Strings with `enum`,
-    `const`, `pattern` or `format` get no limit. Anything that is not a schema, such as a description, is unchanged.
+    """Return a copy of `schema` with the limits `max_items` for all arrays and `max_length` for all strings, but never
+    less than `minItems` or `minLength`. Limits that are present stay, and strings with `enum`, `const`, `pattern` or
+    `format` get none. Anything that is not a schema, such as a description, is unchanged.
     """
     limited = dict(schema)
     for key in _ONE:
@@ -186,9 +184,8 @@ class ServerClient(Generic[P]):
         self._closed = False
 
     async def port(self, info: CallInfo) -> P:
-        """Return the client for a call, which uses the seed of its replicate, starting the server if necessary.
-
-        Raises a permanent `PortError` if the server cannot be started.
+        """Return the client for a call, which uses the seed of its replicate (with temperature 0, the same one),
+        starting the server if necessary. Raises a permanent `PortError` if the server cannot be started.
         """
         new_client: NewClient
         if isinstance(self._source, LlamaServer):
@@ -204,10 +201,7 @@ class ServerClient(Generic[P]):
         return self._clients[address, seed]
 
     async def aclose(self) -> None:
-        """Close the clients, release the server, and log the speed.
-
-        The server stops when its last user releases it.
-        """
+        """Close the clients, release the server, which stops when its last user releases it, and log the speed."""
         if self._closed:
             return
         self._closed = True

@@ -82,9 +82,8 @@ class PromptCache:
             self._folder = self._temporary = None
 
     def restore(self, slot: Slot, prompt: str) -> bool:
-        """Restore the state after `prompt` from its file into a slot. Returns False if there is no usable file.
-
-        A file that is damaged or that llama.cpp rejects is deleted.
+        """Restore the state after `prompt` from its file into a slot. Returns False if there is no usable file. A file
+        that is damaged or that llama.cpp rejects is deleted.
         """
         file = self.open() / self._name(prompt)
         try:
@@ -99,9 +98,7 @@ class PromptCache:
 
     def _check(self, file: Path) -> None:
         """Check a file's digest and mark the file as recently used, unless it was checked before and is unchanged.
-        Raises `ValueError` if it is damaged.
-
-        Raises `OSError` if the file cannot be read.
+        Raises `ValueError` if it is damaged, and `OSError` if it cannot be read.
         """
         about = file.stat()
         if self._checked.get(file.name) == (about.st_ino, about.st_size, about.st_mtime_ns):
@@ -118,7 +115,9 @@ class PromptCache:
         self._checked[file.name] = about.st_ino, about.st_size, about.st_mtime_ns
 
     def save(self, slot: Slot, prompt: str) -> None:
-        """Save a slot's state after `prompt` to a file. If this fails, a warning is logged once."""
+        """Save a slot's state after `prompt` to a file, and delete the least recently used ones beyond the size limit.
+        If this fails, a warning is logged once.
+        """
         file = self.open() / self._name(prompt)
         unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(8)}{UNFINISHED}")
         try:
@@ -199,9 +198,7 @@ def _fingerprint(model: Path) -> str:
 
 def _post(slot: Slot, action: str, name: str) -> dict[str, Any]:
     """Ask llama.cpp to do `action`, which is "save" or "restore", with a slot and the file `name`, and return its
-    reply.
-
-    Raises `ValueError` if llama.cpp reports an error, and `OSError` if it cannot be reached.
+    reply. Raises `ValueError` if llama.cpp reports an error, and `OSError` if it cannot be reached.
     """
     request = urllib.request.Request(  # noqa: S310 - a server on the loopback interface
         f"{slot.url}?action={action}",

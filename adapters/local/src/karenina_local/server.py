@@ -81,8 +81,9 @@ class LlamaServer:
         return self._address if self.pid is not None else None
 
     def address(self) -> Address:
-        """Return the server's address, first starting the server if necessary. Blocks until the model is loaded. Raises
-        a permanent `PortError` if the server cannot be started.
+        """Return the server's address, first starting the server if it does not run, or again if it ended, at most
+        `MOST_STARTS` times. Blocks until the model is loaded. Raises a permanent `PortError` if the server cannot be
+        started.
         """
         with self._starting:
             running = self.address_if_running()
@@ -111,7 +112,9 @@ class LlamaServer:
             self.prompts.close()
 
     def _start(self) -> None:
-        """Start the child and wait until the model is loaded. Sets `_failure` if this fails."""
+        """Start the child and wait until the model is loaded. Sets `_failure` if this fails, or if the child was
+        started `MOST_STARTS` times.
+        """
         self._address = None
         if self._starts >= MOST_STARTS:
             self._failure = (

@@ -40,10 +40,9 @@ class SlotClient(PlainTextClient):
         self._starts: dict[tuple[str, ...], str] = {}
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Send messages like `PlainTextClient.post`, in a slot that first gets the state after long constant messages,
-        once evaluated.
-
-        Waits until a slot is free. Raises `PortError` if a request fails.
+        """Send messages like `PlainTextClient.post` when a slot is free. If they begin with long constant messages, the
+        slot is first put into the state after these, unless there are `tools`, because the turns of a conversation
+        continue each other. Raises `PortError` if a request fails.
         """
         constant = list(takewhile(lambda message: message.is_constant, messages[:-1]))
         is_short = sum(len(message.content) for message in constant) < LEAST_CHARACTERS
@@ -69,9 +68,7 @@ class SlotClient(PlainTextClient):
 
     async def _render_start(self, messages: Sequence[Message], wire: Sequence[dict[str, Any]]) -> str:
         """Return the text of the prompt up to where the first message after `messages`, whose encoding is `wire`,
-        begins. It is cached.
-
-        Raises `PortError` if a request fails.
+        begins. It is cached. Raises `PortError` if a request fails.
         """
         key = tuple(f"{message.role}:{message.content}" for message in messages)
         if key not in self._starts:

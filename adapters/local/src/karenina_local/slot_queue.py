@@ -34,10 +34,7 @@ class SlotQueue:
             self._give_back(slot)
 
     async def _take(self) -> int:
-        """Wait for a slot and return its number.
-
-        Calls get slots in the order in which they ask, also between threads.
-        """
+        """Wait for a slot and return its number. Calls get slots in the order of asking, also between threads."""
         with self._lock:
             if self._free:
                 return self._free.pop(0)

@@ -82,13 +82,13 @@ def is_catalogued(name: str) -> bool:
 
 
 def find_model(name_or_path: str) -> Path:
-    """Return the path of a model's file, given a catalogue name or the path of a GGUF file. Raises `ModelMissing` if it
-    is not usable.
+    """Return the path of a model's file, given a catalogue name or the path of a GGUF file; a catalogue name takes
+    precedence over a file of the same name, which is `./name`. Raises `ModelMissing` if it is not usable, and
+    `UnknownModel` if it is neither.
 
-    If a file has the same name as a catalogue model, use `./name` for the file. A catalogue model's digest was checked
-    after the download, so only its size is checked here. For other files, the first four bytes are checked. Raises
-    `UnknownModel` if the name is neither. For a catalogue model, the message of `ModelMissing` contains the command
-    that downloads it.
+    A catalogue model's digest was checked after the download, so only its size is checked here. For other files, the
+    first four bytes are checked. For a catalogue model, the message of `ModelMissing` contains the command that
+    downloads it.
     """
     if is_catalogued(name_or_path):
         return _find_installed(model_named(name_or_path))
@@ -107,7 +107,7 @@ def find_model(name_or_path: str) -> Path:
 
 def _find_installed(model: CatalogueModel) -> Path:
     """Return the path of a catalogue model's file. Raises `ModelMissing`, with the command that downloads it, if it is
-    not installed.
+    not installed or does not have the official size.
     """
     state = state_of(model)
     if state.installed:

@@ -34,10 +34,10 @@ class RecordedLLM:
 
     async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
         """Return the recorded answer to the question in `info`. `messages` are ignored, but a warning is logged if they
-        have other attachments than the recording.
+        have other attachments than the recording. Raises a permanent `PortError` if there is no recording, or if it
+        does not contain an answer.
 
-        The answer may be empty if a conversation stopped early, for example at a token limit. Raises a permanent
-        `PortError` if there is no recording, or if it does not contain an answer.
+        The answer may be empty if a conversation stopped early, for example at a token limit.
         """
         answer = _find_answer(self._model, self._recordings, info, messages)
         recorded, end = answer.said, (answer.finish_reason, answer.server_reason)
@@ -76,8 +76,9 @@ class RecordedAgent:
 def find_reply(
     model: ModelConfig, recordings: Recordings, info: CallInfo, messages: Sequence[Message] = ()
 ) -> AgentReply:
-    """Return the recording for the question in `info`, starting with the first assistant message. Raises a permanent
-    `PortError` if there is none. A warning is logged if it was about other attachments than those of `messages`.
+    """Return the recording for the question in `info`, starting with the first message that is not the system's or the
+    user's. Raises a permanent `PortError` if there is no recording or such a message, or if the recorded reply failed.
+    A warning is logged if it was about other attachments than those of `messages`.
     """
     answer = _find_answer(model, recordings, info, messages)
     recorded, work = answer.said, None if answer.patch is None else {"diff": answer.patch}
@@ -96,10 +97,8 @@ def find_reply(
 
 def _find_answer(model: ModelConfig, recordings: Recordings, info: CallInfo, messages: Sequence[Message]) -> Answer:
     """Return the recording for the question in `info`. Logs a warning if `messages` have other attachments than were
-    recorded.
-
-    Raises a permanent `PortError` if there is none, or if the recorded reply failed. A reply that a token limit cut off
-    is accepted.
+    recorded. Raises a permanent `PortError` if there is none, or if the recorded reply failed. A reply that a token
+    limit cut off is accepted.
     """
     answer = recordings.find(info)
     if answer.digests is not None:

@@ -125,9 +125,7 @@ class Mismatches:
 
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording or with an empty one, and about recordings without a
-        question.
-
-        There is no message about `later`, `other` and `renamed`.
+        question, but none about `later`, `other` and `renamed`.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
@@ -154,11 +152,11 @@ class RecordingIndex:
         self._has_digests = False
 
     def add(self, question_id: str | None, text: str | None, recorded: Recording) -> None:
-        """Add a recording by question id, question text, or both. Lone surrogates in its value are replaced.
+        """Add a recording by question id, question text, or both. Lone surrogates in its value are replaced. Raises
+        `AdapterConfigError` if the format is unknown, if the id or text contains a lone surrogate, or if there is a
+        different recording for the same id and replicate.
 
-        Raises `AdapterConfigError` if the format is unknown, if the id or text contains a lone surrogate, or if there
-        is another recording for the same id and replicate. Texts may be repeated, because a file may contain the
-        answers of several systems.
+        Texts may be repeated, because a file may contain the answers of several systems.
         """
         self._has_digests = self._has_digests or (question_id is not None and is_digest(question_id))
         for name in (question_id, text):
@@ -198,10 +196,11 @@ class RecordingIndex:
         return f"--answering {quote(json.dumps({**named, 'extra': {'model': model}}, ensure_ascii=False))}"
 
     def add_row(self, source: str, row: Any, extra: ManualExtra, line: int | None = None) -> None:
-        """Add a row, unless it names a model other than `extra.model`. `source` and `line` are its location.
+        """Add a row, unless it names a model other than `extra.model`. `source` and `line` are its location. Raises
+        `AdapterConfigError` if the row has no question or recording, if its replicate or patch is invalid, or if `add`
+        rejects it.
 
-        The models in all rows are added to `models`. Raises `AdapterConfigError` if the row has no question or
-        recording, or if `add` rejects it.
+        The models in all rows are added to `models`.
         """
         place = source if line is None else f"{source}, line {line}"
         if not isinstance(row, Mapping):
@@ -347,7 +346,8 @@ class RecordingIndex:
 
     def _find_recording(self, question_id: str, text: str, replicate: int) -> tuple[Recording, Any]:
         """Return a question's recording, and its value for the replicate. A recording for this replicate takes
-        precedence over one for all replicates. Raises `RecordingMissing` like `find`.
+        precedence over one for all replicates. Raises `RecordingMissing` if there is none, if it is null or empty, or
+        if the question's text has several different ones.
         """
         recordings, by_text = self._recordings_of(question_id, text)
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
@@ -451,9 +451,8 @@ def _to_answer(value: Any) -> Answer:
 
 
 def _is_empty(value: Any) -> bool:
-    """Return whether a recording is blank text, or a conversation in which the assistant wrote and called nothing.
-
-    A reply that was stopped early is not empty, and is treated like one from a live model.
+    """Return whether a recording is blank text, or a conversation in which the assistant wrote and called nothing. A
+    reply that was stopped early is not empty, and is treated like one from a live model.
     """
     if isinstance(value, str):
         return not has_content(value)
@@ -501,12 +500,9 @@ def is_digest(key: str) -> bool:
 
 
 def parse_text(value: Any, delimited: bool | None, place: str) -> Any:
-    """Parse a string that contains a conversation, unless `delimited` is False, and return any other value unchanged.
-    If `delimited` is None, a string that could be either a conversation or an answer raises `AdapterConfigError`, whose
-    message contains `place`.
-
-    The conversation is in JSON, or consists of messages with headings or roles. Items of `replicates` are parsed one by
-    one.
+    """Parse a string that contains a conversation (in JSON, or as text with headings or roles), unless `delimited` is
+    False, and return any other value unchanged, but with parsed `replicates`. If `delimited` is None, a string that
+    could be either a conversation or an answer raises `AdapterConfigError`, whose message contains `place`.
     """
     if isinstance(value, Mapping) and isinstance(value.get("replicates"), list):
         return {**value, "replicates": [parse_text(replicate, delimited, place) for replicate in value["replicates"]]}

@@ -103,11 +103,8 @@ class Recordings:
             raise self._to_port_error(error) from None
 
     def is_conversation(self, info: CallInfo) -> bool:
-        """Return whether the recording for `info` is a conversation or has a patch. Returns False if there is no usable
-        recording.
-
-        A single message without tool calls is an answer. For a missing or invalid recording, the call raises an error
-        later.
+        """Return whether the recording for `info` is a conversation or has a patch. A single message without tool calls
+        is an answer. Returns False if there is no usable recording, because the call raises an error later.
         """
         if self._read is not None and self._read.only_answers:
             return False
@@ -137,8 +134,8 @@ class Recordings:
         return index
 
     def _find_in_mapping(self, traces: dict[str, object], info: CallInfo) -> Answer:
-        """Return the answer in the mapping `traces`, found by the question's id, text or digest. Raises `PortError` if
-        there is none.
+        """Return the answer in the mapping `traces`, found by the question's id, otherwise by its text or the digest of
+        that. Raises `PortError` if there is none, or if it is invalid or empty.
         """
         # Each call indexes only one entry: the index is not cached, because the mapping's owner may change it.
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
@@ -184,9 +181,8 @@ def read_recordings(path: Path, extra: ManualExtra, folder: Path | None = None) 
 @lru_cache(maxsize=8)
 def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, folder: Path | None) -> RecordingIndex:
     """Read and return the recordings in a file, which must be below `folder` if that is given. `_changed` and `_size`
-    only distinguish versions of the file in the cache.
-
-    Raises `AdapterConfigError` if the file or a recording is invalid. Errors are not cached.
+    only distinguish versions of the file in the cache. Raises `AdapterConfigError`, which is not cached, if the file or
+    a recording is invalid.
     """
     index = RecordingIndex(str(path))
     try:

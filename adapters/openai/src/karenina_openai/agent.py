@@ -62,9 +62,7 @@ class ChatConversation:
 
     async def request_turn(self, tools: Mapping[str, Tool], *, first: bool) -> Turn:
         """Request the next turn, offering `tools`. In the `first` turn, the model must call a tool if
-        `extra.first_turn` says so.
-
-        Raises `PortError` if the request fails.
+        `extra.first_turn` says so. Raises `PortError` if the request fails or the reply cannot be used.
         """
         offered: dict[str, Any] = {"tools": [_offer(tool) for tool in tools.values()]} if tools else {}
         if tools and first:

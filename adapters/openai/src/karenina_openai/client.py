@@ -59,10 +59,8 @@ if TYPE_CHECKING:
 
 def to_wire(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Convert `messages` to chat messages without reasoning, in which each attachment is a placeholder until they are
-    sent.
-
-    A tool's failure only shows in its content. Tool messages consist of text only, so the attachments of tool results
-    follow them in a user message.
+    sent. Tool messages consist of text only, so the attachments of tool results follow them in a user message, and a
+    tool's failure only shows in its content.
     """
     wire: list[dict[str, Any]] = []
     pending: list[dict[str, Any]] = []
@@ -182,11 +180,9 @@ class Client:
         self._max_tokens = model.max_tokens
 
     async def post(self, messages: Sequence[Message], wire: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
-        """Send `wire`, the encoded form of `messages`, with `fields`, and return the reply.
-
-        If the server needs the other name for the token limit, or does not accept `stream_options`, the request is
-        repeated, and the client remembers what worked. Raises `PortError` if the port is closed, the request fails, or
-        the reply cannot be used.
+        """Send `wire`, the encoded form of `messages`, with `fields`, and return the reply. If the server needs the
+        other name for the token limit, or does not accept `stream_options`, the request is repeated, and the client
+        remembers what worked. Raises `PortError` if the port is closed, the request fails, or the reply cannot be used.
         """
         dialect = self._dialect
         tried = [dialect]
@@ -237,8 +233,8 @@ class Client:
         return dialect if settled or other not in error.server_text else replace(dialect, tokens_field=other)
 
     def _body(self, wire: list[dict[str, Any]], fields: Mapping[str, Any], dialect: _Dialect) -> bytes:
-        """Return a request with the messages `wire` and the `fields` as JSON. `dialect` determines the field for the
-        token limit, and whether a stream is asked for token counts.
+        """Return a request with the messages `wire` and the `fields`, which replace configured ones, as JSON. `dialect`
+        determines the field for the token limit, and whether a stream is asked for token counts.
         """
         body = {**self._base, "messages": wire, **fields}
         if self._max_tokens is not None:
@@ -279,9 +275,7 @@ class Client:
 
     async def _post_streamed(self, messages: Sequence[Message], body: bytes) -> dict[str, Any]:
         """Send `body`, and return the reply assembled from the stream, or the plain reply if the server does not
-        stream.
-
-        Raises `PortError`, or one of `_FAILURES` if the stream stalls or breaks.
+        stream. Raises `PortError`, or one of `_FAILURES` if the stream stalls or breaks.
         """
         async with (
             asyncio.timeout(self._bounds.stream_seconds),
@@ -310,8 +304,8 @@ class Client:
             return data
 
     def _read(self, reply: Reply, body: bytes, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the JSON object in a reply. Raises `PortError` if the reply reports an error or contains anything
-        else.
+        """Return the JSON object in a reply. Raises `PortError` if the reply has a status of 300 or more, reports an
+        error, lacks choices, or contains anything else.
         """
         if reply.status >= 300:
             raise self._status_error(reply.status, reply.headers, body, messages)
@@ -330,8 +324,8 @@ class Client:
         return data
 
     def _check_choice(self, data: Mapping[str, Any], messages: Sequence[Message]) -> None:
-        """Raise `PortError` if the reply `data` states an error, with or without text, has no choices, or says that the
-        prompt was filtered. `messages` are masked in the error.
+        """Raise `PortError` if the reply `data` states an error, with or without text, says that the prompt was
+        filtered, or has no choices although it should (`_has_choices`). `messages` are masked in the error.
         """
         error = find_reply_error(self.where, data, self._secrets, messages)
         if error is not None:

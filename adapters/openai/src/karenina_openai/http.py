@@ -254,9 +254,8 @@ class Server:
         return self._client[1]
 
     def _build_client(self) -> Client:
-        """Return a new client without redirects, with the server's proxy, headers and time limits.
-
-        Raises `ConnectionFailed` if the proxy is invalid, or if this process was forked after the library was used.
+        """Return a new client without redirects, with the server's proxy, headers and time limits. Raises
+        `ConnectionFailed` if the proxy is invalid, or if this process was forked after the library was used.
         """
         builder = (
             ClientBuilder()

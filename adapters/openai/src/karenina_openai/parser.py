@@ -57,10 +57,9 @@ def options_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probability of each option's first token at the start of the value in `text`, or None without any.
-
-    An option that is not among the most likely tokens gets the lowest log-probability of these tokens. Returns None if
-    the server sent no log-probabilities, or if its tokens do not add up to `text`.
+    """Return the log-probability of each option's first token at the start of the value in `text`. An option that is
+    not among the most likely tokens gets the lowest log-probability of these. Returns None if the server sent no
+    log-probabilities, or if its tokens do not add up to `text`.
     """
     start = _BEFORE_VALUE.match(text)
     try:
@@ -82,10 +81,9 @@ def read_option_logprobs(data: Mapping[str, Any], text: str, options: Sequence[s
 
 
 def _by_option(before: str, likeliest: Sequence[Mapping[str, Any]], options: Sequence[str]) -> dict[str, float] | None:
-    """Return each option's log-probability: that of the likeliest token which starts with `before` and then matches the
-    option, or the lowest of all if there is none. Returns None if no log-probability is finite.
-
-    `before` is the text before the value in the same token.
+    """Return each option's log-probability: that of the likeliest token which starts with `before`, the text before the
+    value in the same token, and then matches the option, or the lowest of all if there is none. Returns None if no
+    log-probability is finite.
     """
     logprobs: dict[str, float] = {}
     lowest = math.inf
@@ -120,10 +118,10 @@ class OpenAIParser:
         self, messages: Sequence[Message], schema: Mapping[str, Any], *, info: CallInfo = NO_INFO
     ) -> ParserReply:
         """Request a JSON object that fits `schema` in the best mode the server supports, and return the reply, which is
-        not validated.
+        not validated. Raises `PortError` if the call fails.
 
         The reply includes the options' log-probabilities if the settings ask for them, the only field is an enum, and
-        the server supports a native schema. Raises `PortError` if the call fails.
+        the server supports a native schema.
         """
         data, mode = await with_best_mode(
             self._server, self._modes, schema, lambda mode: self._ask(mode, messages, schema)
@@ -142,9 +140,7 @@ class OpenAIParser:
         self, mode: StructuredMode, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> Awaitable[dict[str, Any]]:
         """Return a pending request for an object that fits `schema` in one mode: a schema, a forced tool call, or the
-        prompt's text.
-
-        Awaiting it raises `PortError` if the request fails or the server rejects the mode.
+        prompt's text. Awaiting it raises `PortError` if the request fails or the server rejects the mode.
         """
         if mode == "prompt":
             return self._client.post(messages, to_wire(append_schema(messages, schema)))

@@ -86,14 +86,13 @@ class StallTimer:
 async def assemble_stream(
     where: str, pieces: AsyncIterable[bytes], timer: StallTimer, loads: Callable[[bytes], Any], *, declared: bool = True
 ) -> dict[str, Any]:
-    """Return the chat completion that a stream of server-sent events adds up to, or, if an event reports an error, the
-    `error` and the `usage` so far. Raises `NotStreamed` if the body is no stream, `IncompleteStream` if the stream ends
-    too early, and `ValueError` if an event is not a JSON object.
-
-    A message beside the reply is an error if nothing of the reply follows it.
+    """Return the chat completion that a stream of server-sent events adds up to, or, if an event reports an error, or
+    the last one is a message beside the reply, this `error` and the `usage` so far. Raises `NotStreamed` if the body is
+    no stream, `IncompleteStream` if the stream ends too early, `ReplyTooLarge` if there are too many tool calls, and
+    `ValueError` if an event cannot be read.
 
     `loads` parses an event's data, and `timer` is restarted after each event. `declared` states whether the reply has
-    the type of a stream. Raises `ReplyTooLarge`, which names `where`, if there are too many tool calls.
+    the type of a stream. `ReplyTooLarge` names `where`.
     """
     reply = _Reply(where)
     done = False
@@ -237,9 +236,8 @@ class _Reply:
         self._of_prompt: dict[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> bool:
-        """Add a chunk, and return whether it has content from the model.
-
-        Raises `ValueError` if the chunk cannot be read, and `ReplyTooLarge` if there are too many tool calls.
+        """Add a chunk, and return whether it has content from the model. Only the first choice is used. Raises
+        `ValueError` if the chunk cannot be read, and `ReplyTooLarge` if there are too many tool calls.
         """
         self._model = chunk.get("model") or self._model
         self._usage = larger_usage(self._usage, chunk.get("usage"))
@@ -282,11 +280,11 @@ class _Reply:
         return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
 
     def _text(self, name: str) -> str:
-        """Return a text field, from deltas or from complete messages sent with or after them.
+        """Return a text field, from deltas or from complete messages sent with or after them. Messages that the deltas
+        contain are ignored. Otherwise, messages replace earlier deltas and come before later ones.
 
         Messages are joined like chunks. If each message starts with the one before, the last message is complete and is
-        used alone. Messages that the deltas contain are ignored. Otherwise, messages replace earlier deltas and come
-        before later ones.
+        used alone.
         """
         pieces, messages = "".join(self._texts.get(name, ())), self._messages.get(name, [])
         grows = all(after.startswith(before) for before, after in pairwise(messages))
@@ -340,9 +338,8 @@ class _Reply:
 
     def _call(self, piece: Mapping[str, Any], place: int, *, is_whole: bool) -> None:
         """Add `piece`, part of a tool call, to the call with its index or, without one, to that with its id or at
-        `place`, its position in the chunk. With `is_whole`, it is part of a complete message.
-
-        Raises `ReplyTooLarge` if there are too many calls.
+        `place`, its position in the chunk. With `is_whole`, it is part of a complete message. Raises `ReplyTooLarge` if
+        there are too many calls.
         """
         number = piece.get("index")
         id = piece.get("id")
@@ -364,7 +361,8 @@ class _Reply:
 
     def _index_of(self, number: int, id: str, function: Any, *, is_whole: bool) -> int:
         """Return the index for a call that was sent with `number`. It is a new one if the number belongs to another
-        call that is already complete, because Gemini's endpoint and gateways to it number several calls 0.
+        call (by its `id` or, without one, because arguments come with a name) that is already complete, because
+        Gemini's endpoint and gateways to it number several calls 0.
 
         Some servers send a new `id` with each piece of a call, but its name only once.
         """
@@ -397,11 +395,9 @@ class _Call:
     arguments: list[str] = field(default_factory=list)
 
     def add(self, function: Mapping[str, Any], *, is_whole: bool) -> None:
-        """Add part of a call, from a complete message if `is_whole` is set. Names are sent complete, and arguments in
-        parts or as an object.
-
-        The arguments in a complete message replace the earlier arguments if they start with them, or if the earlier
-        ones are already complete.
+        """Add part of a call: its name, which is sent complete, or arguments, which come in parts or as an object. With
+        `is_whole`, the part is from a complete message, whose arguments replace the earlier ones if they start with
+        them, or if the earlier ones are already complete.
         """
         name = function.get("name")
         self.name = name if name or self.name is None else self.name

@@ -17,8 +17,9 @@ Files = Mapping[str, tuple[tuple[str, str], ...]]
 
 
 def files_in_result(result: VerificationResult) -> Files:
-    """Return the digests and pages of the files that were sent for a result, keyed by the user's message (empty for the
-    question). The dictionary is empty if there is no answer, or if the result does not state its files.
+    """Return the digest and pages of each file that was sent for a result, keyed by the user's message (empty for the
+    question). The dictionary is empty if there is no answer, if the result was imported from the reference
+    implementation, or if it does not state its files.
     """
     template = result.template
     trace = template.trace_messages or ()
@@ -35,7 +36,7 @@ def files_in_result(result: VerificationResult) -> Files:
 
 def files_of_question(question: Question) -> Files:
     """Return the digest and pages of each of a question's files, keyed by the user's message (empty for the question).
-    The question must have been resolved. Messages with a missing file are left out.
+    The question must have been resolved. Messages with a file that is missing or invalid are left out.
     """
     sent: list[tuple[str, tuple[Attachment, ...]]] = [("", question.attachments)]
     for entry in entries_with_files(question):

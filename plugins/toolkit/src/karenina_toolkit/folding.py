@@ -50,10 +50,10 @@ _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
 
 def fold(text: str) -> str:
     """Return `text` in a form in which spellings that look alike are equal, for comparing extracted values, ground
-    truths and excerpts. Case and accents stay.
+    truths and excerpts. Hyphens, dashes up to U+2013, the minus sign, spaces, quotes and full-width characters become
+    ASCII, and invisible characters are removed. Case and accents stay.
 
-    The result is in NFC, without invisible characters. Hyphens, dashes up to U+2013, the minus sign, spaces, quotes and
-    full-width characters become ASCII, and a dotted capital I becomes i. Folding is idempotent.
+    The result is in NFC. A dotted capital I becomes i. Folding is idempotent.
     """
     if text.isascii():
         return text

@@ -43,12 +43,13 @@ _keeper: ContextVar[FileKeeper | None] = ContextVar("karenina_file_keeper", defa
 
 
 def keep_file(name: str, data: bytes | Path, *, media_type: str | None = None, below: Path | None = None) -> KeptFile:
-    """Store a file with the current item, and return its entry in the result. If it is too large or cannot be stored,
-    nothing is raised: a warning is logged, and the entry contains the reason (`left_out`).
+    """Store a file with the current item, and return its entry in the result. `data` is the contents or the path of a
+    file to copy; for a path in a workspace, pass the workspace as `below`, so that no link can lead out of it. If the
+    file is too large or cannot be stored, nothing is raised: a warning is logged, and the entry contains the reason
+    (`left_out`).
 
-    `name` is reduced to a plain file name (see `file_name`). `data` is the contents, or the path of a file to copy,
-    which must not be a link. For a path in a workspace, pass the workspace as `below`, so that no link can lead out of
-    it. If `media_type` is missing or invalid, it is determined from the contents or the name.
+    `name` is reduced to a plain file name (see `file_name`). A path must not be a link. If `media_type` is missing or
+    invalid, it is determined from the contents or the name.
 
     The file is on disk when this returns. Outside a run, files are not stored, and there is no warning.
 
@@ -94,9 +95,8 @@ def current_keeper() -> FileKeeper | None:
 
 def file_name(name: str) -> str:
     """Return a safe file name: the last part of `name`, without control characters, and without dots and spaces at its
-    ends, with `_` for characters that Windows forbids, shortened to 100 characters. If nothing remains, it is `file`.
-
-    Shortening keeps the extension.
+    ends, with `_` for characters that Windows forbids, shortened to 100 characters, but with its extension. If nothing
+    remains, it is `file`.
     """
     last = re.split(r"[/\\]", in_one_line(compose(replace_surrogates(name))))[-1]
     plain = re.sub(r'[<>:"|?*]', "_", last).strip(". ")

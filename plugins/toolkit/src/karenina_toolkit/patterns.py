@@ -53,10 +53,8 @@ class PatternTimeout(ValueError):
 
 
 def flag_names(flags: Flags) -> tuple[str, ...]:
-    """Return the full names of `flags`, sorted and without duplicates. Raises `ValueError` for unknown flags.
-
-    `flags` is a list of names (`["IGNORECASE", "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE |
-    re.DOTALL`.
+    """Return the full names of `flags`, sorted and without duplicates. `flags` is a list of names (`["IGNORECASE",
+    "DOTALL"]` or `["I", "S"]`) or a number like `re.IGNORECASE | re.DOTALL`. Raises `ValueError` for unknown flags.
     """
     value: object = flags  # parameters may be of any type
     if isinstance(value, int) and not isinstance(value, bool):
@@ -77,8 +75,8 @@ def flag_names(flags: Flags) -> tuple[str, ...]:
 
 
 def compile_pattern(pattern: str, flags: Flags = ()) -> regex.Pattern[str]:
-    """Return a compiled pattern. `flags` is explained in `flag_names`. Raises `BadPattern` if the pattern is malformed,
-    if it is empty and so would match any text, or if a flag is unknown.
+    """Return a compiled pattern of the `regex` package. `flags` is explained in `flag_names`. Raises `BadPattern` if
+    the pattern is malformed, if it is empty and so would match any text, or if a flag is unknown.
     """
     import regex
 

@@ -80,7 +80,9 @@ def check_troubles(result: VerificationResult) -> Iterator[tuple[str, str]]:
 
 
 def _show_run(name: str, run: Mapping[str, Any]) -> ShownCheck:
-    """Return a description of a run of a check: how it ended, its tests, and changes that it did not use."""
+    """Return a description of a run of a check: how it ended, its tests, changes that it did not use or that may steer
+    tests, and its output.
+    """
     if run.get("cannot_start"):
         ended = f"could not be started: {run['cannot_start']}"
     elif run.get("stopped_by"):

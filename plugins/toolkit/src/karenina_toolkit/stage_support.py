@@ -26,12 +26,11 @@ T = TypeVar("T")
 
 
 async def gather_all(works: Iterable[Awaitable[T]]) -> list[T]:
-    """Run awaitables concurrently and return their results in order. If one of them raises, the others still finish
-    before the exception propagates, because their calls have to be paid for and their replies are stored.
+    """Run awaitables concurrently and return their results in order. If any of them raise, the others still finish,
+    because their calls have to be paid for and their replies are stored, and then the first exception is raised. A
+    `RunError` or `ItemInterrupt` takes precedence, because it affects more than the stage.
 
-    (A task group would cancel them.) If several raise, the first exception is raised, but a `RunError` or
-    `ItemInterrupt` takes precedence, because it affects more than the stage. If the caller is cancelled, all awaitables
-    are cancelled.
+    A task group would cancel the others. If the caller is cancelled, all awaitables are cancelled.
     """
     import asyncio
 
@@ -53,10 +52,10 @@ class JudgeInput:
 
 def make_judge_input(context: VerificationContext, *, full_trace: bool) -> JudgeInput:
     """Return the input for a judge, and record it in the result unless an earlier stage has done so: the final message,
-    or with `full_trace` the whole conversation. If there is no final message, the input has an `error` instead of text.
+    or with `full_trace` the whole conversation. Without a trace, it is the raw answer. If the trace has no final
+    message, the input has an `error` instead of text.
 
-    Without a trace, the input is the raw answer. The stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and
-    FINAL_AI_MESSAGE.
+    The stage must declare RAW_LLM_RESPONSE, TRACE_MESSAGES and FINAL_AI_MESSAGE.
     """
     trace = context.find_artifact(Keys.TRACE_MESSAGES) or []
     raw = context.get_artifact(Keys.RAW_LLM_RESPONSE)
@@ -110,12 +109,11 @@ _FAILS: Final[Mapping[str, tuple[bool, str]]] = {
 
 
 def skip_if_failed(context: VerificationContext, *findings: AnyKey) -> bool | Skip:
-    """Return True, or a `Skip` that names the first of the `findings` (artifact keys) that failed the answer. A finding
-    that is not set has not failed.
+    """Return True, or a `Skip` that names the first of the `findings` that failed the answer: RECURSION_LIMIT_REACHED,
+    RESPONSE_REFUSED, TRACE_VALIDATION_FAILED or ABSTENTION_DETECTED if it is True, or SUFFICIENCY_DETECTED if it is
+    False. A finding that is not set has not failed.
 
-    For use in `Stage.should_run`. Findings are RECURSION_LIMIT_REACHED, RESPONSE_REFUSED, TRACE_VALIDATION_FAILED,
-    ABSTENTION_DETECTED and SUFFICIENCY_DETECTED. The last one fails if it is False, the others if they are True. The
-    stage must declare them as optional.
+    For use in `Stage.should_run`. The stage must declare the findings as optional.
     """
     for finding in findings:
         failing, why = _FAILS[finding.name]

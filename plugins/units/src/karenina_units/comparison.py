@@ -39,7 +39,7 @@ class Allowance(NamedTuple):
 
     def compare_number(self, number: Fraction, meanings: tuple[Unit, ...], truth: Truth) -> Verdict:
         """Return whether a number is the ground truth, within the allowed difference, in any of the possible meanings
-        of its unit, or `Undecided`.
+        of its unit, or `Undecided`: if a meaning is, or if the number fits but only it has a unit.
         """
         verdict: Verdict = False
         for target in truth.meanings:
@@ -54,7 +54,8 @@ class Allowance(NamedTuple):
 
     def compare_units(self, number: Fraction, source: Unit, target: Unit, truth: Truth) -> Verdict:
         """Return whether a number in the unit `source` is the ground truth, whose unit is `target`, within the allowed
-        difference, or `Undecided`. Units of different dimensions make it False.
+        difference. It is `Undecided` if that depends on a molar mass that is not given, on a substance, on the length
+        of a month, or on how the ground truth is read. Units of different dimensions make it False.
         """
         try:
             converted = self.convert(number, source, target)
@@ -98,7 +99,6 @@ class Allowance(NamedTuple):
 
     def is_near(self, value: Written, truth: Truth) -> bool:
         """Return whether a quantity is within 1 % of the ground truth after conversion, as a rounded one would be.
-
         Ranges, limits and unknown units are not.
         """
         meanings = read_unit(value.unit)

@@ -115,10 +115,8 @@ def is_number(unit: Unit) -> bool:
 def convert(number: Fraction, source: Unit, target: Unit, molar_mass: Fraction | None) -> Converted | None:
     """Convert a number exactly from one unit to another, with bounds if the length of a month matters. Returns None if
     the units have different dimensions, apart from what is counted, such as cells, which one of them may omit. Raises
-    `UnknownMolarMass` if a mass is converted to or from an amount of substance without `molar_mass`, and
+    `UnknownMolarMass` if a mass is converted to or from an amount of substance without `molar_mass` (in g/mol), and
     `UnknownActivity` if it is converted to or from international units.
-
-    `molar_mass` is in g/mol.
     """
     old, new = _scale(source), _scale(target)
     left = {

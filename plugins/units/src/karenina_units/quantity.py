@@ -136,7 +136,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
 
     def check(self, extracted: object, expected: object) -> Verdict:
         """Return whether the quantities are the same, within the tolerance, `Unreadable` if the value is not one
-        quantity, or `Undecided` if this is unclear. An empty value is wrong.
+        quantity, or `Undecided` if this is unclear. An empty value is wrong. Raises `ValueError` if the ground truth,
+        `expected`, is not one quantity with a known unit.
         """
         truth, written = self._truth(expected), text_of(extracted)
         if written is None:
@@ -388,9 +389,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return bool(verdicts) and all(verdicts)
 
     def _add(self, parts: Sequence[Written | None]) -> Truth | None:
-        """Return the sum of parts such as *5 ft* and *10 in*, in the unit of the first, or None if they are not a sum.
-
-        Each part must be less than one of the unit before it.
+        """Return the sum of parts such as *5 ft* and *10 in*, in the unit of the first, or None if they are not a sum:
+        each part must be less than one of the unit before it.
         """
         total = Fraction(0)
         units: list[Unit] = []
@@ -400,8 +400,11 @@ class Quantity(ReadingPrimitive, defer_build=True):
                 return None
             number = Fraction(part.numbers[0])
             if units:
-                converted = convert(number, meanings[0], units[-1], None) if number >= 0 else None
-                size = convert(number, meanings[0], units[0], None)
+                try:
+                    converted = convert(number, meanings[0], units[-1], None) if number >= 0 else None
+                    size = convert(number, meanings[0], units[0], None)
+                except UnknownMolarMass:  # *5 mmol, 90 mg* states the same amount twice
+                    return None
                 if converted is None or size is None or converted.number >= 1 or meanings[0] == units[-1]:
                     return None
                 number = size.number if total >= 0 else -size.number
@@ -434,7 +437,9 @@ class Quantity(ReadingPrimitive, defer_build=True):
         return verdict
 
     def _meanings(self, value: Written, truth: Truth) -> tuple[Unit, ...] | Verdict:
-        """Return the possible units of a quantity, or a verdict if no unit has to be known or none can be found."""
+        """Return the possible units of a quantity, those of the rule if it has none, or a verdict if no unit has to be
+        known or none can be found.
+        """
         number = Fraction(value.numbers[0])
         meanings = read_unit(value.unit) or read_unit(known_part(value.unit, is_unit))
         if value.unit and not meanings:

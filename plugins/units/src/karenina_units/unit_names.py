@@ -254,9 +254,10 @@ def _tables() -> _Tables:
 
 def find_names(written: str) -> tuple[str, ...]:
     """Return the names in pint for a unit without exponent, such as ("milligram",) for *mg*; empty if it is unknown.
-
     There are several for a symbol with several meanings, such as C. Case matters for symbols, unless only one unit can
-    be meant, also with prefixes that this list does not have: *UMOL* is a micromole, but *ML* may be a megaliter.
+    be meant.
+
+    This also applies to prefixes that this list does not have: *UMOL* is a micromole, but *ML* may be a megaliter.
     """
     symbols, words, any_case, with_any_prefix = _tables()
     if written in symbols:

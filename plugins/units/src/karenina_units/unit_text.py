@@ -97,9 +97,7 @@ def _meanings(written: str) -> tuple[Unit, ...]:
 
 def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the pint names of the two units in a text such as *kJmol*, as one tuple for each, or two empty tuples
-    unless exactly one division fits.
-
-    The symbols must be in their own case.
+    unless exactly one division fits. The symbols must be in their own case.
     """
     found = [
         (one, other)

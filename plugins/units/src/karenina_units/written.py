@@ -128,7 +128,8 @@ _MARKUP: Final = "*_` \t\n"
 
 
 def clean(text: str) -> str:
-    """Return a quantity without Markdown and LaTeX, with some notations spelled out, such as *45° 30'* and *2h30m*.
+    """Return a quantity without Markdown and LaTeX, with some notations spelled out, such as *45° 30'* and *2h30m*, and
+    with digits for numbers in words if it is a time.
 
     Numbers in words become digits if the text is a time in words.
     """
@@ -154,9 +155,8 @@ def _with_arcs(text: str) -> str:
 
 
 def split_uncertainty(text: str) -> tuple[str, str | None]:
-    """Return a quantity without its uncertainty, and the uncertainty as a quantity, or None if it has none.
-
-    *5.0 ± 0.2 mg* and *5.0(2) mg* become *5.0 mg* and *0.2 mg*, and *5.0 mg ± 4 %* becomes *5.0 mg* and *4 %*.
+    """Return a quantity without its uncertainty, and the uncertainty as a quantity, or None if it has none: *5.0 ± 0.2
+    mg* and *5.0(2) mg* become *5.0 mg* and *0.2 mg*, and *5.0 mg ± 4 %* becomes *5.0 mg* and *4 %*.
     """
     text = _IN_BRACKETS.sub(r"\1", text)
     digits = _LAST_DIGITS.search(text)
@@ -199,7 +199,6 @@ def with_rate(text: str) -> str:
 
 def read_share(text: str) -> tuple[Fraction, bool] | None:
     """Return the fraction that *1 in 1000* or *1:1000* stands for, and whether it has a colon, or None for other texts.
-
     If a word beside the numbers is a unit, the text is no share.
     """
     found = _SHARE.fullmatch(text.strip(" ."))
@@ -213,10 +212,9 @@ def read_share(text: str) -> tuple[Fraction, bool] | None:
 
 
 def read_ratio(text: str, decimal: DecimalMark) -> tuple[Fraction, str, bool] | None:
-    """Return (0.05, *g/mL*, True) for *5 g per 100 mL*: number, unit, and whether all was read; None for other texts.
-
-    Not all is read if the unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*. A text is
-    another one if it has no other number or word, or if a unit is unknown.
+    """Return (0.05, *g/mL*, True) for *5 g per 100 mL*: number, unit, and whether all was read. Not all is read if the
+    unit contains other words, as in *5 g of salt per 100 mL*, or the text says *in*. Other texts, with no other number
+    or word or with an unknown unit, give None.
     """
     parts = _PER.split(text.strip(" ."))[::2]
     first = read_quantity(parts[0], decimal, is_unit)

@@ -60,10 +60,9 @@ def open_text(path: Path, *, any_size: bool = False) -> IO[bytes]:
 
 
 def find_encoding(start: bytes, path: Path, encoding: str | None = None) -> tuple[str, int]:
-    """Return a file's encoding, determined from its first bytes, and the length of its byte-order mark. Raises
-    `FileError` if `encoding` is unknown, or if it is None and the bytes look like UTF-16 or UTF-32.
-
-    A byte-order mark takes precedence over `encoding`, and the default is UTF-8.
+    """Return a file's encoding and the length of its byte-order mark. A mark in its first bytes, `start`, takes
+    precedence over `encoding`, and the default is UTF-8. Raises `FileError` if there is no mark, and `encoding` is
+    unknown, or None although the bytes look like UTF-16 or UTF-32.
     """
     for mark, name in _MARKS:
         if start.startswith(mark):
@@ -185,10 +184,11 @@ def iter_lines(
     longest: int = bounded_files.LONGEST_LINE,
 ) -> Iterator[str]:
     """Yield the lines of an open file with their line endings, decoding it piece by piece. Raises `FileError` if a line
-    is too long, bytes cannot be decoded, or the file is too large.
+    has more than `longest` characters, bytes cannot be decoded, or the file is too large, which no file is with
+    `any_size`.
 
     `encoding` is explained in `find_encoding`. `newline` has the same meaning as in `io.StringIO`: with `""`, lines
-    also end at a carriage return. A line may have `longest` characters. With `any_size`, the file may have any size.
+    also end at a carriage return.
     """
     most = bounded_files.max_file_bytes()
     longest = longest if any_size else min(longest, most)
@@ -214,11 +214,11 @@ def iter_lines(
 
 
 def _iter_pieces(file: IO[bytes], path: Path, encoding: str | None, newline: str, most: int | None) -> Iterator[str]:
-    """Yield the text of a file in pieces, without its byte-order mark. Raises `FileError` if bytes cannot be decoded,
-    or if the file has more than `most` bytes.
+    """Yield the text of a file in pieces, without its byte-order mark. If `newline` is empty, a carriage return is
+    never separated from its line feed. Raises `FileError` if bytes cannot be decoded, or if the file has more than
+    `most` bytes (None: no limit).
 
-    `encoding` is explained in `find_encoding`. If `newline` is empty, a carriage return is never separated from its
-    line feed. `most` is None for no limit.
+    `encoding` is explained in `find_encoding`.
     """
     start = _read(file, path, 4)
     name, seen = find_encoding(start, path, encoding)
@@ -256,8 +256,9 @@ def _read(file: IO[bytes], path: Path, count: int) -> bytes:
 def encoding_error(
     path: Path, error: UnicodeError, name: str, asked: str | None, where: str = "", before: int = 0
 ) -> FileError:
-    """Return the exception for bytes that cannot be decoded with the encoding `name`. `asked` is the encoding that the
-    caller requested, or None. `before` is the number of bytes of the file before those that `error` is about.
+    """Return the exception for bytes that cannot be decoded with the encoding `name`. It names `where` and the byte in
+    the file, for which `before` is the number of bytes before those that `error` is about. `asked`, the encoding that
+    the caller requested, or None, decides which fix it suggests.
     """
     place = f"byte {before + error.start}" if isinstance(error, UnicodeDecodeError) else ""
     cure = "save the file as UTF-8"

@@ -66,8 +66,8 @@ os.register_at_fork(after_in_child=_USES.clear)  # the folders are those of the 
 
 
 async def hold(context: VerificationContext, place: Path, root: Path, most_bytes: int) -> Path:
-    """Return a question's folder. If `place` is an archive, it is unpacked until the answer's last item has ended.
-    Raises `WorkspaceError` if it cannot be unpacked.
+    """Return a question's folder: `place` itself or, if that is an archive, a folder next to it with its contents,
+    which exists until the answer's last item has ended. Raises `WorkspaceError` if an archive cannot be unpacked.
     """
     if not place.name.endswith(ARCHIVES):
         return place
@@ -95,12 +95,11 @@ async def hold(context: VerificationContext, place: Path, root: Path, most_bytes
 
 @contextmanager
 def opened_source(place: Path, root: Path, *, most_bytes: int) -> Iterator[Path]:
-    """Yield a question's folder or, if it is an archive, a new folder with its contents, which is removed when the last
-    user of the archive ends. Raises `WorkspaceError` if an archive cannot be unpacked.
+    """Yield a question's folder or, if it is an archive, a new folder with its contents, or those of the single folder
+    that everything in it is in. All who use an archive at the same time share this folder, and it is removed when the
+    last of them ends. Raises `WorkspaceError` if an archive cannot be unpacked.
 
-    All who use an archive at the same time share its folder. If everything in an archive is in a single folder, the
-    contents of that one are the workspace. An archive that has more than `most_bytes`, or contains links out of it or
-    special files, is not unpacked.
+    An archive that has more than `most_bytes`, or contains links out of it or special files, is not unpacked.
     """
     if place.is_dir():
         yield place
@@ -131,7 +130,8 @@ def opened_source(place: Path, root: Path, *, most_bytes: int) -> Iterator[Path]
 
 def _unpack(archive: Path, root: Path, most_bytes: int) -> CreatedFolder:
     """Unpack an archive below `root`, of at most `most_bytes` when unpacked, into a new folder next to it, and return
-    the folder. If this fails, the folder is removed and `WorkspaceError` raised.
+    the folder. If everything in it is in a single folder, only the contents of that one are kept. If this fails, the
+    new folder is removed and `WorkspaceError` raised.
     """
     suffix = next((suffix for suffix in ARCHIVES if archive.name.endswith(suffix)), "")
     folder = create_folder(archive.parent / unique_name(archive.name.removesuffix(suffix), "run", None))

@@ -62,10 +62,9 @@ def resolve_root(root: Path | None) -> Path:
 
 
 def resolve_source(root: Path, path: str) -> Path:
-    """Return the folder or tar archive at `path` below `root`, with links resolved. Raises `WorkspaceError` if the path
-    is absolute, contains `..`, or leads to nothing of this kind below the root.
-
-    An archive may be named without its extension, unless there is a folder of this name.
+    """Return the folder or tar archive at `path` below `root`, with links resolved. An archive may be named without its
+    extension, unless there is a folder of this name. Raises `WorkspaceError` if the path is absolute or contains `..`,
+    or leads to the root itself, out of it, or to nothing of this kind.
     """
     relative = PurePosixPath(path)
     if relative.is_absolute() or ".." in relative.parts or "\0" in path:
@@ -156,14 +155,11 @@ def copy_folder(
     source: Path, target: Path, root: Path, left_out: OnSkipped | None = None, *, most_bytes: int = MOST_BYTES
 ) -> None:
     """Copy the folder `source`, which must be below `root`, to `target`, which must be empty or not exist. Links are
-    replaced with copies of their targets. What cannot be copied is reported to `left_out` or, without it, raises
-    `WorkspaceError`.
+    replaced with copies of their targets, and broken links copied unchanged. What cannot be copied is reported to
+    `left_out` or, without it, raises `WorkspaceError`. A source of more than `most_bytes` always raises it.
 
-    These are unreadable files, special files, circular links, and links out of the root. Broken links are copied
-    unchanged. Workspaces of earlier runs inside `source` are not copied.
-
-    Raises `WorkspaceError` if `source` is larger than `most_bytes`, has too many files and folders, or cannot be
-    copied.
+    Files that cannot be read, special files, circular links, and links out of the root cannot be copied. Workspaces of
+    earlier runs inside `source` are not copied. Too many files and folders also raise `WorkspaceError`.
     """
     if not source.is_relative_to(root):
         raise WorkspaceError(f"the workspace {printable_path(source)} is outside the workspace root {root}")
@@ -214,7 +210,7 @@ class _Copying:
 
     def _entry(self, parent: int, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the entry `place` of the open folder `parent` to `copied`, following links. If it changes during the
-        copy, it is left out.
+        copy, it is reported as left out (which may raise `WorkspaceError`).
         """
         try:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
@@ -229,8 +225,8 @@ class _Copying:
 
     def _link(self, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the target of the link `place` to `copied`. A broken link is copied unchanged. Links out of the root,
-        circular links, and links to folders after the first `MOST_LINKED` are left out. `inside` contains the folders
-        that contain the link.
+        circular links, and links to folders after the first `MOST_LINKED` are reported as left out. `inside` contains
+        the folders that contain the link.
         """
         why = _find_link_problem(place, self._root, inside)
         if why is not None:
@@ -252,10 +248,8 @@ class _Copying:
     def _copy(
         self, status: os.stat_result, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]
     ) -> None:
-        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is left out, and so
-        are files that cannot be read.
-
-        `place` is the path shown in messages, which may be that of a link.
+        """Copy the file or folder `real`, in the open folder `parent`, to `copied`. Anything else is reported as left
+        out, and so are files that cannot be read, under the path `place`, which may be that of a link.
         """
         if stat.S_ISDIR(status.st_mode):
             self._folder(parent, real, place, copied, inside)
@@ -269,7 +263,7 @@ class _Copying:
 
     def _folder(self, parent: int, real: Path, place: Path, copied: Path, inside: tuple[Path, ...]) -> None:
         """Copy the folder `real`, which is in the open folder `parent`, to the new folder `copied`. If it is nested too
-        deeply or cannot be opened, it is left out, with `place` as its path in the message.
+        deeply or cannot be opened, it is reported as left out, with `place` as its path.
         """
         if len(inside) > DEEPEST:
             self._left_out(place, f"is nested in more than {DEEPEST} folders")
@@ -286,8 +280,8 @@ class _Copying:
             os.close(opened)
 
     def _file(self, parent: int, name: str, copied: Path) -> None:
-        """Copy a file with its permissions and times. Data appended during the copy is ignored. Raises `WorkspaceError`
-        if the size limit is exceeded.
+        """Copy a file with its permissions and times to the new file `copied`. Data appended during the copy is
+        ignored. Raises `WorkspaceError` if the size limit is exceeded.
         """
         with open_file_at(name, parent) as source, copied.open("xb") as target:
             status = os.fstat(source.fileno())
@@ -320,7 +314,9 @@ class _Copying:
 
 
 def _find_link_problem(link: Path, root: Path, inside: tuple[Path, ...]) -> str | None:
-    """Return the reason why a link cannot be followed, or None. `inside` lists the folders that contain the link."""
+    """Return why a link cannot be followed, or None: it is circular, leads out of `root`, or leads to a folder that
+    contains one of `inside`, the folders that contain the link.
+    """
     try:
         target = resolve_links(link)
     except OSError:

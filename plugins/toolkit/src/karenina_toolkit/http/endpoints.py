@@ -112,11 +112,9 @@ def check_address(model: ModelConfig, base_url: str, *, like: str = "http://loca
 def check_base_url(
     model: ModelConfig, base_url: str, *, like: str = "http://localhost:8000/v1", query: str = "use only the base URL"
 ) -> SplitResult:
-    """Return the parts of a model's base URL. Raises `AdapterConfigError` if it is not the base URL of an HTTP server,
-    or contains a password, a query or the path of a single API method. The message shows no secrets, `like` as an
-    example, and `query` as the cure for a query.
-
-    `base_url` must not end in a slash.
+    """Return the parts of a model's base URL, which must not end in a slash. Raises `AdapterConfigError` if it is not
+    the base URL of an HTTP server, or contains a user name, password, query, fragment or the path of a single API
+    method. The message shows no secrets, `like` as an example, and `query` as the cure for a query.
     """
     url, where = check_address(model, base_url, like=like), _where(model)
     if url.username is not None or url.password is not None:
@@ -174,11 +172,9 @@ def cure_for_key(model: ModelConfig, key: str | None, variables: Iterable[str], 
 
 
 def check_api_key(model: ModelConfig, key: str | None, variables: Iterable[str], *, needed: str | None = None) -> None:
-    """Raise `AdapterConfigError` if `key`, from the model or one of `variables`, cannot be sent in a header, or if it
-    is None although it is `needed`, which is then the message.
-
-    `key` is the result of `find_api_key` for the same `variables`. `needed` is None if the server may not require a
-    key.
+    """Raise `AdapterConfigError` if `key`, the result of `find_api_key` for the same `variables`, cannot be sent in a
+    header, or if it is None although it is `needed`, which is then the message (None: the server may not require a
+    key).
     """
     if key is None:
         if needed is not None:

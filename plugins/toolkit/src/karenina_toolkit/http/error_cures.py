@@ -196,11 +196,11 @@ def cure_for_message(status: int, message: str, codes: AbstractSet[str]) -> str 
 
 
 def cure_for_files(status: int | None, message: str) -> str | None:
-    """Return a suggested fix if a server refused a request because of its attachments, or None. Call this only if the
-    request has attachments, because other messages about files and content could look the same.
+    """Return a suggested fix if the `status` (None if the server sent none) and message of an error show that a server
+    refused a request because of its attachments, or None. Call this only if the request has attachments, because other
+    messages about files and content could look the same.
 
     A retry would be refused, too, even if the status is that of a server error, as it is with llama.cpp and Ollama.
-    `status` is None if the server sent none.
     """
     if status not in _REFUSING_STATUSES:
         return None

@@ -101,12 +101,11 @@ def status_error(
     prompt: Sequence[Message],
     cures: Mapping[int, str] = CURES,
 ) -> HTTPStatusError:
-    """Return the exception for a reply with `status`, with the server's message from `body` and, if known, a suggested
-    fix. `secrets` and passages of the `prompt` are masked.
+    """Return the exception for a reply with `status`, with the server's message from `body`, in which `secrets` and
+    passages of the `prompt` are masked, and a suggested fix if one is known: one for this message, otherwise the one in
+    `cures` for the status. If the provider's filter refused the prompt, the category is `filtered`.
 
-    The message refers to the model and its server as `where`. `headers` must ignore case. `cures` contains suggested
-    fixes keyed by status, which are used unless the server's message suggests something better. If the provider's
-    filter refused the prompt, the category is `filtered`.
+    The message refers to the model and its server as `where`. `headers` must ignore case.
     """
     detail, codes = _read_message(body)
     usage = _usage_of_filtered(body) if status in _STATUSES_OF_FILTERS else None
@@ -143,9 +142,10 @@ def error_in_reply(
 ) -> PortError:
     """Return the exception for an `error` object in a reply with status 200, with which gateways forward a provider's
     error. Its category follows from the object's `code` if that is an HTTP status, and is otherwise a server error.
+    Regardless of the code, a refusal by a filter is `filtered`, and missing credit, rejected files and a wrong path are
+    permanent.
 
-    A refusal by the provider's filter is always `filtered`, and missing credit is always permanent. `usage` is the
-    reply's usage. The other parameters are explained in `status_error`.
+    `usage` is the reply's usage. The other parameters are explained in `status_error`.
     """
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
@@ -175,10 +175,9 @@ def error_in_reply(
 def messages_api_error(
     where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
-    """Return the exception for an Anthropic Messages API error in a reply with status 200.
-
-    Gateways use such replies to forward a provider's error. `kind` is the API's error type, which determines the
-    category. Unknown types are server errors. A refusal by the provider's filter is always `filtered`.
+    """Return the exception for an Anthropic Messages API error in a reply with status 200, with which gateways forward
+    a provider's error. The API's error type, `kind`, determines the category, and unknown types are server errors.
+    Regardless of it, a refusal by a filter is `filtered`, and missing credit and rejected files are permanent.
     """
     category, cure = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER), None
     if is_filtered(message, {kind}):
@@ -293,11 +292,9 @@ def web_page_error(where: str, page: str, secrets: Sequence[str], prompt: Sequen
 
 
 def connection_error(where: str, what: str, shown: str, *, tls_error: str | None = None) -> PortError:
-    """Return the exception for a server that could not be reached, which states `what` happened and the cause as
-    `shown`. Its category is `connection`, or permanent for a TLS error, because a retry would fail the same way.
-
-    `what` describes what happened, and `shown` is the cause without secrets. `tls_error` is the message of a TLS error,
-    or None.
+    """Return the exception for a server that could not be reached, which states `what` happened and its cause, `shown`,
+    which must contain no secrets. Its category is `connection`, or permanent if there is a `tls_error` (its message),
+    because a retry would fail the same way.
     """
     if tls_error is not None:
         cure = cure_for_tls_error(tls_error)
@@ -410,8 +407,9 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _find_error(data: Any) -> Any:
-    """Return the error in a body: its `error`, the first of its `errors` (Cloudflare, IBM watsonx), the `message` of
-    which it consists (Mistral), or the whole body. Google's OpenAI endpoint sends a list with one such body.
+    """Return the error in a body: the first of its `errors` (Cloudflare, IBM watsonx), otherwise its `error`, the
+    `message` of which it consists (Mistral), or the whole body. If the body is a list, as Google's OpenAI endpoint
+    sends it, its first element is used.
     """
     if isinstance(data, list) and data:
         data = data[0]

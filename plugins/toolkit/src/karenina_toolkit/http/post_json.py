@@ -43,10 +43,10 @@ def check_server(
     model: ModelConfig, *, extra: type[StrictSettings] | None = None, like: str = "http://localhost:8000"
 ) -> None:
     """Raise `AdapterConfigError` if `post_json` cannot work for a model: if aiohttp is not installed, a setting in
-    `extra` is unknown, the URL is missing or invalid, or the key is invalid.
+    `model.extra` is not one of the class `extra` (None: there are no such settings), the URL is missing or invalid, or
+    the key is invalid.
 
-    No request is sent. `extra` is the class of the adapter's own settings, or None if it has none. `like` is an example
-    of a valid URL.
+    No request is sent. `like` is an example of a valid URL.
     """
     if find_spec("aiohttp") is None:
         command = install_command("karenina-toolkit[http]")
@@ -73,18 +73,18 @@ async def post_json(
     key_header: str = "Authorization",
     read_wait: Callable[[Any], float | None] | None = None,
 ) -> T:
-    """Send `body` as JSON to the model's server, and return the result of calling `read` with the parsed reply. Raises
-    `PortError` if the call fails or the reply is unusable, also if `read` raises an error.
+    """Send `body` as JSON to `path` of the model's server, without fields that are None, and return the result of
+    calling `read` with the parsed reply. Raises `PortError` if the call fails or the reply is unusable, which `read`
+    indicates by raising `LookupError`, `TypeError`, `ValueError` or `AttributeError`.
 
     - The URL is `endpoint_base_url` followed by `path`. Proxies are taken from the environment. Redirects are errors,
       because only the configured server may receive the prompt and the key.
     - `endpoint_api_key` is sent in the header `key_header`, as `Bearer KEY` if that is `Authorization`. Without a key,
-      the header is omitted. Fields of `body` that are None are not sent.
+      the header is omitted.
     - The reply is limited to `max_reply_bytes` after decompression, and to `request_timeout` seconds.
     - The connection is closed afterwards.
 
-    `read` indicates an unusable reply by raising `LookupError`, `TypeError`, `ValueError` or `AttributeError`. The
-    message quotes that error, but shows neither the key nor passages from `body`.
+    The message quotes the error that `read` raises, but shows neither the key nor passages from `body`.
 
     `read_wait` is for a server that states in the JSON of an error, instead of in the header `Retry-After`, how many
     seconds to wait. It returns them, or None. If it raises one of these errors, no time is known.
@@ -130,8 +130,8 @@ class Sender:
     secrets: Sequence[str]
 
     def open_session(self) -> ClientSession:
-        """Return a session that stores no cookies, does not decompress replies, and ignores `.netrc`. Raises
-        `PortError` if aiohttp is not installed.
+        """Return a session that stores no cookies, does not decompress replies, ignores `.netrc`, and has the sender's
+        time limit. Raises `PortError` if aiohttp is not installed.
         """
         try:
             import aiohttp
@@ -148,9 +148,9 @@ class Sender:
         )
 
     async def post(self, session: ClientSession, url: str, **request: Any) -> tuple[ClientResponse, bytes]:
-        """Send a POST request with these arguments of aiohttp, and return the response with its body, whatever the
-        status. Redirects are not followed. Raises `PortError` if there is no complete reply within the size and time
-        limits.
+        """Send a POST request with these arguments of aiohttp, through the environment's proxy, and return the response
+        with its decompressed body, whatever the status. Redirects are not followed. Raises `PortError` if there is no
+        complete reply within the size and time limits.
         """
         import aiohttp
 

@@ -54,8 +54,8 @@ class Unpacker:
         self._members = 1
 
     def add(self, raw: bytes) -> Iterator[bytes]:
-        """Yield the decompressed data of `raw`. Anything after the end of the body is ignored. Raises `BrokenReply` if
-        the data cannot be decompressed.
+        """Yield the decompressed data of `raw`, or `raw` itself if the body is not compressed. Anything after the end
+        of the body is ignored. Raises `BrokenReply` if the data cannot be decompressed.
         """
         if not self._packed or not raw:
             yield raw
@@ -167,13 +167,13 @@ def make_bounding_hook(
     on_error: OnError | None = None,
     keep: Callable[[], bytearray | None] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
-    """Return a response hook that limits and decompresses bodies, for clients of the httpx family. It raises
-    `BrokenReply` if a response was sent before its request.
-
-    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` as its `Accept-Encoding`.
-    The hook removes `content-encoding` from responses. With `by_event`, the limits apply to each event of a stream.
+    """Return a response hook for clients of the httpx family that limits and decompresses bodies (with `by_event`, the
+    limits apply to each event of a stream). It raises `BrokenReply` if a response was sent before its request.
     `on_error` is called with any error, because some libraries hide errors. `keep` may return a buffer to which the
     body is copied.
+
+    `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` as its `Accept-Encoding`.
+    The hook removes `content-encoding` from responses.
     """
     kind = cast("type[_BoundedStream]", type("BoundedStream", (_BoundedStream, stream_type), {}))
 
@@ -250,10 +250,9 @@ _runs: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Hashable, _StreamEnds]]
 def check_stream_end(server: Hashable, usage: Usage, *, has_reason: bool) -> None:
     """Record how a stream ended, and raise `IncompleteStream` if it has no finish reason but an earlier stream from the
     server had one. Until one has, only the first `_MOST_UNENDED` streams raise, an `UnendedStream`: then the server is
-    taken to give no reasons.
+    taken to give no reasons. Each event loop has its own record.
 
-    Streams are counted for each event loop. `server` is any key that identifies the server, and `usage` is the stream's
-    usage.
+    `server` is any key that identifies the server, and `usage` is the stream's usage.
     """
     run = _runs.setdefault(asyncio.get_running_loop(), {})
     ends = run.get(server)

@@ -85,8 +85,8 @@ def find_proxy_problem(proxy: str) -> str | None:
 
 
 def _is_exempt(url: SplitResult, entry: str) -> bool:
-    """Return whether an entry of `no_proxy` names the host of `url`. It is `*`, a domain with or without a port, an
-    address, or a network such as `10.0.0.0/8`.
+    """Return whether an entry of `no_proxy` names the host of `url`. It is `*`, a domain (which includes its
+    subdomains) with or without a port, an address, or a network such as `10.0.0.0/8`.
     """
     if entry == "*":
         return True
@@ -123,11 +123,9 @@ def find_proxy_secrets() -> list[str]:
 
 
 def complete_url(text: str) -> str | None:
-    """Return the URL intended by an incomplete one that lacks `http://` or `https://`, or None if the text is complete
-    or ambiguous.
-
-    Examples are `localhost:8000/v1`, `:8000`, `10.0.0.7`, `api.example.com` and `http:/gpu1/v1`. Ambiguous are
-    `20240620`, `cf/meta/llama` and `v1.5`.
+    """Return the URL intended by an incomplete one that lacks `http://` or `https://`, such as `localhost:8000/v1`,
+    `:8000`, `10.0.0.7`, `api.example.com` or `http:/gpu1/v1`, or None if the text is complete or ambiguous, such as
+    `20240620`, `cf/meta/llama` or `v1.5`.
     """
     if _PORT_ONLY.fullmatch(text):
         text = f"localhost{text}"
@@ -150,9 +148,8 @@ def complete_url(text: str) -> str | None:
 
 def redact_url(url: str) -> str:
     """Return `url` with `***` in place of all parts that may be secret, so that it can be printed and stored. The
-    scheme, host and port are shown, and the path if it consists of common words such as `/openai/v1`.
-
-    Text without a scheme or host is masked completely.
+    scheme, host and port are shown, and the path if it consists of common words such as `/openai/v1`. Text without a
+    scheme or host is `***` completely.
     """
     try:
         parts = urlsplit(url)
@@ -194,11 +191,11 @@ def find_secrets(base_url: str | None, *values: str | None) -> list[str]:
 
 
 def mask_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Return `text` with `***` in place of each secret, and of each part of at least 8 characters of a secret. Whole
-    words that also occur in a secret stay, unless there are asterisks next to them.
+    """Return `text` with `***` in place of each secret, and of each part of at least 8 characters of a secret that is
+    not a URL. Whole words that also occur in a secret stay, such as `production` of `production-4711`, unless there are
+    asterisks next to them.
 
-    This also handles servers that shorten keys or put asterisks in the middle. An example of a whole word is
-    `production` in `production-4711`.
+    This also handles servers that shorten keys or put asterisks in the middle.
     """
     longest_first = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
     for secret in longest_first:

@@ -52,13 +52,13 @@ class _Ended(Exception):
 
 def call_limited(function: str, *arguments: JsonValue, seconds: float) -> JsonValue:
     """Return the result of `function`, such as "karenina_math.comparing:compare", called in a child process with limits
-    of time and of memory (1 GB). Results are cached, and so are limits that were reached. Raises `LimitReached` if a
-    limit is exceeded, and `ChildError` if the process does not start or the function fails.
+    of time and of memory (1 GB). It must depend only on its arguments, and return a JSON value, because results are
+    cached, and so are limits that were reached. Raises `LimitReached` if a limit is exceeded, and `ChildError` if the
+    process does not start or the function fails.
 
-    The function must depend only on its arguments, and return a JSON value. Equal calls run once. In the child process,
-    Python code can neither use a network nor start programs nor write files, and environment variables are not
-    inherited. On Linux, the process has a network of its own without devices, if the system allows it. A process that
-    reaches a limit is killed and replaced.
+    Equal calls run once. In the child process, Python code can neither use a network nor start programs nor write
+    files, and environment variables are not inherited. On Linux, the process has a network of its own without devices,
+    if the system allows it. A process that reaches a limit is killed and replaced.
 
     Any thread may call this; it blocks until the result is available. There is at most one child process for each core.
     """
@@ -185,8 +185,8 @@ class _Pool:
             self._give_back(child, is_usable=is_usable)
 
     def _take(self, function: str) -> _Child:
-        """Wait for a free child process, or start one, and return it ready to run `function`. Only this thread may use
-        it. Raises `ChildError` if it does not start or cannot import the function's module.
+        """Wait for a free child process, or start one, and return it ready to run `function`. Until `_give_back`, only
+        this thread may use it. Raises `ChildError` if it does not start or cannot import the function's module.
         """
         while True:
             with self._changed:

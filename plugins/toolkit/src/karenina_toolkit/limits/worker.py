@@ -30,8 +30,9 @@ The parent process kills it earlier, unless the parent has ended itself.
 
 
 def serve() -> None:
-    """Run the functions named in jobs on standard input, and write their results to standard output, until the input
-    ends or there has been no job for the idle time in the setup.
+    """Read a setup from standard input, limit this process as it says, and run the functions named in the jobs that
+    follow, writing each result to standard output. This ends with the input, or if there is no job for the setup's idle
+    time. A job that exceeds its time limit ends the process.
     """
     jobs = os.fdopen(os.dup(0), "rb")
     results = os.fdopen(os.dup(1), "wb")
@@ -60,7 +61,7 @@ def serve() -> None:
 
 def _run(job: dict[str, Any], functions: dict[str, Callable[..., object]]) -> bytes:
     """Return a job's result, the limit that it exceeded, or its error, encoded as JSON. A job without arguments only
-    imports the function.
+    imports the function. Imported functions are stored in `functions`.
     """
     name = job["function"]
     try:

@@ -63,7 +63,9 @@ def check_package(name: str) -> tuple[InstalledPackage, list[Finding]]:
 
 
 def _check_entry_points(package: InstalledPackage, plugins: Plugins) -> Iterator[Finding]:
-    """Yield findings about a package's entry points: whether their groups exist, and whether each was loaded."""
+    """Yield findings about a package's entry points: whether it has any, whether their groups exist, and whether each
+    was loaded.
+    """
     area = "Entry points"
     if not package.points:
         groups = ", ".join(GROUPS)
@@ -112,9 +114,9 @@ def _check_setting_names(plugins: Plugins, distribution: str) -> Iterator[Findin
 
 
 def _check_stages(plugins: Plugins, distribution: str, required: Collection[str]) -> Iterator[Finding]:
-    """Yield findings about each of a distribution's stages: the names that it declares, and its place in the plan. Only
-    plugins of this project and of the `required` distributions are considered, so that mistakes in other packages have
-    no effect.
+    """Yield findings about each of a distribution's stages: the names that it declares and, unless there are problems
+    with them, its place in the plan. Only plugins of this project and of the `required` distributions are considered,
+    so that mistakes in other packages have no effect.
     """
     counted = {distribution, *required, *read_catalog()["members"]}
     offered = tuple(stage for stage in registered_stages(plugins) if stage.distribution in counted)
@@ -196,8 +198,8 @@ def _check_declared(registered: RegisteredStage, offered: tuple[RegisteredStage,
 
 
 def _check_plan(registered: RegisteredStage, offered: tuple[RegisteredStage, ...]) -> Finding:
-    """Make a plan for a plain question with the stage, and return a finding that states where it is in the plan, or why
-    it is not.
+    """Make a plan for a plain question, with the stage chosen for its slot if it has one, and return a finding that
+    states where it is in the plan, or why it is not.
     """
     name, slot = registered.stage.name, registered.slot
     chosen: dict[str, Any] = {} if slot is None else {"slots": {slot.config_name: name}}

@@ -78,10 +78,9 @@ class InstalledPackage:
 
 
 def find_package(name: str) -> InstalledPackage:
-    """Return the installed distribution with the given name, or with an import package or plugin of this name. Raises
-    `PluginError` unless exactly one matches.
-
-    Distributions without Karenina plugins are only found by their own name.
+    """Return the installed distribution with the given name, otherwise the one with an import package of this name or,
+    finally, a plugin. Raises `PluginError` if there is none, or more than one. Distributions without Karenina plugins
+    are only found by their own name.
     """
     owners: dict[str, tuple[Distribution, list[EntryPoint]]] = {}
     for group in installed().groups:
@@ -111,9 +110,7 @@ def unmet_requirements(
     distribution: Distribution, found: Mapping[str, Distribution], concerns: Callable[[str], bool] = lambda _: True
 ) -> Iterator[str]:
     """Yield a message for each of a distribution's requirements that is not met by the distributions in `found`. Only
-    requirements for whose name `concerns` returns True are checked.
-
-    Extras, and markers that do not apply to this environment, are ignored.
+    requirements for whose name `concerns` returns True are checked, and none of extras or for other environments.
     """
     for required in requirements(distribution):
         name = canonical(required.name)
@@ -179,8 +176,8 @@ def _check_versions(package: InstalledPackage) -> Iterator[Finding]:
 
 
 def _check_imports(package: InstalledPackage) -> Iterator[Finding]:
-    """Yield a finding for each imported package that the distribution does not require, or requires only indirectly. If
-    there is no problem, the last finding is `ok`.
+    """Yield a finding for each imported package that the distribution does not require, or requires only indirectly, or
+    that cannot be found. If none of them is a problem, the last finding is `ok`.
     """
     needed = [
         requirement

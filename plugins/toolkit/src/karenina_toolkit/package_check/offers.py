@@ -56,8 +56,9 @@ def check_hooks(plugins: Plugins, distribution: str) -> Iterator[Finding]:
 
 
 def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[..., Any]]) -> Iterator[str]:
-    """Yield the problems with a hook implementation. A hook without parameters is called to find problems. One that is
-    implemented under another name (`specname`) is not examined.
+    """Yield the problems with a hook implementation: parameters with defaults and, for a hook without parameters, which
+    is called, exceptions and results of the wrong type. One that is implemented under another name (`specname`) is not
+    examined.
 
     Implementations that are async cannot be registered.
     """
@@ -89,8 +90,9 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
 
 
 def offered_kind(specification: Callable[..., Any]) -> Any:
-    """Return the type of the values in the list that a hook returns, for use with `is_a`. Types that the module of the
-    specification imports only under `TYPE_CHECKING` are imported.
+    """Return the type of the values in the list that a hook returns, for use with `is_a`, or `object` if its
+    specification does not state it. Types that the module of the specification imports only under `TYPE_CHECKING` are
+    imported.
     """
     module = sys.modules[specification.__module__]
     imports = [node for node in ast.walk(ast.parse(inspect.getsource(module))) if isinstance(node, ast.ImportFrom)]
@@ -118,7 +120,9 @@ def reject_wrong_offers(plugins: Plugins) -> None:
 
 
 def check_settings(plugins: Plugins, distribution: str) -> Iterator[Finding]:
-    """Yield findings about a distribution's settings models: their defaults and descriptions."""
+    """Yield findings about the settings models of a distribution, its stages and its adapters: their defaults and
+    descriptions, and whether a benchmark may set each setting.
+    """
     models: dict[type[BaseModel], bool] = {}
     for offer in plugins.offers(karenina_settings, type[BaseModel]):
         if offer.distribution == distribution:
@@ -237,8 +241,9 @@ def _check_adapter(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
 
 
 def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
-    """Create an adapter's ports for an imaginary model, and yield the problems with their methods, each as its state
-    and a text. If the adapter rejects this model both with and without an endpoint, only a warning is yielded.
+    """Create an adapter's ports for an imaginary model, and yield the problems with this and with their methods, each
+    as its state and a text. If the adapter rejects this model both with and without an endpoint, only a warning is
+    yielded.
     """
     served = ModelConfig(
         id="check",

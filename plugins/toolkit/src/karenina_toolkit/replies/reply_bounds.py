@@ -74,8 +74,8 @@ class ReplyBounds(NamedTuple):
 
 
 def read_json(raw: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
-    """Return the value of JSON, parsed with `loads`. Raises `ValueError` if `raw` is not JSON, is nested deeper than
-    `DEEPEST` levels, or has more than `MOST_VALUES` values.
+    """Return the value of JSON, parsed with `loads`. Raises `JSONDecodeError` if `raw` is not JSON, and another
+    `ValueError` if it is nested deeper than `DEEPEST` levels, or has more than `MOST_VALUES` values.
     """
     if len(raw) > MOST_VALUES and count_value_marks(raw) > MOST_VALUES:
         raise ValueError(f"the JSON has more than {MOST_VALUES} values")

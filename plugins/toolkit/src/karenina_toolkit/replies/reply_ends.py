@@ -108,11 +108,12 @@ _SERIOUSNESS: Final[tuple[FinishReason, ...]] = ("other", "stop", "tool_calls", 
 
 def read_end(given: object) -> tuple[FinishReason, str | None]:
     """Return the meaning of a server's finish reason, such as "length", and the reason itself if the meaning is
-    "failed" or "other", otherwise None. Unknown and missing reasons are "other".
+    "failed" or "other", otherwise None. Unknown reasons are "other", and so are missing ones, with `NO_REASON` as the
+    reason.
 
     Case, separators and the name of an enumeration, as in `FinishReason.MAX_TOKENS`, are ignored. If a reason has
     several parts, such as `content_filter: RECITATION`, the last known part is used. If it starts with an error, the
-    first known part is used. For an object, its `type` is used. For a missing reason, the returned text is `NO_REASON`.
+    first known part is used. For an object, its `type` is used.
     """
     if isinstance(given, str):
         meaning = _MEANINGS.get(given)

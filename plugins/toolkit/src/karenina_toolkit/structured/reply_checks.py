@@ -71,10 +71,8 @@ def text_reply(reply: Turn) -> LLMReply:
 
 def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) -> ParserReply:
     """Convert a turn that was requested in `mode` to the reply of a parser port: the turn's text or, if there is none
-    or the mode is "tool", the arguments of its tool call.
-
-    If there are several calls, their arguments are joined, which is not valid JSON. If `arguments` is given, it is used
-    instead of the calls' arguments.
+    or the mode is "tool", the arguments of its tool call, or `arguments` if given. The arguments of several calls are
+    joined with line breaks, which is not valid JSON.
     """
     text = reply.message.content
     if mode == "tool" or not text.strip():
@@ -87,9 +85,9 @@ def json_reply(reply: Turn, mode: StructuredMode, arguments: str | None = None) 
 
 
 async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], max_tokens: int | None = None) -> R:
-    """Send a request with `ask`, and return the reply if it is usable. A refusal by the provider's filter becomes an
-    empty reply with the finish reason `content_filter`, unless `kind` is "agent". Raises `PortError` if the request
-    fails or the reply is rejected.
+    """Send a request with `ask`, and return the reply if `check_reply` finds it usable. A refusal by the provider's
+    filter becomes an empty reply with the finish reason `content_filter`, unless `kind` is "agent". Raises `PortError`
+    if the request fails or the reply is rejected.
 
     `where` is the model and its server. `max_tokens` is explained in `check_reply`.
     """
@@ -114,12 +112,12 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
 
 
 def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
-    """Sanitize a reply, and return it if it is usable; replies of agents are only sanitized. Raises `PortError` if it
+    """Sanitize a reply, and return it if it is usable; replies of agents are only sanitized. If a judge's text is empty
+    and its reasoning contains a single JSON object, the reasoning becomes the text. Raises `PortError` if the reply
     failed or cannot be read, and `EmptyReply` if it is empty but was neither cut off nor filtered. A reply without text
     counts as cut off if its reasoning used up `max_tokens`, even if the server reports another reason.
 
-    `where` is the model and its server. A judge's reasoning is not stored. However, if the text is empty and the
-    reasoning contains a single JSON object, the reasoning becomes the text.
+    `where` is the model and its server. A judge's reasoning is not stored.
     """
     if (mistake := _find_mistake(reply)) is not None:
         what = f"the adapter of {where} returned {mistake}; correct the adapter"

@@ -31,17 +31,15 @@ _MOST_COPIES: Final = 8
 
 
 def read_object(text: str, *, whole: bool = False) -> tuple[dict[str, Any], bool]:
-    """Read the only JSON object in `text`, even amid prose or slightly malformed, unless `whole` is set. Return it with
-    a flag that is true if it had to be extracted or repaired. Raises `ValueError` if there is no object, if there are
-    several different ones, or if it is incomplete.
+    """Read the only JSON object in `text`, even amid prose or slightly malformed. With `whole`, for a reply that was
+    cut off, `text` must be valid JSON. Return the object with a flag that is true if it had to be extracted or
+    repaired. Raises `ValueError` if there is no object, if there are several different ones, if it is incomplete, or if
+    it contains `NaN`, `Infinity` or a key with two different values.
 
     The following are removed: a code fence, prose before and after the object (even with braces), reasoning
     (`split_reasoning`), a list or string around the object, and repetitions of the object. The object may be almost
     JSON (`LenientReader`). Lost backslashes are restored (`restore_backslashes`), and unpaired surrogates become
-    U+FFFD. Set `whole` for a reply that was cut off, so that nothing is repaired.
-
-    Also raises `ValueError` if a key has two different values, or if the object contains `NaN` or `Infinity`, which do
-    not exist in JSON.
+    U+FFFD.
     """
     value, mended = _read(text, whole=whole)
     if "\\" in text:
@@ -97,7 +95,8 @@ def is_complete(text: str) -> bool:
 
 def _inside(text: str) -> dict[str, Any]:
     """Return the only object in a string that contains more than JSON. Copies and empty objects are ignored. Raises
-    `ValueError` if there is no object, if there are several, or if one of them cannot be read.
+    `ValueError` if there is no object, if there are several, if one of them cannot be read, or if the text around it
+    shows that it is only part of the reply.
 
     More than `_MOST_COPIES` copies count as several.
     """

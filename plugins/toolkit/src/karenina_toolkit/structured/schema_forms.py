@@ -27,8 +27,8 @@ def is_official(url: SplitResult) -> bool:
 
 def strict_schema(schema: Mapping[str, Any], *, official: bool) -> tuple[dict[str, Any], bool]:
     """Convert `schema` to the form that strict mode, of OpenAI's `official` service or another server, requires, and
-    return it with True. If it has an optional key or an open map, which cannot be strict, return it with False. Do not
-    modify the result, because other calls may share it.
+    return it with True. If `schema` has an optional key or an open map, which cannot be strict, return an unconverted
+    copy with False. Do not modify the result, because other calls may share it.
 
     Strict mode requires all keys and forbids any others. It supports `anyOf` but not `oneOf`, forbids keywords next to
     a `$ref`, and has no defaults. OpenAI's own service (`official`) also forbids limits on string length. They are kept
@@ -173,8 +173,9 @@ def find_reference(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 def describe_type(part: Mapping[str, Any] | bool, root: Mapping[str, Any], depth: int = 0) -> str:
-    """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or
-    `one of "a", "b"`, with references resolved in `root`.
+    """Return a description of the values that match part of a JSON Schema, such as `list of text or null` or `one of
+    "a", "b"`, with references resolved in `root`. Anything nested more than four levels deep, counted from `depth`, is
+    shown as `...`.
 
     `depth` is the current nesting level. Anything nested more than four levels deep is shown as `...`.
     """

@@ -189,8 +189,8 @@ def _repair_typed(value: Any, schema: Schema, root: _Root) -> Any:
 
 
 def _repair_list(value: Any, schema: Schema, root: _Root) -> Any:
-    """Return `value` as a list with repaired entries. A text with a list is split, and another single value becomes an
-    entry. If it may mean several entries or none, or the entries would not match, return it unchanged. Raises
+    """Return `value` as a list with repaired entries. A text that contains a list is split. Any other single value
+    becomes the only entry, but is returned unchanged if it may mean several entries or none, or does not match. Raises
     `SchemaTooComplex` after too many comparisons.
     """
     items = schema.get("items")
@@ -226,10 +226,9 @@ def _repair_by_option(value: Any, options: list[Schema], root: _Root) -> Any:
 
 
 def _misfits(value: object, schema: Schema | bool, root: _Root, place: str) -> Iterator[str]:
-    """Yield a sentence for each part of `value`, which is at `place`, whose type, option, missing key or number of
-    entries `schema` does not allow. Null is always allowed. Raises `SchemaTooComplex` after too many comparisons.
-
-    Limits such as `minimum` and `pattern` are not checked. `place` is the path of `value`.
+    """Yield a sentence for each part of `value` whose type, option, missing key or number of entries `schema` does not
+    allow, with its path, which begins with `place`. Null and unknown keys are always allowed, and limits such as
+    `minimum` and `pattern` are not checked. Raises `SchemaTooComplex` after too many comparisons.
     """
     root.step()
     if isinstance(schema, bool) or "$ref" in schema or "allOf" in schema:

@@ -84,12 +84,13 @@ async def ask(
     *,
     attachments: tuple[Attachment, ...] = (),
 ) -> StructuredResult[T]:
-    """Ask a judge to fill in `schema` with the prompt for `task` and its message `user`, a second time if the reply
-    does not match `schema` or `validate` rejects it, and return the result of `validate` with facts about the reply.
-    Raises `PortError` if a call fails, and `StructuredError` if no reply is accepted.
+    """Ask a judge, by default the item's, to fill in `schema` with the prompt for `task` and its message `user`, a
+    second time if the reply does not match `schema` or `validate` rejects it, and return the result of `validate` with
+    facts about the reply. Raises `PortError` if a call fails, and `StructuredError` if no reply is accepted. If the
+    last reply was incomplete, the item then counts as failed, and a resumed run runs it again.
 
-    The message has the `attachments`. `validate` converts the object, as in `call_structured`. `model` defaults to the
-    item's judge. If the last reply was incomplete, the item counts as failed, and a resumed run runs it again.
+    The message has the `attachments`. `validate` converts the object, as in `call_structured`. A reply that the
+    provider's filter stopped is not asked for again.
     """
     form = _Form(context.prompt(task, user, model, attachments=attachments), schema, validate)
     parser = context.parser(model)
@@ -115,16 +116,16 @@ async def call_structured(
     who: str = _JUDGE,
 ) -> StructuredResult[T]:
     """Request a JSON object from `parser` that matches `schema` and is accepted by `validate`, and return the result of
-    `validate` with facts about the reply. Any other reply is sent back with the reason, at most `reasks` times. Raises
-    `StructuredError` if no reply is accepted, and `PortError` if a call fails.
+    `validate` with facts about the reply. Any other reply is sent back with the reason, at most `reasks` times, unless
+    the provider's filter stopped it. Raises `StructuredError` if no reply is accepted, and `PortError` if a call fails.
 
     1. `read_object` reads the object from the reply, and `repair` makes unambiguous repairs.
     2. `find_mismatches` compares the object with the schema. A missing required key is an error, whether or not
        `validate` has a default for it.
     3. `validate` converts the object. It raises `ValueError` or `pydantic.ValidationError` to reject the object.
 
-    The judge is not asked again if the provider's filter stopped the reply. Only two kinds of messages are sent to it:
-    those written by pydantic itself, and those of an `InvalidReply`. Error messages refer to the model as `who`.
+    Only two kinds of messages are sent to the judge: those written by pydantic itself, and those of an `InvalidReply`.
+    Error messages refer to the model as `who`.
     """
     form = _Form(messages, schema, validate, reasks, who)
     while True:
@@ -182,7 +183,8 @@ class _Form(Generic[T]):
 
 def _read_and_repair(reply: ParserReply, schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     """Return the object in a reply, repaired to match the schema, with a flag that is true if it was extracted or
-    repaired. Raises `InvalidReply` if there is no object that matches the schema.
+    repaired. The object may also be the arguments of a tool call written as text. Raises `InvalidReply` if there is no
+    object that matches the schema.
     """
     try:
         parsed, unpacked = read_object(reply.text, whole=reply.finish_reason == "length")

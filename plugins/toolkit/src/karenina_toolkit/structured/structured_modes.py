@@ -98,11 +98,12 @@ async def with_best_mode(
     schema: Mapping[str, Any],
     ask: Callable[[StructuredMode], Awaitable[T]],
 ) -> tuple[T, StructuredMode]:
-    """Call `ask` in the first of the `modes` that the server supports, and return its result and the mode. Raises a
-    request's `PortError` if the error does not concern the mode, or if there are no modes left.
+    """Call `ask` in the first of the `modes` that the server is not known to reject, or in the next ones if it rejects
+    that too, and return its result and the mode. Rejections are remembered for as long as the event loop runs, which is
+    one run. Raises a request's `PortError` if the error does not concern the mode, or if there are no modes left.
 
-    `server` identifies the server and model. Rejections are remembered for as long as the event loop runs, which is one
-    run. Concurrent calls wait a short time for the first one, so that they do not try a mode that will fail.
+    `server` identifies the server and model. Concurrent calls wait a short time for the first one, so that they do not
+    try a mode that will fail.
 
     If a server rejects only this schema, or has accepted the mode with another schema, the rejection only applies to
     this schema. If a call fails permanently in all remaining modes, its rejections are forgotten.

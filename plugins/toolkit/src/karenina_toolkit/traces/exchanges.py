@@ -16,10 +16,9 @@ _NO_REPLY = ("error", "input_tokens", "totalTokens", "promptFeedback")
 
 
 def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
-    """Convert recorded traffic to a single trace. Raises `TraceFormatError` if there are no exchanges, if one cannot be
-    read, or if they belong to several conversations (use `convert_conversations`).
-
-    `exchanges` are objects with a `request` and its `response`.
+    """Convert recorded traffic, objects with a `request` and its `response`, to the messages of a single trace. Raises
+    `TraceFormatError` if there are no exchanges, if one cannot be read, or if they belong to several conversations (use
+    `convert_conversations`).
     """
     conversations = _conversations(exchanges)
     if len(conversations) > 1:
@@ -33,17 +32,17 @@ def convert_exchanges(exchanges: Sequence[Exchange]) -> list[Message]:
 
 
 def convert_conversations(exchanges: Sequence[Exchange]) -> list[list[Message]]:
-    """Convert recorded traffic to traces, one for each conversation, in the order in which they begin. Raises
-    `TraceFormatError` if an exchange cannot be read or a response contains several replies.
+    """Convert recorded traffic to traces, one for each conversation, in the order in which they begin. An exchange
+    continues a conversation if its request repeats the last conversation or refers to an earlier response, and
+    otherwise begins another. Raises `TraceFormatError` if an exchange cannot be read or a response contains several
+    replies.
 
-    An exchange continues a conversation in two cases:
+    - A request repeats the last conversation message by message, with the same roles, texts, and names and arguments of
+      calls. Ids and reasoning may differ. Reasoning that is not repeated is kept.
+    - A request refers to an earlier response as its `previous_response_id`.
 
-    - Its request repeats the last conversation message by message, with the same roles, texts, and names and arguments
-      of calls. Ids and reasoning may differ. Reasoning that is not repeated is kept.
-    - Its request names an earlier response as its `previous_response_id`.
-
-    Otherwise, it begins a new conversation, even if only the instructions differ. If a response has no message (an
-    error, a token count, a blocked prompt), the conversation ends with the request, unless the request is repeated.
+    A new conversation begins even if only the instructions differ. If a response has no message (an error, a token
+    count, a blocked prompt), the conversation ends with the request, unless the request is repeated.
     """
     return [conversation.messages for conversation in _conversations(exchanges)]
 

@@ -81,16 +81,15 @@ def has_content(text: str) -> bool:
 
 def split_reasoning(text: str, *, cut_off: bool = False) -> tuple[str | None, str]:
     """Return the reasoning at the start of `text`, such as between `<think>` and `</think>`, and the answer after it.
-    If there is none, or nothing follows it although the text was not `cut_off`, the reasoning is None and the whole
-    text is the answer.
+    Without any, the reasoning is None and the whole text is the answer. The same applies if nothing follows the
+    reasoning, unless the text was `cut_off`: then the answer is empty.
 
     - If the text starts with an opening marker, the reasoning ends at the first closing marker that is neither in a
       code fence nor quoted. If other pairs of markers follow directly, they are part of the reasoning too.
     - If there is no opening marker, because the server may have put it into the prompt, the reasoning ends at the last
       closing marker that is not just mentioned in a sentence.
 
-    Markers anywhere else belong to the answer. With `cut_off`, if nothing follows the reasoning, the whole text is
-    reasoning, and the answer is empty.
+    Markers anywhere else belong to the answer.
     """
     if ">" not in text and "]" not in text and "▷" not in text and "assistantfinal" not in text:
         return None, text
@@ -129,7 +128,9 @@ def _split_message(message: Message, *, cut_off: bool) -> Message:
 
 
 def _split_channels(text: str) -> tuple[str, str] | None:
-    """Split gpt-oss channels into reasoning and answer (the channel `final`). Return None if there are no channels."""
+    """Split gpt-oss channels into reasoning and answer: the last channel `final`, or an empty answer, and all other
+    channels as the reasoning. Return None if there are no channels.
+    """
     plain = _PLAIN_CHANNELS.match(text)
     if plain is not None:
         return plain["thought"].strip(), plain["text"].strip()

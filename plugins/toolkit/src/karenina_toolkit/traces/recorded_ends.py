@@ -59,11 +59,9 @@ def is_limit_reached(recording: object) -> bool:
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
-    """Return the recording with the facts about its end that `row` states next to it, such as a finish reason. This
-    converts a string to an assistant message, and a list of messages to an object. If `row` states none, the recording
-    is returned unchanged.
-
-    What the recording itself states takes precedence. An object with `replicates` is not changed.
+    """Return the recording with the facts about its end that `row` states next to it, such as a finish reason, unless
+    the recording itself states them. This converts a string to an assistant message, and a list of messages to an
+    object. If `row` states none, or the recording has `replicates`, it is returned unchanged.
     """
     beside = {key: row[key] for key in END_KEYS if row.get(key)}
     if (about := find_conversation(row)) is not None:

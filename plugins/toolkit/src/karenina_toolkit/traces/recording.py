@@ -68,12 +68,12 @@ class Envelope:
 
 
 def convert_recording(recording: Recording) -> list[Message]:
-    """Convert a recording in any known format to a trace, detecting the format. Raises `TraceFormatError` if an entry
-    cannot be read, if formats are mixed, or if `recording` is not a recording.
+    """Convert a recording in any known format to a trace, detecting the format. `Message` objects are returned
+    unchanged, and an empty list results in an empty trace. Raises `TraceFormatError` if an entry cannot be read, if
+    formats are mixed, or if `recording` is not a recording.
 
     A recording is a list of messages, items or events in one of `FORMATS`, or an object that contains one
-    (`ENVELOPES`), such as a request, a response, or the result or state of a framework. `Message` objects are returned
-    unchanged. An empty list results in an empty trace.
+    (`ENVELOPES`), such as a request, a response, or the result or state of a framework.
 
     Nothing is lost silently: pictures and unknown blocks are described in text. Item ids, signatures, citations, log
     probabilities and token counts are omitted.
@@ -85,8 +85,9 @@ def convert_recording(recording: Recording) -> list[Message]:
 
 
 def open_recording(recording: object) -> OpenedRecording:
-    """Return the entries of a recording, taken out of the object around them (`ENVELOPES`) if there is one. Raises
-    `TraceFormatError` if that object is unknown, or if the recording is neither an object nor a list.
+    """Return the entries of a recording, taken out of the object around them (`ENVELOPES`) if there is one, with the
+    instructions that it stores separately and its format. Raises `TraceFormatError` if that object is unknown, or if
+    the recording is neither an object nor a list.
     """
     if isinstance(recording, Mapping):
         envelope = find_envelope(recording)

@@ -38,10 +38,10 @@ _NO_COUNTS: Final = dict.fromkeys(_KINDS.values(), 0)
 
 def read_usage(data: Any) -> Usage:
     """Convert the `usage` of a chat completion, however the server names the counts. Missing and impossible counts are
-    0, and counts that contradict each other are increased so that input includes cached tokens, and output reasoning.
+    0, except that such an input is the total minus the output. Counts that contradict each other are increased so that
+    input includes cached tokens, output includes reasoning, and both together are at least the total.
 
-    Some servers only include reasoning in the total, so the output is at least the total minus the input. An input that
-    is missing or impossible is the total minus the output.
+    Some servers only include reasoning in the total.
     """
     if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)

@@ -36,10 +36,9 @@ _ERROR_KEYS = ("error", "errors", "is_error", "isError", "exception")
 
 
 def render_trace(trace: Recording, *, reasoning: bool = False) -> str:
-    """Return a trace as text, with a heading such as `[2] assistant` for each message and `| ` before each line of
-    content, so that it cannot be mistaken for a heading. Raises `TraceFormatError` if a recording cannot be read.
-
-    Reasoning is omitted unless `reasoning` is set. Tool calls have their own headings.
+    """Return a trace as text, with a heading such as `[2] assistant` for each message and each tool call, and `| `
+    before each line of content, so that it cannot be mistaken for a heading. Reasoning is omitted unless `reasoning` is
+    set. Raises `TraceFormatError` if a recording cannot be read.
     """
     lines: list[str] = []
     for number, message in enumerate(convert_recording(trace), 1):
@@ -127,8 +126,8 @@ class AgentMetrics(TypedDict):
 
 
 def measure_trace(trace: Recording) -> AgentMetrics:
-    """Return counts of assistant turns, tool calls, and tool results that are errors or look like errors. Raises
-    `TraceFormatError` if a recording cannot be read.
+    """Return counts of assistant messages, tool calls (also by tool), and tool results that are errors or look like
+    errors, with the names of the tools. Raises `TraceFormatError` if a recording cannot be read.
 
     A result looks like an error if it starts like an error message, if it is a JSON object with an error, or if it is
     short and says that something failed.

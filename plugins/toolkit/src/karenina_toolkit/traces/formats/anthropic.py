@@ -23,11 +23,11 @@ def claims(entry: Entry) -> bool:
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Yield the messages in entries in the format of Anthropic's Messages API, with one message for each assistant
-    turn. If some entries were left out, `numbers` are the original numbers of those that remain, for error messages.
-    Raises `TraceFormatError` if an entry is not in this format.
+    turn, and a tool message for each tool result, which splits a turn that it is part of. If some entries were left
+    out, `numbers` are the original numbers of those that remain, for error messages. Raises `TraceFormatError` if an
+    entry is not in this format.
 
-    Consecutive assistant entries are merged, because some agents write an entry for each block. Tool results become
-    tool messages. If the server itself ran tools within a turn, their results split the turn. Pictures and documents
+    Consecutive assistant entries are merged, because some agents write an entry for each block. Pictures and documents
     are described with `describe_block`, and other assistant blocks are described in `notes`. Citations and signatures
     are omitted.
     """
@@ -114,7 +114,9 @@ def _result(block: Entry, names: Mapping[str, str]) -> Message:
 
 
 def _result_text(content: Any) -> str:
-    """Return the contents of a tool result as text. Anything that is not text is converted to JSON."""
+    """Return the contents of a tool result as text. Images and documents are described, and anything else is converted
+    to JSON.
+    """
     if content is None:
         return ""
     if isinstance(content, str):
@@ -192,7 +194,9 @@ def read_usage(counted: Any) -> Usage:
 
 
 def _read_counts(counted: Mapping[str, Any]) -> Usage:
-    """Convert the counts of a reply, or of one of its iterations."""
+    """Convert the counts of a reply, or of one of its iterations, to the usage of one call. Input includes what was
+    read from or written to the cache, and output includes thinking. Missing counts are 0.
+    """
     cached = _count(counted, "cache_read_input_tokens")
     lifetimes = counted.get("cache_creation")
     by_lifetime = sum(_count(lifetimes, f"ephemeral_{time}_input_tokens") for time in ("5m", "1h"))

@@ -78,8 +78,9 @@ class _Reader:
             yield self._say("")
 
     def _read_entry(self, entry: Entry) -> Iterator[Message]:
-        """Convert an entry to messages, maybe none: a thought is kept for the next message, and token counts are
-        dropped. Raises `TraceFormatError` if the entry cannot be read.
+        """Convert an entry to messages, maybe none: a thought is kept for the next message, a reason to stop may become
+        a note, and what other entries repeat is dropped. Other events become system messages. Raises `TraceFormatError`
+        if the entry cannot be read.
         """
         kind, content = str(entry.get("type")), entry.get("content")
         if (kind in _TEXTS or kind.startswith(_STRUCTURED)) and not self._is_user(entry):

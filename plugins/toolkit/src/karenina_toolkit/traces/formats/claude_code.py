@@ -24,11 +24,11 @@ def claims(entry: Entry) -> bool:
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert the lines of a Claude Code session to messages. The lines of a reply become a single message, followed by
-    its tool results. Raises `TraceFormatError` if a line cannot be read.
+    its tool results. Lines without a message, after a prompt that was taken back, and of subagents (unless there are no
+    others) are omitted. Raises `TraceFormatError` if a line cannot be read.
 
-    Lines of subagents, without a message, or after a prompt that was taken back are omitted. Lines without a message
-    are summaries, snapshots and progress. The results of subagents are kept. A failed request looks like a reply, but
-    becomes a system message. If there is no other text, the text of a `result` is the answer.
+    Lines without a message are summaries, snapshots and progress. The results of subagents are kept. A failed request
+    looks like a reply, but becomes a system message. If there is no other text, the text of a `result` is the answer.
     """
     lines = list(_select_lines(entries))
     gathered: list[tuple[int, dict[str, Any]]] = []

@@ -41,12 +41,12 @@ def claims(entry: Entry) -> bool:
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
-    """Convert Google's contents to messages, one for each of the model's turns. An entry without a role is the user's.
-    Raises `TraceFormatError` if an entry is not in this format.
+    """Convert Google's contents to messages, one for each of the model's turns. Code run by the server becomes a call
+    of `CODE_TOOL` and a result, which splits the turn. An entry without a role is the user's. Raises `TraceFormatError`
+    if an entry is not in this format.
 
-    Thoughts become reasoning. Code run by the server becomes a call of `CODE_TOOL` and a result, which splits the turn.
-    Calls without an id get one (`call_1`, ...). A result without an id belongs to the first open call with the same
-    name. Other parts are described with `describe_block`. Signatures are omitted.
+    Thoughts become reasoning. Calls without an id get one (`call_1`, ...). A result without an id belongs to the first
+    open call with the same name. Other parts are described with `describe_block`. Signatures are omitted.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)

@@ -94,8 +94,9 @@ def _read_entry(entry: Entry, names: Mapping[str, str]) -> Iterator[Message]:
 
 
 def _read_assistant(entry: Entry) -> Iterator[Message]:
-    """Convert an assistant entry to messages, splitting it at calls made by the server. Arguments that could not be
-    parsed are mentioned in the notes. Raises `TraceFormatError` if the entry cannot be read.
+    """Convert an assistant entry to messages, splitting it after calls made by the server, whose results follow as tool
+    messages. Arguments that could not be parsed are mentioned in the notes. Raises `TraceFormatError` if the entry
+    cannot be read.
     """
     content = entry.get("content")
     blocks: list[Any] = []

@@ -67,7 +67,10 @@ def read_message(data: Mapping[str, Any], names: Mapping[str, str] | None = None
 
 
 def _read_assistant_message(data: Mapping[str, Any]) -> Message:
-    """Convert a message of a model, whatever its role is. Raises `TraceFormatError` as `read_message` does."""
+    """Convert a message of a model, whatever its role is. Refusals and audio transcripts are added to the text, and
+    thoughts and messages in a channel for thinking become the reasoning. Raises `TraceFormatError` as `read_message`
+    does.
+    """
     content = data.get("content") or ""
     thoughts: Sequence[str] = ()
     notes: tuple[str, ...] = ()
@@ -179,8 +182,8 @@ def _add_parts(parts: Parts, content: Any) -> None:
 
 
 def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
-    """Add a part as a thought, as text, or as an unknown part. Citations are omitted. Raises `TraceFormatError` if the
-    part has neither a type nor a text.
+    """Add a part as a thought, as text (with which media are described), or as an unknown part. Citations are omitted.
+    Raises `TraceFormatError` if the part has neither a type nor a text.
     """
     kind = part.get("type")
     if not isinstance(kind, str) and not isinstance(part.get("text"), str):

@@ -42,13 +42,13 @@ def claims(entry: Entry) -> bool:
 
 def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Convert items of OpenAI's Responses API to messages, one for each assistant turn: consecutive reasoning, text and
-    calls. Raises `TraceFormatError`, with the entry's number (from `numbers`, by default its position), if an item
-    cannot be read.
+    calls. Items of other kinds become system messages, so that they cannot be mistaken for the answer. Raises
+    `TraceFormatError`, with the entry's number (from `numbers`, by default its position), if an item cannot be read.
 
     A call made by the server, such as a web search, has no `call_id` and is followed by its result, so it splits the
-    turn. A message marked as the final answer is kept separate. Other items become system messages, described with
-    `describe_block`, so that they cannot be mistaken for the answer. Annotations, item ids and encrypted reasoning are
-    omitted. If some entries were left out, pass the original `numbers` of the others for error messages.
+    turn. A message marked as the final answer is kept separate. Items of other kinds are described with
+    `describe_block`. Annotations, item ids and encrypted reasoning are omitted. If some entries were left out, pass the
+    original `numbers` of the others for error messages.
     """
     turn = TurnBuilder()
     names: dict[str, str] = {}
@@ -60,7 +60,8 @@ def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iter
 
 def _item(item: Entry, turn: TurnBuilder, names: dict[str, str]) -> Iterator[Message]:
     """Add an item to the turn, and the name of a called tool to `names` by its call's id, and yield the messages that
-    are complete. Raises `TraceFormatError` if the item cannot be read, or if it has neither a role nor a type.
+    are complete. Items of other kinds become system messages. Raises `TraceFormatError` if the item cannot be read, or
+    if it has neither a role nor a type.
     """
     kind = _kind(item)
     if "role" in item:
@@ -109,10 +110,9 @@ def _add_message(turn: TurnBuilder, content: Any) -> None:
 
 
 def _call(kind: str, item: Entry) -> ToolCall:
-    """Convert an item to a call. If the server runs the tool, the call is named after the item's type. Raises
-    `TraceFormatError` if a function call has no name.
-
-    The arguments are in `arguments` or `input`. Without these, all other fields are the arguments.
+    """Convert an item to a call, whose arguments are the item's `arguments`, its `input` or, without these, all its
+    other fields. If the server runs the tool, the call is named after the item's type. Raises `TraceFormatError` if a
+    function call has no name.
     """
     if kind in ("function_call", "custom_tool_call", "mcp_call") and not isinstance(item.get("name"), str):
         raise TraceFormatError(f"a {kind} has no name")

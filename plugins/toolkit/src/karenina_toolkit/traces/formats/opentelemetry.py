@@ -59,10 +59,10 @@ def _is_distinctive(part: Entry) -> bool:
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert messages in the form of OpenTelemetry's conventions to messages of a trace. Each response to a tool call
-    becomes a tool message. Raises `TraceFormatError` if an entry is not in this format.
+    becomes a tool message, which is an error if the response has the additional key `is_error`, because the conventions
+    have none. Raises `TraceFormatError` if an entry is not in this format.
 
-    The conventions cannot mark errors, so the additional key `is_error` is used. Files and other parts are described
-    with `describe_block`, and unknown assistant parts are described in `notes`.
+    Files and other parts are described with `describe_block`, and unknown assistant parts are described in `notes`.
     """
     names: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
@@ -160,10 +160,9 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
-    """Return the only conversation in `spans`, which must not be empty: the longest one of any call. Raises
-    `TraceFormatError` if another one is not its beginning, or if a span cannot be read.
-
-    The spans of agents repeat the calls inside them, so they are only read if there are no others.
+    """Return the only conversation in `spans`, which must not be empty: the longest one of their calls, which must
+    begin with each of the others. The spans of agents repeat the calls inside them, so they are only read if there are
+    no others. Raises `TraceFormatError` if there are several conversations, or if a span cannot be read.
     """
     conversations = [_read_span(span) for span in _select_calls(spans)]
     longest = max(conversations, key=len)

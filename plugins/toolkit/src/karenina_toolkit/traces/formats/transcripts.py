@@ -67,8 +67,8 @@ def is_transcript(text: str) -> bool:
 
 
 def read_transcript(text: str) -> list[Message]:
-    """Convert a transcript, such as `User: ...` and `Assistant: ...`, to messages. Raises `TraceFormatError` if it does
-    not begin with a role.
+    """Convert a transcript, such as `User: ...` and `Assistant: ...`, or a conversation printed by LangChain, to
+    messages. Raises `TraceFormatError` if it does not begin with a role.
 
     A line inside a message may look like a role. Use this only for text that is known to be a transcript, and prefer
     recordings of messages. Calls, such as `Tool call: search({"text": "x"})`, have arguments in JSON, and may also be
@@ -121,7 +121,9 @@ class _Calls:
 
 
 def _read_labels(text: str) -> Iterator[Message]:
-    """Yield the messages in text that has labels such as `User:`."""
+    """Yield the messages in text that has labels such as `User:`, `Thought:` or `Action:`. Thoughts become the
+    reasoning, and actions the calls, of the assistant's message.
+    """
     turn, calls, named = TurnBuilder(), _Calls(), ""
     sections = list(_sections(_LABEL, text))
     for place, (label, section) in enumerate(sections, 1):
@@ -185,10 +187,9 @@ def _read_result(label: re.Match[str], content: str, calls: _Calls) -> Message:
 
 
 def _split_call(content: str, about: str | None) -> tuple[str, dict[str, Any]]:
-    """Return the name and arguments of a call written as text. The name is empty if it is unclear.
-
-    `about` is the name from the label before the text, in which case `content` contains only the arguments. Otherwise,
-    it is None.
+    """Return the name and arguments of a call written as text. `about` is the name from the label before the text, if
+    this has one, and `content` then contains only the arguments. Otherwise, `content` also contains the name, which is
+    empty if it is unclear.
     """
     if about:
         return about.strip(), _read_arguments(content)
@@ -271,8 +272,9 @@ def is_delimited(text: str) -> bool:
 
 
 def read_delimited(text: str) -> list[Message]:
-    """Convert text with the reference's headings to messages. Text before the first heading is ignored, and a line
-    inside a message that looks like a heading starts a new one.
+    """Convert text with the reference implementation's headings to messages. Text before the first heading is ignored,
+    and a line inside a message that looks like a heading starts a new one. Thoughts become the reasoning of the next
+    assistant message.
 
     Use this only for text that is known to be in this format, and prefer recordings of messages.
     """
