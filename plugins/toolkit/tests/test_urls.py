@@ -100,6 +100,7 @@ def test_a_proxy_for_all_schemes_is_used(monkeypatch: pytest.MonkeyPatch) -> Non
     ("exempt", "direct", "proxied"),
     [
         ("other.example, *", "http://model.example", None),
+        ("other.example model.example", "http://model.example", "http://third.example"),
         ("model.example", "http://gpu1.Model.example", "http://amodel.example"),
         (".model.example", "http://gpu1.model.example", "http://other.example"),
         ("*.model.example.", "http://gpu1.model.example", "http://other.example"),

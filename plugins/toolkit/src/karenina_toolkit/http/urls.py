@@ -64,8 +64,8 @@ def find_proxy(url: SplitResult) -> str | None:
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
     host, proxies = url.hostname or "", getproxies()
-    exempt = proxies.get("no", "").split(",")
-    if is_loopback(host) or proxy_bypass(host) or any(_is_exempt(url, entry.strip()) for entry in exempt):
+    exempt = proxies.get("no", "").replace(",", " ").split()
+    if is_loopback(host) or proxy_bypass(host) or any(_is_exempt(url, entry) for entry in exempt):
         return None
     proxy = proxies.get(url.scheme) or proxies.get("all")
     if proxy and "://" not in proxy and proxy.rpartition(":")[2].isdecimal():
