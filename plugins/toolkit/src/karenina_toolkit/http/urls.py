@@ -78,9 +78,10 @@ def find_proxy_problem(proxy: str) -> str | None:
     scheme, found, _ = proxy.partition("://")
     if not found or scheme.lower() in ("http", "https"):
         return None
+    named = f"the scheme {scheme}://, which" if scheme.isalnum() else "a scheme that"  # it may be part of a password
     return (
-        f"the proxy set in the environment (such as ALL_PROXY) has the scheme {scheme}://, which is not supported; set "
-        "one with http:// or https://, or name the server in NO_PROXY"
+        f"the proxy set in the environment (such as ALL_PROXY) has {named} is not supported; set one with http:// or "
+        "https://, or name the server in NO_PROXY"
     )
 
 
