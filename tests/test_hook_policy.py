@@ -16,6 +16,7 @@ from karenina_core import hookimpl
 from karenina_core.plugins import Plugins
 from karenina_engine.check.plugin_checks import warn_about_plugins
 from karenina_toolkit.hook_policy import policy_of
+from karenina_toolkit.package_check.offers import reject_wrong_offers
 
 ROOT = Path(__file__).parents[1]
 OWNERS = Plugins().specifications.owners
@@ -76,6 +77,30 @@ def test_a_deprecated_hook_works_and_warns_with_its_replacement(
     assert plugins.call(old_hooks.karenina_old) == ["still works"]
     assert caplog.messages == [warning]
     assert [one.text for one in check_plugins(plugins) if one.state == "warning"] == [warning]
+
+
+def test_a_hook_that_a_third_party_specifies_is_not_called_by_plugins_and_doctor(plugins: Plugins) -> None:
+    class Called:
+        @hookimpl
+        def karenina_old(self) -> None:
+            raise AssertionError("it may do anything")
+
+    plugins.register(Called(), distribution="late-package", version="1.0")
+    reject_wrong_offers(plugins)
+
+    assert [one.text for one in check_plugins(plugins) if one.state == "problem"] == []
+
+
+def test_a_hook_that_exits_is_a_flaw_of_its_plugin(plugins: Plugins) -> None:
+    class Exiting:
+        @hookimpl
+        def karenina_executors(self) -> list[object]:
+            raise SystemExit(3)
+
+    plugins.register(Exiting(), distribution="exiting", version="1.0")
+    problems = [one.text for one in check_plugins(plugins) if one.state == "problem"]
+
+    assert [text.partition("; ")[0] for text in problems] == ["Exiting of exiting 1.0 cannot be used: SystemExit: 3"]
 
 
 def test_the_list_of_hooks_shows_policies(plugins: Plugins) -> None:

@@ -1,8 +1,9 @@
-"""Callbacks at the end of an answer are called even if the run is stopped."""
+"""Callbacks at the end of an answer are called even if the run is stopped. Items do not use up each other's time."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -13,7 +14,7 @@ from karenina_core.pipeline import Pipeline
 from karenina_core.plan import order_stages
 from karenina_core.plugins import Plugins
 from karenina_core.stage_selection import SelectedStage
-from karenina_core.stages.context import Item
+from karenina_core.stages.context import Item, State
 from karenina_engine.run.plugin_offers import find_observers
 from karenina_engine.run.port_factory import PortFactory, RunParts
 from karenina_testing import ScriptedModels
@@ -56,3 +57,33 @@ def test_callbacks_of_a_cancelled_answer_run() -> None:
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled())
     assert ended == ["q"]
+
+
+def test_waiting_for_other_items_takes_nothing_of_an_items_time() -> None:
+    class Works(Stage):
+        name = "Works"
+        description = "Takes a while without waiting."
+
+        def execute(self, context: VerificationContext) -> None:
+            time.sleep(0.02)
+
+    class Waits(Stage):
+        name = "Waits"
+        description = "Waits for a moment."
+
+        async def execute(self, context: VerificationContext) -> None:
+            await asyncio.sleep(0.001)
+
+    plugins = Plugins()
+    with plugin_room.use_plugins(plugins):
+        config = VerificationConfig()
+    ports = PortFactory(RunParts(plugins, config))
+    item = Item(Question(question="Which?", id="q"), ScriptedModels().model(), None, 1, config, ports, Trust())
+    stages = order_stages([SelectedStage(Works(), "tests", "0"), SelectedStage(Waits(), "tests", "0")])
+    pipeline = Pipeline(stages, find_observers(plugins), item_timeout=0.5)
+
+    async def together() -> list[State]:
+        return await asyncio.gather(*(pipeline.answer(item) for _ in range(50)))
+
+    answers = asyncio.run(together())
+    assert [record.error for answer in answers for record in answer.records if record.error is not None] == []

@@ -347,3 +347,14 @@ def test_errors_of_aws_are_retriable() -> None:
     assert str(error) == "langchain:m responded with HTTP 429: Too many requests"
     lost = (HTTPClientError("no connection"), ReadTimeoutError("Read timeout"))
     assert [port_error("langchain:m", one, [], []).category for one in lost] == [C.CONNECTION, C.TIMEOUT]
+
+
+class OddError(Exception):
+    """An error with a response of another form."""
+
+    response: ClassVar = {"Error": "too many requests"}
+    status_code = 429
+
+
+def test_an_error_with_another_response_is_read_from_its_status() -> None:
+    assert port_error("langchain:m", OddError("slow down"), [], []).category is C.RATE_LIMIT

@@ -138,9 +138,10 @@ class Pipeline:
                     continue
                 # Items that are ready then run this stage in a row, which takes less time than running it with other
                 # code in between. The time spent waiting for them does not count.
-                state.started -= time.monotonic()
+                began = time.monotonic()
                 await asyncio.sleep(0)
-                state.started += time.monotonic()
+                state.started += (waited := time.monotonic() - began)
+                state.deadline = None if state.deadline is None else state.deadline + waited
                 finished = listener.stage_started(planned.name, state.item) if listener is not None else None
                 began = time.monotonic()
                 error = await self._execute(planned, state, context, task)

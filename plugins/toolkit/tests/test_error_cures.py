@@ -117,6 +117,7 @@ def test_an_account_without_credit_is_named_in_a_reply_of_the_messages_api(kind:
 
 def test_a_rate_limit_that_is_called_a_quota_stays_one() -> None:
     assert failure(429, openai("You exceeded your current quota, try again in 30 s")).retriable
+    assert failure(429, openai("Your token budget has been exceeded for this minute")).retriable
 
 
 @pytest.mark.parametrize("status", [413, 429])
@@ -137,6 +138,10 @@ def test_a_request_beyond_the_limit_per_minute_is_not_repeated(status: int) -> N
 )
 def test_a_country_that_is_not_served_is_named_as_the_cause(status: int, message: str) -> None:
     assert str(failure(status, openai(message))).endswith(f"; {NOT_IN_REGION}")
+
+
+def test_an_unsupported_location_of_a_file_is_no_country() -> None:
+    assert NOT_IN_REGION not in str(failure(400, openai("file location not supported")))
 
 
 def test_a_page_of_a_firewall_is_not_about_the_model() -> None:

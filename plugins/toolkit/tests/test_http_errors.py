@@ -184,6 +184,8 @@ def test_a_time_to_wait_that_cannot_be_read_is_none(headers: dict[str, str]) -> 
         ("Try again in 2 minutes.", 120),
         ("Please try again later.", None),
         ("Try again in a moment, m9s", None),
+        ("Retry after 5 hits or 2 successful requests", None),
+        ("Try again in 3 months", None),
     ],
 )
 def test_the_time_to_wait_may_be_in_the_message(message: str, seconds: float | None) -> None:
@@ -201,6 +203,14 @@ def test_the_time_to_wait_of_google_is_read(in_gateway: bool) -> None:
     if in_gateway:
         body = {"error": {"message": json.dumps(body[0])}}
     assert failure(429, body).retry_after == 34.5
+
+
+def test_a_time_in_the_text_of_the_model_or_the_prompt_is_none_to_wait() -> None:
+    generated = {"message": "Failed", "code": "tool_use_failed", "failed_generation": "try again in 5 hours"}
+    assert failure(400, {"error": generated}).retry_after is None
+    prompt = "What does the message 'try again in 24 hours' mean?"
+    error = status_error("any:m at HOST", 500, {}, f"Error in prompt: {prompt}", [], [Message.user(prompt)])
+    assert error.retry_after is None
 
 
 def test_no_secret_and_no_prompt_is_in_an_error() -> None:

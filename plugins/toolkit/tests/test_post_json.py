@@ -132,6 +132,8 @@ def test_the_error_of_read_is_quoted_without_the_prompt() -> None:
     [
         ({"wait": 2}, {}, 2.0),
         ({"wait": "0.5"}, {}, 0.5),
+        ({"wait": 2, "message": "Try again in 9 s."}, {}, 2.0),
+        ({"wait": None, "message": "Try again in 9 s."}, {}, 9.0),
         ({"wait": -3}, {}, 0.0),
         ({"wait": 2}, {"Retry-After": "7"}, 7.0),
         ({"wait": None}, {}, None),

@@ -172,6 +172,12 @@ def test_a_prompt_that_was_taken_back_is_left_out(root: str | None) -> None:
     assert [message.content for message in convert_recording(lines)] == ["Where is BRCA1?", "On 17q21."]
 
 
+def test_the_summary_of_a_session_takes_no_prompt_back() -> None:
+    summary = {**line("2", None, "This session continues another."), "isCompactSummary": True}
+    lines = [line("1", None, "Which gene?"), line("a1", "1", "BRCA1."), summary, line("3", "2", "Sure?")]
+    assert [message.content for message in convert_recording(lines)][:2] == ["Which gene?", "BRCA1."]
+
+
 def test_first_prompts_of_two_sessions_are_kept() -> None:
     lines = [
         line("1", None, "Hello."),

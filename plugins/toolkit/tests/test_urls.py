@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from karenina_toolkit.http.urls import complete_url, find_proxy, find_secret_parts, redact_url
+from karenina_toolkit.http.urls import complete_url, find_proxy, find_proxy_problem, find_secret_parts, redact_url
 
 
 @pytest.mark.parametrize(
@@ -95,11 +95,18 @@ def test_a_proxy_for_all_schemes_is_used(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found == ["http://proxy:8080", "https://other:8443", None]
 
 
+def test_a_password_with_a_colon_and_slashes_is_not_shown_as_the_scheme_of_a_proxy() -> None:
+    assert "the scheme socks5h://, which is" in (find_proxy_problem("socks5h://me:secret@proxy:1080") or "")
+    assert "a scheme that is" in (problem := find_proxy_problem("me:secret://word@proxy:3128") or "")
+    assert "secret" not in problem
+
+
 @pytest.mark.usefixtures("no_proxies")
 @pytest.mark.parametrize(
     ("exempt", "direct", "proxied"),
     [
         ("other.example, *", "http://model.example", None),
+        ("other.example model.example", "http://model.example", "http://third.example"),
         ("model.example", "http://gpu1.Model.example", "http://amodel.example"),
         (".model.example", "http://gpu1.model.example", "http://other.example"),
         ("*.model.example.", "http://gpu1.model.example", "http://other.example"),

@@ -152,8 +152,8 @@ def _response(error: BaseException) -> tuple[int | None, Mapping[str, str], str]
     the JSON in its `details` (Google) or `body` (Cohere), if any, or its message.
     """
     response: Any = getattr(error, "response", None)
-    if isinstance(response, Mapping):  # an error of AWS's botocore
-        meta, stated = response.get("ResponseMetadata", {}), response.get("Error", {})
+    if isinstance(response, Mapping) and isinstance(stated := response.get("Error"), Mapping):  # of AWS's botocore
+        meta = response.get("ResponseMetadata", {})
         body = json.dumps({"message": stated.get("Message"), "code": stated.get("Code")})
         return meta.get("HTTPStatusCode"), _ignoring_case(meta.get("HTTPHeaders", {})), body
     status = getattr(response, "status_code", None)

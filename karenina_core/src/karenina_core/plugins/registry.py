@@ -146,7 +146,7 @@ class Plugins:
         for offer in self.implementations(hook):
             try:
                 result = offer.value(*args, **kwargs)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.reject(offer, error)
             else:
                 yield Offer(result, offer.distribution, offer.version, offer.plugin, offer.hook)
@@ -170,7 +170,7 @@ class Plugins:
         """Return the objects that plugins offer through `hook` in a single list. See `offers`."""
         return [offer.value for offer in self.offers(hook, kind)]
 
-    def reject(self, offer: Offer[object], error: Exception) -> None:
+    def reject(self, offer: Offer[object], error: Exception | SystemExit) -> None:
         """List all plugins of a distribution as failed, because an object that it offers cannot be used. The plugins
         stay registered, so their hooks are still called.
         """
@@ -221,7 +221,7 @@ class Plugins:
                     if (each, name) in offers:
                         raise PluginError(f"the {each} {name} is offered twice, again by {hook}; offer it only once")
                     offers[each, name] = why_refused(value)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failure = type_and_message(error)
         failure = failure or next((why for (_, name), why in offers.items() if why and name not in named), None)
         names = {name for each, name in offers if each == kind} if kind in _HOOKS_OF_KIND else named

@@ -246,7 +246,8 @@ class EngineSettings(BaseModel, defer_build=True):
 
     item_timeout: float | None = _no_change(
         None,
-        "Time limit for one item in seconds, including its answer and all waiting; items that take longer are errors.",
+        "Time limit for one item in seconds, including its answer and all waiting, except for the work of other items; "
+        "items that take longer are errors.",
         gt=0,
     )
     run_timeout: float | None = _no_change(

@@ -49,7 +49,7 @@ _NO_CREDIT_CODES: Final = frozenset(
 )
 _NO_CREDIT_WORDS: Final = re.compile(
     r"insufficient (credit|balance|funds|quota)|credit balance is too low|(out of|used all available) credits"
-    r"|doesn't have any credits|balance is insufficient|budget has been exceeded"  # xAI, SiliconFlow, LiteLLM
+    r"|doesn't have any credits|balance is insufficient|budget has been exceeded!"  # xAI, SiliconFlow, LiteLLM
     r"|reach(?:ed|ing) (?:its|your|the) (?:\w+ )?spending limit"  # xAI, Fireworks
     r"|reached your specified API usage limits",  # Anthropic
     re.IGNORECASE,
@@ -136,7 +136,7 @@ _UNREADABLE_FILE: Final = re.compile(
 )
 _REFUSING_STATUSES: Final = (None, 400, 404, 413, 415, 422, 500, 501)
 _NOT_IN_REGION: Final = re.compile(
-    r"(?:country|region|territory|location) (?:is )?not supported"  # OpenAI, Google
+    r"(?:country|region|territory|user location) (?:is )?not supported"  # OpenAI, Google
     r"|not (?:available|supported) in your (?:country|region|territory|location)",
     re.IGNORECASE,
 )

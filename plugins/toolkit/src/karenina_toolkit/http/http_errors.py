@@ -40,11 +40,12 @@ _WINDOW = 24  # so many consecutive characters do not match the prompt by chance
 _SHORTEST = 6
 _MESSAGE_FIELDS: Final = ("message", "detail", "msg", "Message", "status_msg")  # the last two: AWS, MiniMax
 _NUMBER: Final = r"(\d{1,9}(?:\.\d{1,9})?) ?"
-_WAIT: Final = re.compile(
-    r"(?:(?:try again|retry) (?:in|after)|retryDelay\\*\": ?\\*\") ?"  # OpenAI, Azure, Groq, LiteLLM; Google
-    rf"(?:{_NUMBER}h(?:ours?)? ?)?(?:{_NUMBER}m(?:in(?:ute)?s?)?(?!s) ?)?(?:{_NUMBER}s|{_NUMBER}ms)?",
-    re.IGNORECASE,
+_TIME: Final = (
+    rf"(?:{_NUMBER}h(?:ours?)?(?![a-z]) ?)?(?:{_NUMBER}m(?:in(?:ute)?s?)?(?![a-z]) ?)?"
+    rf"(?:{_NUMBER}(?:s|sec(?:ond)?s?)(?![a-z])|{_NUMBER}ms(?![a-z]))?"
 )
+_WAIT: Final = re.compile(rf"(?:try again|retry) (?:in|after) ?{_TIME}", re.IGNORECASE)  # OpenAI, Azure, Groq, LiteLLM
+_DELAY: Final = re.compile(rf'retryDelay\\*": ?\\*"{_TIME}', re.IGNORECASE)  # Google
 _GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
 _EVENT: Final = re.compile(r"\s*(?:(?:event|id|retry|):[^\n]*\n)*data:(?P<data>[^\n]*)")
 _STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
@@ -133,7 +134,7 @@ def status_error(
     message = f"{where} responded with HTTP {status}{f': {shown}' if shown else ''}"
     message = f"{message.removesuffix('.')}; {cure}" if cure else message
     wait = retry_after(headers)
-    wait = _read_wait(body) if wait is None else wait
+    wait = _read_wait(detail, body, prompt) if wait is None else wait
     return HTTPStatusError(message, detail, category, status, wait, usage or NO_USAGE)
 
 
@@ -167,7 +168,7 @@ def error_in_reply(
         message,
         category=category,
         status=status if is_error else None,
-        retry_after=_read_wait(body) if is_error else None,
+        retry_after=_read_wait(detail, body, prompt) if is_error else None,
         usage=usage,
     )
 
@@ -345,13 +346,17 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def _read_wait(body: str) -> float | None:
+def _read_wait(message: str, body: str, prompt: Sequence[Message]) -> float | None:
     """Return the seconds after which a server's error says to try again, or None if it does not. If it names several
-    times, the longest is used.
+    times, the longest is used. Only Google's `retryDelay` is read from the rest of the `body`, which may quote the
+    model. Passages of the `prompt` do not count.
     """
+    stated = _DELAY.findall(body[:_LONGEST_ERROR])
+    if _WAIT.search(message[:_LOOKED_AT]):  # masking takes long
+        stated += _WAIT.findall(_mask_prompt(message[:_LOOKED_AT], prompt))
     waits = [
         float(hours or 0) * 3600 + float(minutes or 0) * 60 + float(seconds or 0) + float(milliseconds or 0) / 1000
-        for hours, minutes, seconds, milliseconds in _WAIT.findall(body[:_LONGEST_ERROR])
+        for hours, minutes, seconds, milliseconds in stated
         if hours or minutes or seconds or milliseconds
     ]
     return max(waits, default=None)

@@ -20,7 +20,14 @@ from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_toolkit.adapter_settings import extra_of
 from karenina_toolkit.http.endpoints import check_api_key, check_base_url, find_api_key
-from karenina_toolkit.http.http_errors import CURES, connection_error, not_json_error, redact_text, status_error
+from karenina_toolkit.http.http_errors import (
+    CURES,
+    connection_error,
+    not_json_error,
+    redact_text,
+    retry_after,
+    status_error,
+)
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, bound_body
 from karenina_toolkit.http.urls import find_proxy, find_proxy_problem, find_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, read_json
@@ -103,8 +110,9 @@ async def post_json(
     if response.status >= 300:
         text = raw.decode("utf-8", "replace")
         failure = status_error(where, response.status, response.headers, text, sender.secrets, prompt, CURES)
-        if read_wait is not None and failure.retry_after is None:
-            failure.retry_after = _find_wait(raw, read_wait)
+        stated = None if read_wait is None else _find_wait(raw, read_wait)
+        if stated is not None and retry_after(response.headers) is None:
+            failure.retry_after = stated
         raise failure
     try:
         data = read_json(raw)

@@ -64,8 +64,8 @@ def find_proxy(url: SplitResult) -> str | None:
     from urllib.request import getproxies, proxy_bypass  # loads http.client and ssl
 
     host, proxies = url.hostname or "", getproxies()
-    exempt = proxies.get("no", "").split(",")
-    if is_loopback(host) or proxy_bypass(host) or any(_is_exempt(url, entry.strip()) for entry in exempt):
+    exempt = proxies.get("no", "").replace(",", " ").split()
+    if is_loopback(host) or proxy_bypass(host) or any(_is_exempt(url, entry) for entry in exempt):
         return None
     proxy = proxies.get(url.scheme) or proxies.get("all")
     if proxy and "://" not in proxy and proxy.rpartition(":")[2].isdecimal():
@@ -78,9 +78,10 @@ def find_proxy_problem(proxy: str) -> str | None:
     scheme, found, _ = proxy.partition("://")
     if not found or scheme.lower() in ("http", "https"):
         return None
+    named = f"the scheme {scheme}://, which" if scheme.isalnum() else "a scheme that"  # it may be part of a password
     return (
-        f"the proxy set in the environment (such as ALL_PROXY) has the scheme {scheme}://, which is not supported; set "
-        "one with http:// or https://, or name the server in NO_PROXY"
+        f"the proxy set in the environment (such as ALL_PROXY) has {named} is not supported; set one with http:// or "
+        "https://, or name the server in NO_PROXY"
     )
 
 

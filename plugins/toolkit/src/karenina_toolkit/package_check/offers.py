@@ -77,16 +77,24 @@ def _problems_of_hook(specification: Callable[..., Any], offer: Offer[Callable[.
             f"{offer.hook}: {names} {'has' if len(defaults) == 1 else 'have'} a default value, so no argument is ever "
             "passed; remove the default value"
         )
-    if not inspect.signature(specification).parameters:
+    if _offers_objects(specification):
         try:
             offered = offer.value()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             yield f"{offer.hook} failed: {type_and_message(error)}"
             return
         try:
             list_of(offered_kind(specification), offered, specification)
         except TypeError as error:
             yield str(error)
+
+
+def _offers_objects(specification: Callable[..., Any]) -> bool:
+    """Return whether implementations of a hook return a list of objects and can be called at any time. This is known
+    only of the hooks of Karenina's own distributions. Hooks of others may do something, or return anything.
+    """
+    owner = specification.__module__.partition(".")[0].replace("_", "-")
+    return owner in read_catalog()["members"] and not inspect.signature(specification).parameters
 
 
 def offered_kind(specification: Callable[..., Any]) -> Any:
@@ -109,12 +117,12 @@ def offered_kind(specification: Callable[..., Any]) -> Any:
 
 def reject_wrong_offers(plugins: Plugins) -> None:
     """List third-party plugins as failed if what they offer cannot be used. Otherwise, only the commands that need it
-    would find out.
+    would find out. Hooks that third-party plugins specify are not called.
     """
     members = read_catalog()["members"]
     for owner in plugins.specifications.owners:
         for hook in (getattr(owner.module, name) for name in owner.hooks):
-            offers = [] if inspect.signature(hook).parameters else plugins.implementations(hook)
+            offers = plugins.implementations(hook) if _offers_objects(hook) else []
             if any(offer.distribution not in members for offer in offers):
                 plugins.offers(hook, offered_kind(hook))
 

@@ -109,10 +109,10 @@ def _find_taken_back(entries: Sequence[Entry]) -> set[str]:
 
 
 def _is_prompt(entry: Entry) -> bool:
-    """Return whether an entry is a message that the user wrote, rather than a tool result or a line added by the
-    program.
+    """Return whether an entry is a message that the user wrote, rather than a tool result, a summary or a line added by
+    the program.
     """
-    if entry["type"] != "user" or entry.get("isMeta"):
+    if entry["type"] != "user" or entry.get("isMeta") or entry.get("isCompactSummary"):
         return False
     content = entry["message"].get("content")
     listed = isinstance(content, Sequence) and not isinstance(content, str)
