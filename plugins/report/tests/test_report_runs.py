@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from command_runs import CommandResult, run_karenina, write_benchmark
 from journal_runs import ScriptedRuns
+from result_builders import result, save
 
 from karenina_core import Stage, VerificationContext, hookimpl
 from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
 from karenina_report import compare
 from karenina_report.commands import commands
+from karenina_report.runs import read_runs
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_folder")]
 
@@ -111,3 +113,15 @@ def test_a_damaged_journal_ends_with_2(tmp_path: Path) -> None:
 
     assert done.code == 2
     assert "broken.journal" in done.err
+
+
+def test_runs_of_files_of_the_same_name_in_two_folders_have_different_names() -> None:
+    for folder in ("one", "two"):
+        Path(folder).mkdir()
+        save(Path(folder, "run.results.jsonl"), [result("q1", True, model=model) for model in ("m", "n")])
+
+    runs = read_runs(["one/run.results.jsonl", "two/run.results.jsonl"])
+
+    assert [run.name for run in runs] == [
+        f"{model} ({folder}/run.results.jsonl)" for folder in ("one", "two") for model in ("m", "n")
+    ]

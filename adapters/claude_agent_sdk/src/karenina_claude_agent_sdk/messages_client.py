@@ -57,9 +57,10 @@ class MessagesClient:
         self._closed = False
 
     async def post(self, request: WireMessage, headers: Mapping[str, str], prompt: Sequence[Message]) -> Turn:
-        """Send a request from the CLI with the model's parameters and those of the `headers` in `_KEPT_HEADERS`, and
-        return the reply. If the server pauses a reply without tool calls, it is continued, up to `_MOST_PAUSES` times,
-        and then returned unfinished. Raises `PortError` if a request fails or its reply cannot be used.
+        """Forward a request of the CLI to the server, with the model's parameters, and return the reply. Of `headers`,
+        only those in `_KEPT_HEADERS` are sent. If the server pauses a reply without tool calls, it is continued, up to
+        `_MOST_PAUSES` times, and then returned unfinished. Raises `PortError` if a request fails or its reply cannot be
+        used.
 
         `prompt` is masked in the server's error messages.
         """

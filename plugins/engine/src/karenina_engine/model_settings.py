@@ -136,8 +136,8 @@ def holds_models(annotation: Any) -> bool:
 
 
 def allowed_in_files(setting: Setting) -> AllowedInFiles:
-    """Return the kind of values that a file may give the setting without the user's trust. If the setting contains
-    models, their fields are checked one by one, whatever mark the setting has. The only exception is the mark `never`.
+    """Return which values of a setting a file may contain without the user's trust. For a setting that contains models,
+    this is "models", which means that each field of a model is checked, unless the setting is marked as `never`.
     """
     if holds_models(setting.info.annotation) and mark_of(setting.model, setting.field) != "never":
         return "models"

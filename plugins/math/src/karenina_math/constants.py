@@ -119,9 +119,9 @@ def _without_signs(tree: Any) -> Any:
 
 
 def _depend_on_each_other(one: Tree, constant: str, other: Tree, other_constant: str, names: Sequence[str]) -> bool:
-    """Return whether each constant is a function of the other one, as two expressions that are zero define them: at
-    trial points for `names`, the other symbols, their gradients are parallel. Returns False if there are fewer than two
-    such points.
+    """Return whether each of two constants, which the equations `one = 0` and `other = 0` define as functions of the
+    symbols `names`, is a function of the other one: the gradients of both constants are parallel at all trial points.
+    Returns False if fewer than two points give gradients other than zero, as for constants that do not change.
     """
     compared = 0
     for trial in range(_POINTS):

@@ -177,15 +177,17 @@ def is_rescored(source: Source) -> bool:
 
 
 def _rename(runs: Sequence[Run], *, one_each: bool) -> None:
-    """Make the names of runs unique, in place, by adding the file, path or number to each if any two are equal. If each
-    source is one run (`one_each`) and all names are the same, the file replaces the name.
+    """Add the source to every run's name, in place, if any two names are equal: the file's name, the whole path if
+    files in different folders share that name, or a number for results in memory. If each source is one run
+    (`one_each`) and all names are the same, this replaces the name.
     """
     names = [run.name for run in runs]
     if len(set(names)) == len(names):
         return
-    files = [base_name(Path(run.source)) if run.source is not None else None for run in runs]
-    for number, (run, file) in enumerate(zip(runs, files, strict=True), 1):
-        place = file if file and (files.count(file) == 1 or not one_each) else run.source or str(number)
+    files = {source: base_name(Path(source)) for source in (run.source for run in runs) if source is not None}
+    for number, run in enumerate(runs, 1):
+        file = None if run.source is None else files[run.source]
+        place = file if file and [*files.values()].count(file) == 1 else run.source or str(number)
         run.name = place if one_each and len(set(names)) == 1 else f"{run.name} ({place})"
 
 

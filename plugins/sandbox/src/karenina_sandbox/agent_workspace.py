@@ -29,9 +29,10 @@ MOST_SHOWN: Final = 100_000
 
 
 async def prepare_work(context: VerificationContext) -> None:
-    """Set AGENT_WORK to a record of the agent's work with the tool `run_command`, if there is a sandbox, or to None
-    without a workspace. If the question's folder cannot be used, the item ends with an error. A recorded answer may
-    have recorded work even if it has no workspace, and needs no folder.
+    """Set AGENT_WORK to an object that records the agent's work. It offers the tool `run_command` if a sandbox is
+    configured. Without a workspace, AGENT_WORK is None, unless the answer is recorded, since its work may be recorded,
+    too. If the question's folder cannot be used, the item ends with an error, except for a recorded answer, for which
+    AGENT_WORK is then None.
     """
     workspace = context.find_artifact(Keys.WORKSPACE_PATH)
     if workspace is None and not context.answer_is_recorded():

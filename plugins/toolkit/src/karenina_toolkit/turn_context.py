@@ -82,9 +82,9 @@ def assistant_text(context: VerificationContext, text: str) -> str:
 
 
 def merge(before: Any, more: Any) -> Any:
-    """Return the merger of a result field set for another turn with a new value: mappings and lists are combined,
-    numbers added, different strings joined, and booleans true if either is. For other types, the new value wins, unless
-    it is None.
+    """Combine the value that a result field got in earlier turns, `before`, with that of a new turn. Mappings and lists
+    are merged, numbers are added, strings that differ are joined, and booleans are true if either is. For other types,
+    the new value wins, unless it is None.
     """
     if before is None or more is None:
         return before if more is None else more

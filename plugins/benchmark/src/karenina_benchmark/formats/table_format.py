@@ -359,7 +359,9 @@ def _describe_missing_answers(table: Table, unused: list[str]) -> str:
 
 
 def _describe_comparison(path: Path, chosen: _Chosen, templates: RowTemplates) -> str:
-    """Explain how answers are compared, and how to choose another comparison."""
+    """Return a sentence that says how answers are compared with those in the table at `path`, and that a YAML file,
+    with an example or the command that writes one, allows other comparisons.
+    """
     answer = chosen.roles.columns[TRUTH]
     shapes = {
         tuple(map(str, (declared[TRUTH]["type"], declared[TRUTH].get("verify_with"))))

@@ -266,8 +266,8 @@ def read_question(section: Section, id: str) -> Question:
 
 
 def _read_owned(section: Section) -> dict[str, Any]:
-    """Return the plugin fields in a section by their full names, ignoring all other keys. Raises `BenchmarkFileError`
-    if one is given in both forms.
+    """Return the values of the plugin fields in a section by full name (`NAMESPACE.FIELD`), ignoring all other keys.
+    Raises `BenchmarkFileError` if a field is given both by its full name and in a nested mapping.
     """
     try:
         flat = flatten(section.value, QUESTION_KEYS)

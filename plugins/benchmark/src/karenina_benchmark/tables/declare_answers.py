@@ -229,8 +229,8 @@ def _declare_contained(cells: Sequence[Cell], *, forbidden: bool, any_of: bool) 
 
 
 def _pattern_of(item: object) -> str:
-    """Return the regular expression for a string in the response, or for one of several strings. The result is empty if
-    there is nothing to search for.
+    """Return the regular expression that finds the text of a cell, or of one of a list of cells, literally and
+    anywhere in the response. The result is empty if there is nothing to search for.
     """
     alternatives = item if isinstance(item, list) else [item]
     patterns = [re.escape(cell_text(alternative).strip()) for alternative in alternatives if not is_empty(alternative)]

@@ -270,7 +270,9 @@ def fill(template: str, values: Mapping[str, Any], roles: Roles | None = None) -
     empty = False
 
     def cell_of(match: re.Match[str]) -> str:
-        """Return the text of the cell for a placeholder, and set `empty` if there is no value."""
+        """Return the text of the cell in the column that a placeholder names, directly or as a role. If the cell is
+        null or missing, set `empty`.
+        """
         nonlocal empty
         name = match[1].strip()
         column = find_column(values, name) or (roles.get(name) if roles is not None else None)

@@ -215,9 +215,9 @@ def _unselected(benchmark: QuestionSource, questions: Sequence[Question]) -> Ite
 
 
 def warn_about_unused_fields(plugins: Plugins, config: VerificationConfig, needs: Sequence[ModelNeed]) -> None:
-    """Log warnings about model fields that are set but not used, and about models that differ only by id. `needs`
-    contains the models that stages need. A judge that is also an answering model is only checked as an answering model,
-    and the fields of a `ModelLabel` are not checked.
+    """Log warnings about fields that are set but not used, for all configured models, and about answering models or
+    judges that differ only by id. `needs`, the models that stages need, tells which of them are agents. A judge that is
+    also an answering model is only checked as an answering model, and the fields of a `ModelLabel` are not checked.
     """
     core = config.core
     _warn_about_equal_models("answering models", core.answering_models)

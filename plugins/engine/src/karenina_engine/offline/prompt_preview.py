@@ -257,12 +257,12 @@ async def preview_prompts(
     longest: bool | None = None,
 ) -> PromptPreview:
     """Return the prompts that the first answering model and the first judge, or placeholders for them, would receive
-    for a question, as if `answer` were the answering model's answer, and the tasks without a prompt. No server is
+    for a question, as if `answer` were the answering model's answer, and the tasks that have no prompt. No server is
     called, so neither keys nor servers are needed. Raises `PlanError` if the question has no valid plan.
 
-    Set `longest` if `answer` is a placeholder: recorded answers then take its place, and other conversations are as
-    long as possible if it is True, and as short as possible if it is False. Otherwise, conditions are decided by
-    `answer`. Judges answer yes to every question unless this would make the answer fail.
+    If `answer` is a placeholder, set `longest` to True or False. Recorded answers are then used where there are any,
+    and other conversations are as long as possible (True) or as short as possible (False). If `longest` is None,
+    conditions are decided by `answer`. Judges answer yes to every question unless this would make the answer fail.
     """
     negative: set[str] = set()
     with nullcontext() if longest is None else assume_length(longest=longest) as assumed:

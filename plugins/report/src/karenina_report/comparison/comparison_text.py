@@ -285,8 +285,8 @@ def _group_interval(group: Group) -> str:
 
 
 def _changed_text(pair: Pair) -> str:
-    """Return a text that names the questions skipped because they changed, says what has changed, and states whether
-    `karenina rescore` would make them comparable.
+    """Return a message that names the questions skipped because they changed, says what has changed, and states
+    whether `karenina rescore` would make them comparable.
     """
     what = " or ".join(dict.fromkeys(name for names in pair.changed.values() for name in names))
     others = [label for label in (pair.a, pair.b) if label not in pair.rescored]

@@ -203,9 +203,9 @@ class TreeWriter:
 
     @contextmanager
     def _parent(self, path: str) -> Iterator[tuple[int, str]]:
-        """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the last name. It
-        stays open for the next path in it. Raises `ValueError` if the path leads out of the writer's folder or is
-        nested too deeply.
+        """Open the folder that contains `path`, creating it if needed, and yield its descriptor and the last part of
+        `path`. The folder stays open until a path in another folder is written. Raises `ValueError` if the path leads
+        out of the writer's folder or is nested too deeply.
         """
         parts = path.split("/")
         if not {"", ".", ".."}.isdisjoint(parts) or "\0" in path or len(parts) > DEEPEST:

@@ -291,8 +291,8 @@ def _check_name(name: str) -> str:
     near = get_close_matches(name, _functions, n=1)
     raise ValueError(
         f"unknown normalizer {name!r}{f'; did you mean {near[0]!r}?' if near else ''} (the "
-        f"normalizers are {', '.join(_functions)}, {{type: synonym_map, mapping: {{...}}}} or, in "
-        "Python, SynonymMap, and those provided by plugins)"
+        f"normalizers are {', '.join(_functions)}, and a mapping of synonyms, which is written as "
+        "{type: synonym_map, mapping: {...}}, or in Python as SynonymMap)"
     )
 
 

@@ -280,7 +280,7 @@ def _with_headers(good: Reply, headers: Mapping[str, str]) -> Reply:
 
 def _insert_invalid_bytes(data: bytes) -> bytes:
     """Return the data with two bytes that are not UTF-8 inserted at the start of the first string under `content` or
-    `text`, or of any other.
+    `text`, or, if there is none, at the start of the first string.
 
     If there is no string, the bytes are inserted at the start of the data.
     """

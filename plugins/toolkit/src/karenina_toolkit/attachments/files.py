@@ -141,8 +141,8 @@ def _read_source(attachment: Attachment) -> bytes:
 
 
 def _find_unsendable_page(path: Path, pages: str, changed: int) -> str | None:
-    """Return the reason why these pages of a PDF cannot be sent, or None. `changed` is the file's time of modification,
-    for which the reason is cached. Without pypdfium2, only the ranges are checked, and the PDF is not opened.
+    """Return the reason why these pages of a PDF cannot be sent, or None. The result is cached for the
+    file's modification time, `changed`. Without pypdfium2, only the ranges are checked, and the PDF is not opened.
     """
     from karenina_toolkit.attachments.pdf_pages import find_problem, numbers_of
 
