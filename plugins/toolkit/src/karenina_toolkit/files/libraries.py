@@ -437,9 +437,12 @@ class ParquetRows:
         count = 0
         try:
             for batch in self._file.iter_batches(batch_size=_BATCH, columns=self._only):
-                rows = batch.to_pylist(maps_as_pydicts="lossy")  # a key that is repeated has its last value
+                rows = batch.to_pylist()
                 for at, column in enumerate(batch.schema):
-                    if str(column.type) == "float":
+                    if "map<" in str(column.type):
+                        for values in rows:
+                            values[column.name] = _with_objects(values[column.name], column.type)
+                    elif str(column.type) == "float":
                         numbers = batch.column(at).cast("string").cast("double").to_pylist()
                         for values, number in zip(rows, numbers, strict=True):
                             values[column.name] = number
@@ -453,6 +456,19 @@ class ParquetRows:
         """Return the exception for data that cannot be read after `count` rows."""
         what = f"the Parquet data cannot be read: {_one_line(error)}"
         return FileError(self._path, f"after row {count}" if count else "", what, "get a new copy of the file")
+
+
+def _with_objects(value: Any, kind: Any) -> Any:
+    """Return a Parquet value of the Arrow type `kind` with objects in place of lists of keys and values. A key that is
+    repeated has its last value.
+    """
+    if value is None or "map<" not in str(kind):
+        return value
+    if hasattr(kind, "key_type"):
+        return {key: _with_objects(item, kind.item_type) for key, item in value}
+    if isinstance(value, Mapping):
+        return {name: _with_objects(item, kind.field(name).type) for name, item in value.items()}
+    return [_with_objects(item, kind.value_type) for item in value]
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:
