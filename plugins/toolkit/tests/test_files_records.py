@@ -689,6 +689,12 @@ def test_utf_8_is_always_read_as_utf_8(text: str) -> None:
     assert (found, note) == ([{"q": text}], "")
 
 
+def test_a_table_in_markdown_is_not_separated_by_bars(tmp_path: Path) -> None:
+    path = write(str(tmp_path), "t.csv", b"| q | a |\n| --- | --- |\n| Who? | Ann |\n")
+    with read_records(path) as records:
+        assert records.columns == ("| q | a |",)
+
+
 def test_a_column_without_a_name_is_called_by_its_place(tmp_path: Path) -> None:
     path = write(str(tmp_path), "t.csv", b",q,\n0,a,b\n")
     with read_records(path) as records:

@@ -119,7 +119,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     raises the field limit of `csv` for the whole process.
 
     `delimiter` defaults to the most frequent of comma, semicolon and tab in the first line that is not blank, or to a
-    vertical bar if that line contains none of them.
+    vertical bar if that line contains none of them. A line that begins with a bar is one of a Markdown table.
     `any_size` disables the limit on the file's size and raises the limit on the length of a row. Raises `FileError` if
     the delimiter or the CSV is invalid, or if a row is too long.
     """
@@ -141,7 +141,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     header = start[-1] if start else ""
     unquoted = "".join(header.split('"')[::2])
     usual = max(DELIMITERS, key=unquoted.count)
-    chosen = delimiter or ("|" if "|" in unquoted and usual not in unquoted else usual)
+    has_bars = "|" in unquoted and not unquoted.lstrip().startswith("|")
+    chosen = delimiter or ("|" if has_bars and usual not in unquoted else usual)
     length = 0
 
     def limit_row() -> Iterator[str]:
