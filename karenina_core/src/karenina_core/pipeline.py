@@ -141,7 +141,8 @@ class Pipeline:
                 paused = time.monotonic()
                 await asyncio.sleep(0)
                 began = time.monotonic()
-                state.started, state.deadline = (at + began - paused for at in (state.started, state.deadline))
+                state.started += began - paused
+                state.deadline += began - paused
                 finished = listener.stage_started(planned.name, state.item) if listener is not None else None
                 error = await self._execute(planned, state, context, task)
                 elapsed = time.monotonic() - began
