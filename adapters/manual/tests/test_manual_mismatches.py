@@ -147,6 +147,26 @@ def test_a_conversation_about_another_question_is_reported(
 
 
 @pytest.mark.parametrize(
+    ("recorded", "warned"),
+    [
+        ("What is **TNF-\u03b1** \u201cfor\u201d?\n\nOptions:\n(A) pain", False),
+        ("What is TNF-\u03b1 for\u2026", False),
+        (json.dumps([{"role": "user", "content": 'Hi.\nWhat is TNF-\u03b1 "for"?'}], ensure_ascii=False), False),
+        ("What is IL-6 for?\n\nA. pain\nB. fever", True),
+    ],
+    ids=["markup", "cut", "messages", "other"],
+)
+def test_another_form_of_the_same_question_is_not_reported(
+    recorded: str, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = lines(tmp_path, {"id": "q1", "question": recorded})
+    asked = [CallInfo("q1", 'What is TNF-\u03b1 "for"?\n\nA. pain\nB. fever')]
+
+    mismatches(file, asked)
+    assert len(caplog.messages) == warned
+
+
+@pytest.mark.parametrize(
     ("question", "warned"),
     [("When?", True), ("where? ", False), ("Answer briefly.\n\nWhere?", False), ("Where", False)],
 )

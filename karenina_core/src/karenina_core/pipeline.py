@@ -71,7 +71,7 @@ class Pipeline:
         ended.
         """
         now = time.monotonic()
-        state = State(item, started=now, deadline=now + self.item_timeout if self.item_timeout is not None else None)
+        state = State(item, started=now, deadline=now + (self.item_timeout or float("inf")))
         try:
             await self.run_stages(self._answer_stages, state)
         except BaseException:
@@ -137,13 +137,13 @@ class Pipeline:
                     records.append(_recurring_record(skip.why, 0.0, **self._constant_values[planned.name]))
                     continue
                 # Items that are ready then run this stage in a row, which takes less time than running it with other
-                # code in between. The time spent waiting for them does not count.
-                began = time.monotonic()
+                # code in between. The time spent waiting for them does not count, also not towards `item_timeout`.
+                paused = time.monotonic()
                 await asyncio.sleep(0)
-                state.started += (waited := time.monotonic() - began)
-                state.deadline = None if state.deadline is None else state.deadline + waited
-                finished = listener.stage_started(planned.name, state.item) if listener is not None else None
                 began = time.monotonic()
+                state.started += began - paused
+                state.deadline += began - paused
+                finished = listener.stage_started(planned.name, state.item) if listener is not None else None
                 error = await self._execute(planned, state, context, task)
                 elapsed = time.monotonic() - began
                 if error is None and logs:
@@ -205,10 +205,10 @@ class Pipeline:
         try:
             waiting = stage.execute(context)
             if waiting is not None and inspect.isawaitable(waiting):
-                if state.deadline is None or stage.runs_after_error:
+                if self.item_timeout is None or stage.runs_after_error:
                     await waiting
                 else:
-                    await _in_time(waiting, state.deadline, ItemTimeout(self.item_timeout or 0.0))
+                    await _in_time(waiting, state.deadline, ItemTimeout(self.item_timeout))
             if (calls := context.own_calls) is not None and calls.no_recorded_reply is not None:
                 raise calls.no_recorded_reply  # even if the stage caught it: its result would be invalid
             raised = state.error

@@ -142,6 +142,20 @@ def test_questions_without_a_template_leave_no_bounds(tmp_path: Path) -> None:
     assert (rate["answers"], rate["missing"], rate["lowest"]) == (90, 0, rate["value"])
 
 
+def test_an_answer_without_a_template_that_a_rule_failed_has_no_verdict(tmp_path: Path) -> None:
+    """It is in no pass rate, so neither in the rates that labels correct."""
+    poem = result("poem", None, outcome=Outcome.AUTO_FAILED)
+    poem = poem.model_copy(update={"metadata": poem.metadata.model_copy(update={"template_id": "no_template"})})
+    run = label_run(tmp_path / "genes.results.jsonl", [*errant_run(90), poem])
+
+    data = karenina("calibrate", run, "--json").json
+
+    (rate,) = data["corrected"]
+    assert rate["answers"] == 90
+    assert {tuple(one["verdicts"]) for one in rate["strata"]} == {("correct",), ("not correct",)}
+    assert data["verdicts"][0]["raw"]["m"]["out_of"] == 90
+
+
 def test_answers_that_were_not_judged_are_a_stratum(tmp_path: Path) -> None:
     results = [*errant_run(90), *(result(f"e{at}", None) for at in range(10))]
     run = label_run(tmp_path / "genes.results.jsonl", results)

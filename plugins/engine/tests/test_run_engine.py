@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from string import ascii_letters
 from typing import Any
 
 import pytest
@@ -159,6 +161,23 @@ def test_an_item_that_times_out_is_an_error() -> None:
     assert [found[id].outcome for id in "abc"] == [Outcome.SCORED, Outcome.TIMED_OUT, Outcome.SCORED]
     assert "item_timeout" in (found["b"].metadata.error or "")
     assert found["b"].template.verify_result is None
+
+
+def test_the_time_limit_of_an_item_leaves_out_the_stages_of_others() -> None:
+    """Items that are ready run a stage one after the other, and each may take as long as if it were alone."""
+
+    class Many(Live):
+        @hookimpl
+        def karenina_adapters(self) -> Sequence[AdapterSpec]:
+            return [AdapterSpec(interface="live", description="Answers.", llm=lambda _: self, concurrency=lambda _: 64)]
+
+    async def reply(info: CallInfo) -> str:
+        time.sleep(0.02 if info.task == "judging" else 0)  # noqa: ASYNC251 - a stage that computes
+        return "yes"
+
+    found = run(Many(reply), ascii_letters, judges=["j"], item_timeout=0.5)
+
+    assert {one.outcome for one in found} == {Outcome.SCORED}
 
 
 def test_the_time_limit_of_an_item_includes_its_judges() -> None:

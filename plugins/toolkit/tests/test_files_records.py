@@ -214,11 +214,14 @@ def test_cells_without_a_type_in_json_become_text() -> None:
 
 def test_maps_of_parquet_are_objects(tmp_path: Path) -> None:
     kind = pyarrow.map_(pyarrow.string(), pyarrow.int64())
-    table = pyarrow.table({"m": pyarrow.array([[("a", 1), ("b", 2)], []], kind)})
-    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    maps = pyarrow.array([[("a", 1), ("b", 2)], [], None], kind)
+    inner = [[{"m": [("a", 1)]}, None], [], [{"m": []}]]
+    lists = pyarrow.array(inner, pyarrow.list_(pyarrow.struct({"m": kind})))
+    pyarrow.parquet.write_table(pyarrow.table({"m": maps, "l": lists}), tmp_path / "t.parquet")
 
-    with read_records(tmp_path / "t.parquet") as records:
-        assert [record.value["m"] for record in records] == [{"a": 1, "b": 2}, {}]
+    assert read(tmp_path / "t.parquet") == [
+        *({"m": {"a": 1, "b": 2}, "l": [{"m": {"a": 1}}, None]}, {"m": {}, "l": []}, {"m": None, "l": [{"m": {}}]})
+    ]
 
 
 def test_rows_of_parquet_are_read_as_written(tmp_path: Path) -> None:
@@ -684,6 +687,12 @@ def test_utf_8_is_always_read_as_utf_8(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         found, note = read_auto(write(folder, "t.jsonl", json.dumps({"q": text}, ensure_ascii=False).encode()))
     assert (found, note) == ([{"q": text}], "")
+
+
+def test_a_table_in_markdown_is_not_separated_by_bars(tmp_path: Path) -> None:
+    path = write(str(tmp_path), "t.csv", b"| q | a |\n| --- | --- |\n| Who? | Ann |\n")
+    with read_records(path) as records:
+        assert records.columns == ("| q | a |",)
 
 
 def test_a_column_without_a_name_is_called_by_its_place(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import normalize
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, FinishReason, Message
@@ -45,6 +47,8 @@ _ERROR: Final = "error"
 _CONVERSATIONS: Final = ("messages", "trace", "trace_messages")
 _BESIDE_MESSAGES: Final = ("system", "attachments")
 _NAMED: Final = 3
+_LETTERS: Final = re.compile(r"[^\W_]+")
+_ESCAPES: Final = re.compile(r"\\[nrt]")
 STOPPED: Final = ("length", "content_filter", "failed")
 """The finish reasons for which a recorded reply may be empty."""
 
@@ -475,13 +479,19 @@ def _asks_another(value: Any, question: str) -> bool:
 
 
 def _differ(asked: str, question: str) -> bool:
-    """Return whether two texts of a question differ in more than spaces and case, and neither contains the other, as a
-    prompt does.
+    """Return whether a recorded text of a question is another one. It is not if it contains the question, as a prompt
+    does, or the beginning of the question up to an empty line, because options may be shown in other ways; nor if the
+    question contains it. Spaces, case, marks and symbols do not count.
     """
     if asked == question:
         return False
-    words, others = _to_words(asked), _to_words(question)
-    return words not in others and others not in words
+    words, others, begin = map(_to_letters, (asked, question, question.strip().partition("\n\n")[0]))
+    return begin not in words and words not in others
+
+
+def _to_letters(text: str) -> str:
+    """Return the letters and digits of text in lower case, without the escapes of line breaks in quoted text."""
+    return "".join(_LETTERS.findall(normalize("NFKC", _ESCAPES.sub(" ", text)).casefold()))
 
 
 def _to_words(text: str) -> str:

@@ -151,7 +151,8 @@ class ItemError(NamedTuple):
 class State:
     """The state of an answer, or of an item whose `parent` is the state of its answer.
 
-    `started` is the time at which the work began. It is moved forward by any time spent waiting.
+    `started` is the time at which the work began. It is moved forward by any time spent waiting. `deadline` is the time
+    at which it must be done, moved forward by the time that other items took while this one was ready.
     """
 
     item: Item
@@ -167,7 +168,7 @@ class State:
     workspaces: set[Path] = field(default_factory=set)
     error: ItemError | None = None
     started: float = 0.0
-    deadline: float | None = None
+    deadline: float = float("inf")
 
     def enter_workspace(self, folder: Path) -> None:
         """Record that agents are working in the folder, until `leave_workspace` is called."""

@@ -11,6 +11,7 @@ from karenina_calibration.answers import CORRECT, NOT_JUDGED, SCORED, UNDECIDED,
 from karenina_calibration.calibration_result import TemplateAgreement, ValueAgreement, VerdictAgreement
 from karenina_calibration.estimators import effective_labels, weighted_rate
 from karenina_core.data.outcome import Outcome
+from karenina_engine.results.aggregate import has_verdict
 from karenina_engine.results.rates import pass_rate
 from karenina_report.estimators.agreement import cohen_kappa
 from karenina_report.statistics.statistics_result import Coefficient, as_coefficient
@@ -117,7 +118,7 @@ def verdict_agreement(
     """
     raw: dict[str, dict[str, list[tuple[Hashable, Outcome]]]] = defaultdict(lambda: defaultdict(list))
     for result in results:
-        if result.outcome.has_verdict or result.outcome is Outcome.UNDECIDED:
+        if has_verdict(result) or result.outcome is Outcome.UNDECIDED:
             meta = result.metadata
             raw[meta.parsing_id][meta.answering_id].append((units.of(result.question_id), result.outcome))
     return [

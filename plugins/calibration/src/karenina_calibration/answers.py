@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from pydantic_core import from_json
 
 from karenina_core.data.outcome import Outcome
-from karenina_engine.results.aggregate import is_unjudged
+from karenina_engine.results.aggregate import has_verdict, is_rated, is_unjudged
 from karenina_engine.results.result_text import answer_text, left_out_fields
 from karenina_engine.results.tables import result_table
 from karenina_report.attached_files import attachments_of
@@ -67,7 +67,7 @@ class Judgement:
     @property
     def verdict(self) -> bool | None:
         """Whether the verdict is *correct*. This is False if it is *partly correct*."""
-        return self.outcome is Outcome.CORRECT if self.outcome.has_verdict else None
+        return self.outcome is Outcome.CORRECT if is_rated(self.outcome, self.template) else None
 
 
 @dataclass(slots=True)
@@ -100,7 +100,8 @@ class Answer:
         distinct = {judgement.verdict for judgement in self.judgements.values()} - {None}
         if distinct:
             return DISAGREE if len(distinct) > 1 else CORRECT if True in distinct else WRONG
-        without = {judgement.outcome for judgement in self.judgements.values()} - {Outcome.SCORED}
+        outcomes = {judgement.outcome for judgement in self.judgements.values()} - {Outcome.SCORED}
+        without = {outcome for outcome in outcomes if not outcome.has_verdict}  # the others have no template
         if not without:
             return SCORED
         return UNDECIDED if without == {Outcome.UNDECIDED} else NOT_JUDGED
@@ -185,7 +186,7 @@ def collect_answers(results: Iterable[VerificationResult]) -> Answers:
     for result in results:
         meta = result.metadata
         if not result.template.raw_llm_response.strip():
-            if result.outcome.has_verdict or is_unjudged(result):
+            if has_verdict(result) or is_unjudged(result):
                 missing.setdefault(meta.answering_id, set()).add((meta.question_id, meta.replicate or 1))
             continue
         id = answer_id(result)

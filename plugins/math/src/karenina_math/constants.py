@@ -29,15 +29,15 @@ def are_same_family(truth: Tree, value: Tree) -> bool:
     """Return whether two solutions are equal but for the names or values of their constants of integration.
 
     A constant is *C* or *K*, as a term of its own, beside a power of *e*, or anywhere if it has another name in the
-    other solution; or it is one of several, such as *A* and *B*, in which the truth is linear. What an equation
-    defines, such as *K = mv^2/2*, is no constant.
+    other solution; or it is one of several, such as *A* and *B*, in which the truth is linear. What both equations
+    define on their left, as in *K = mv^2/2*, is no constant.
     """
     if any(
         tree[0] in ("list", "and", "or") or (tree[0] == "relation" and tree[2:3] != ["="]) for tree in (truth, value)
     ):
         return False
-    defined, other_defined = ((assigned(tree) or [None])[0] for tree in (truth, value))
-    if defined is not None and defined == other_defined and _CONSTANT.fullmatch(str(defined[1])):
+    left = truth[1] if truth[0] == "relation" else []
+    if left[:1] == ["symbol"] and _CONSTANT.fullmatch(left[1]) and value[:2] == ["relation", left]:
         return False
     one, other = _equations(truth, value)
     names, other_names = symbols_of(one), symbols_of(other)

@@ -41,9 +41,12 @@ _COLOR: Final = re.compile(r"\[(?![hms]+\])[^\]]*\]", re.IGNORECASE)
 """A color, a language or a condition in a cell's number format, but not hours that count on, as in `[h]:mm`."""
 _CONTROL_CODE: Final = re.compile(r"_x00([01][0-9A-Fa-f])_")
 """The notation of Excel for a control character in a text, such as `_x000D_`."""
-_EXPONENT: Final = re.compile(r"[-\N{MINUS SIGN}+]?(?:[0-9]+|n)")
-"""Matches a superscript that is an exponent, but not the charge of an ion (`2+`) or the end of an ordinal (`th`)."""
-_SUPERSCRIPTS: Final = str.maketrans("0123456789-\N{MINUS SIGN}+n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻⁺ⁿ")
+_EXPONENT: Final = re.compile(r"[-\N{MINUS SIGN}]?(?:[0-9]+|n)")
+"""Matches a superscript that is an exponent, but not the charge of an ion (`2+`, `+2`) or the end of an ordinal (`th`).
+"""
+_BASE: Final = re.compile(r"[^\W_]|[])}|°]")
+"""Matches a character that an exponent can follow. A superscript elsewhere is the mass number of an isotope."""
+_SUPERSCRIPTS: Final = str.maketrans("0123456789-\N{MINUS SIGN}n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻ⁿ")
 _SUBSCRIPTS: Final = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _DAY: Final = re.compile(r"(?<!d)dd?(?!d)")
 """The day of the month in a number format. Longer runs are days of the week."""
@@ -66,9 +69,9 @@ _ROWS_OF_RANGE: Final = re.compile(r"[A-Z]{1,3}([0-9]{1,7}):[A-Z]{1,3}([0-9]{1,7
 class SheetFacts:
     """Facts about a workbook in addition to the cells that are read. With `any_size`, they are not collected.
 
-    `hidden` contains the indexes of hidden columns, `hidden_rows` the numbers of hidden rows, `without_value` the cells
-    with formulas but no stored value, `merged` the ranges of merged cells that span several rows, and `others` the
-    titles of other sheets that have cells.
+    `hidden` contains the indexes of hidden columns, `hidden_rows` the numbers of hidden rows with values,
+    `without_value` the cells with formulas but no stored value, `merged` the ranges of merged cells that span several
+    rows, and `others` the titles of other sheets that have cells.
     """
 
     hidden: list[int] = field(default_factory=list)
@@ -190,12 +193,12 @@ def _text_of(literals: str) -> str:
 
 def _join_runs(runs: Iterable[Any]) -> str:
     """Return the text of a cell with differently formatted parts. Superscripts that are exponents become characters
-    (10⁵, not 105), and so do digits that are subscripts of a number (101₂).
+    (10⁵, not 105), and so do digits that are subscripts of a number (101₂), but not mass numbers of isotopes (14C).
     """
     text = ""
     for align, parts in groupby(runs, lambda run: getattr(getattr(run, "font", None), "vertAlign", None)):
         part = "".join(map(str, parts))
-        if align == "superscript" and _EXPONENT.fullmatch(part.strip()):
+        if align == "superscript" and _EXPONENT.fullmatch(part.strip()) and _BASE.fullmatch(text[-1:]):
             part = part.translate(_SUPERSCRIPTS)
         elif align == "subscript" and text[-1:].isdecimal():
             part = part.translate(_SUBSCRIPTS)
@@ -302,6 +305,8 @@ class _PartCheck:
         self._level = self._cells = self._inside = self._outside = 0
         self.hidden: list[int] = []
         self.hidden_rows: list[str] = []
+        self._hidden_row = ""
+        """The current row, if it is hidden and no value in it has been seen yet."""
         self.without_value: list[str] = []
         self.merged: list[str] = []
         self.has_values = False
@@ -366,13 +371,16 @@ class _PartCheck:
             self._formula = self._cell or None
         elif name in ("v", "is"):
             self.has_values = True
+            if self._hidden_row and len(self.hidden_rows) < _MOST_HIDDEN:
+                self.hidden_rows.append(self._hidden_row)
+            self._hidden_row = ""
             if self._formula is not None:
                 self._parser.CharacterDataHandler = self._value
         elif name == "mergeCell" and len(self.merged) < _MOST_MERGED:
             rows = _ROWS_OF_RANGE.fullmatch(attributes.get("ref", ""))
             self.merged += [rows[0]] if rows is not None and rows[1] != rows[2] else []
-        elif name == "row" and attributes.get("hidden") in _TRUE and len(self.hidden_rows) < _MOST_HIDDEN:
-            self.hidden_rows.append(attributes.get("r", "?"))
+        elif name == "row":
+            self._hidden_row = attributes.get("r", "?") if attributes.get("hidden") in _TRUE else ""
         elif name == "col" and attributes.get("hidden") in _TRUE and len(self.hidden) < _MOST_HIDDEN:
             with suppress(ValueError):
                 last = min(int(attributes["max"]), int(attributes["min"]) + _MOST_HIDDEN)
@@ -438,9 +446,12 @@ class ParquetRows:
         count = 0
         try:
             for batch in self._file.iter_batches(batch_size=_BATCH, columns=self._only):
-                rows = batch.to_pylist(maps_as_pydicts="lossy")  # a key that is repeated has its last value
+                rows = batch.to_pylist()
                 for at, column in enumerate(batch.schema):
-                    if str(column.type) == "float":
+                    if "map<" in str(column.type):
+                        for values in rows:
+                            values[column.name] = _with_objects(values[column.name], column.type)
+                    elif str(column.type) == "float":
                         numbers = batch.column(at).cast("string").cast("double").to_pylist()
                         for values, number in zip(rows, numbers, strict=True):
                             values[column.name] = number
@@ -454,6 +465,19 @@ class ParquetRows:
         """Return the exception for data that cannot be read after `count` rows."""
         what = f"the Parquet data cannot be read: {_one_line(error)}"
         return FileError(self._path, f"after row {count}" if count else "", what, "get a new copy of the file")
+
+
+def _with_objects(value: Any, kind: Any) -> Any:
+    """Return a Parquet value of the Arrow type `kind` with objects in place of lists of keys and values. A key that is
+    repeated has its last value.
+    """
+    if value is None or "map<" not in str(kind):
+        return value
+    if hasattr(kind, "key_type"):
+        return {key: _with_objects(item, kind.item_type) for key, item in value}
+    if isinstance(value, Mapping):
+        return {name: _with_objects(item, kind.field(name).type) for name, item in value.items()}
+    return [_with_objects(item, kind.value_type) for item in value]
 
 
 def missing_library(path: Path, what: str, error: ImportError, package: str) -> FileError:

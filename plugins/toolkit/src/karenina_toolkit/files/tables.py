@@ -119,7 +119,7 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     any size and longer rows. Also raises the field limit of `csv` for the whole process.
 
     `delimiter` defaults to the most frequent of comma, semicolon and tab in the first line that is not blank, or to a
-    vertical bar if that line contains none of them.
+    vertical bar if that line contains none of them. A line that begins with a bar is one of a Markdown table.
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n\0'):
         what = (
@@ -139,7 +139,8 @@ def read_csv(file: IO[bytes], path: Path, encoding: str | None, delimiter: str |
     header = start[-1] if start else ""
     unquoted = "".join(header.split('"')[::2])
     usual = max(DELIMITERS, key=unquoted.count)
-    chosen = delimiter or ("|" if "|" in unquoted and usual not in unquoted else usual)
+    has_bars = "|" in unquoted and not unquoted.lstrip().startswith("|")
+    chosen = delimiter or ("|" if has_bars and usual not in unquoted else usual)
     length = 0
 
     def limit_row() -> Iterator[str]:

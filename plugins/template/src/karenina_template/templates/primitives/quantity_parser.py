@@ -290,7 +290,7 @@ def is_rounded(one: Decimal, other: Decimal) -> bool:
     """Return whether one of two numbers is a fraction such as 2/3, and the other is the same rounded: *0.667*."""
     for fraction, rounded in ((one, other), (other, one)):
         places, rest = (-int(number.as_tuple().exponent) for number in (rounded, fraction))
-        if 2 <= places <= _LONGEST_ROUNDED < rest and round(fraction, places) == rounded:
+        if 2 <= places <= _LONGEST_ROUNDED < rest and 2 * abs(fraction - rounded) <= Decimal(1).scaleb(-places):
             return True
     return False
 
