@@ -17,8 +17,7 @@ class plugin:  # noqa: N801 - the entry point's name
             ),
             "new": (
                 "karenina_scaffold.commands:new",
-                "Write an installable package for a plugin of your own, with contract tests, or a benchmark with a "
-                "task for coding agents.",
+                "Write a package for a plugin of your own with contract tests, or a task for coding agents.",
             ),
         }
     )

@@ -77,11 +77,10 @@ def new(
         Path, typer.Option("--into", metavar="DIR", help="The folder in which to create the package folder.")
     ] = Path(),
 ) -> None:
-    """Write an installable package for a plugin of your own, with contract tests, or a benchmark with a task for coding
-    agents.
+    """Write a package for a plugin of your own with contract tests, or a task for coding agents.
 
-    Then change its code in src, and the samples in its tests. The kind `task` is the benchmark: a task with a broken
-    program, hidden tests and a solution.
+    The package can be installed and works. Then change its code in src, and the samples in its tests. The kind `task`
+    is a benchmark instead: a task for coding agents, with a broken program, hidden tests and a solution.
     """
     screen = get_screen(ctx)
     with screen.report_errors():
