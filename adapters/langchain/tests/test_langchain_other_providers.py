@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_servers import model
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import Message
@@ -39,6 +39,18 @@ class ChatLittle(FakeListChatModel):
     cohere_api_key: str | None = None
     num_predict: int | None = None
     client_kwargs: dict[str, Any] | None = None
+
+
+class ChatPassing(FakeListChatModel):
+    """A chat model that sends arguments which it does not know to its server."""
+
+    responses: list[str] = Field(default_factory=list)
+    model_kwargs: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pass_on(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {"model_kwargs": {name: value for name, value in values.items() if name not in cls.model_fields}}
 
 
 @pytest.fixture
@@ -75,6 +87,10 @@ def test_settings_reach_the_chat_model(create: Callable[..., Any]) -> None:
 def test_a_setting_without_effect_is_an_error(fields: dict[str, Any], setting: str, create: Callable[..., Any]) -> None:
     with pytest.raises(AdapterConfigError, match=f"^model 'm': LangChain's ChatLittle has no argument {setting} has"):
         create(ChatLittle, "any", **fields)
+
+
+def test_a_setting_that_the_chat_model_passes_on_is_no_error(create: Callable[..., Any]) -> None:
+    assert create(ChatPassing, "any", max_tokens=9).model_kwargs["max_tokens"] == 9
 
 
 def test_packages_get_arguments_under_their_own_names(create: Callable[..., Any]) -> None:

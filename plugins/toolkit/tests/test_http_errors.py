@@ -179,6 +179,7 @@ def test_a_time_to_wait_that_cannot_be_read_is_none(headers: dict[str, str]) -> 
         ("Please try again in 1h2m3.5s.", 3723.5),
         ("Please try again in 842ms.", 0.842),
         ("Please retry after 26 seconds.", 26),
+        ("Try again in 26 s. Requests of this size: try again in 3 s.", 26),
         ("Please retry in 34.074824224s.", 34.074824224),
         ("No deployments available, Try again in 5 seconds. Passed model=m", 5),
         ("Try again in 2 minutes.", 120),

@@ -148,7 +148,7 @@ def _other(model: ModelConfig) -> tuple[BaseChatModel, Callable[[], Awaitable[No
             f"model {model.id!r}: LangChain's chat model cannot be created ({type(error).__name__}: "
             f"{redact_text(str(error), secrets)})"
         ) from None
-    known = _argument_names(type(chat))
+    known = _argument_names(type(chat)) | set(getattr(chat, "model_kwargs", None) or ())  # some move others there
     for argument, setting in _SETTINGS.items():
         used = names.get(argument, argument)
         if used in arguments and used not in known:
