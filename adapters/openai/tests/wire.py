@@ -39,6 +39,19 @@ async def fails(port: OpenAILLM) -> PortError:
     return caught.value
 
 
+async def uses_a_connection_again(port: OpenAILLM, wire: Wire) -> bool:
+    """Ask until a call opens no connection of its own, at most twenty times. A thread of the client takes a connection
+    back shortly after the reply, so that on a busy machine the next call may need another one.
+    """
+    for _ in range(20):
+        opened = len(wire.callers)
+        assert (await port.invoke(ASK)).text == "Paris."
+        if opened and len(wire.callers) == opened:
+            return True
+        await asyncio.sleep(0.02)
+    return False
+
+
 def reply(body: bytes = BODY, *headers: str, status: str = "200 OK") -> bytes:
     """Return a reply with its length."""
     lines = [f"HTTP/1.1 {status}", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
