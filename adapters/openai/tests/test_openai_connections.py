@@ -16,7 +16,7 @@ from openai_servers import chunk, completion, model
 from wire import ASK, BODY, Caller, Wire, always, chunked, each, fails, reply, served, silence, uses_a_connection_again
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
-from karenina_core.models.ports import ErrorCategory, Message
+from karenina_core.models.ports import ErrorCategory, Message, PortError
 from karenina_openai.parser import OpenAILLM
 
 pytestmark = pytest.mark.anyio
@@ -139,9 +139,7 @@ async def test_a_request_on_a_closing_connection_is_retriable() -> None:
     async with served(each(reply(), b"")) as wire:
         port = OpenAILLM(model(wire.url))
         with pytest.raises(PortError) as caught:
-            while len(wire.callers) < 20:  # a busy machine may open more than one
-                await port.invoke(ASK)
-                await asyncio.sleep(0.02)
+            await uses_a_connection_again(port, wire)
         assert caught.value.category is C.CONNECTION
         assert (await port.invoke(ASK)).text == "Paris."
         await port.aclose()
