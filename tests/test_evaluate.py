@@ -271,6 +271,7 @@ def test_a_file_with_one_conversation_is_one_output(judge: Judge, name: str, tex
 
     assert done.code == 0, done.err
     assert f"{name} was read as one conversation, and its last answer is judged." in done.err
+    assert "WARNING" not in done.err
     (found,) = VerificationResultSet.load("talk.results.jsonl")
     assert (found.question_id, found.outcome, found.evaluation_input) == (name, Outcome.CORRECT, "It is BCL2.")
 
@@ -333,6 +334,20 @@ def test_an_output_that_was_cut_off_is_truncated(judge: Judge) -> None:
     assert done.code == 0, done.err
     (found,) = VerificationResultSet.load("out.results.jsonl")
     assert found.outcome is Outcome.TRUNCATED
+
+
+def test_a_conversation_that_was_cut_off_before_an_answer_is_truncated(judge: Judge) -> None:
+    thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "TP53 or"}]}
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}
+    cut = [{"response": "", "finish_reason": "length"}]
+    cut += [{"messages": [*CONVERSATION[:1], end], "finish_reason": "length"} for end in (thought, call)]
+    Path("out.jsonl").write_text("\n".join(map(json.dumps, cut)), "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    done = command("out.jsonl", "--template", "t.py", "-j", "scripted:j")
+
+    assert done.code == 0, done.err
+    found = VerificationResultSet.load("out.results.jsonl")
+    assert [one.outcome for one in found] == [Outcome.TRUNCATED] * 3
 
 
 def test_a_json_object_of_no_known_shape_is_refused(judge: Judge) -> None:

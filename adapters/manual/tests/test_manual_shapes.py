@@ -189,6 +189,19 @@ async def test_a_recorded_reply_ends_as_it_did(row: dict[str, Any], end: str, tm
     assert (await RecordedLLM(recorded).invoke([], info=INFO)).finish_reason == end
 
 
+@pytest.mark.parametrize(
+    ("ended", "end"),
+    [
+        ({"output": {"choices": [{"stop_reason": "max_tokens"}]}}, "length"),
+        ({"output": {"choices": [{"stop_reason": "stop"}]}, "limit": {"type": "message", "limit": 2}}, "length"),
+        ({"output": {"message": "Santiago"}, "limit": 5, "error": None}, "stop"),
+    ],
+)
+async def test_a_row_that_is_an_inspect_sample_ends_as_it_did(ended: dict[str, Any], end: str, tmp_path: Path) -> None:
+    recorded = model(tmp_path, {"id": "q1", "messages": [{"role": "user", "content": "?"}, HALF], **ended})
+    assert (await RecordedAgent(recorded).run([], AgentOptions(), info=INFO)).finish_reason == end
+
+
 async def test_a_recorded_agent_ends_as_it_did(tmp_path: Path) -> None:
     messages = [*CONVERSATIONS["Bedrock"][:-1], {**CONVERSATIONS["Bedrock"][-1], "stopReason": "max_tokens"}]
     reply = await RecordedAgent(model(tmp_path, {"id": "q1", "response": messages})).run([], AgentOptions(), info=INFO)

@@ -227,6 +227,15 @@ def test_an_answer_that_a_limit_of_the_sample_ended_is_truncated(
     assert [result.outcome.value for result in judge_imported(tmp_path)] == [shown]
 
 
+def test_a_sample_that_somebody_stopped_is_no_answer() -> None:
+    output = {"completion": "The answer is Cusco", "choices": [{"stop_reason": "stop"}]}
+    log(sample(output=output, limit={"type": "operator", "limit": 1}), scorers=[{"name": "match"}])
+
+    assert import_file("log.json", *RECORD).code == 0
+    recorded = json.loads(Path("answers.jsonl").read_text("utf-8"))
+    assert recorded["finish_reason"] == "error: the operator stopped the sample"
+
+
 def test_what_is_not_carried_over_is_named() -> None:
     log(
         sample(sandbox=["docker", "c.yaml"], files={"a": "b"}, metadata={"level": 1, "long": "x" * 2000}),

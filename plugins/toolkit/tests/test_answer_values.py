@@ -62,8 +62,9 @@ def test_a_plain_answer_has_one_step_and_no_tools() -> None:
     assert plain.value("trace.tools") == KnownValue(value=[])
 
 
-def test_a_conversation_without_an_answer_is_wrong() -> None:
-    lost = facts(TRACE[:2], None).value("answer.words")
+@pytest.mark.parametrize("text", [None, "", " \n"])
+def test_a_conversation_without_an_answer_is_wrong(text: str | None) -> None:
+    lost = facts(TRACE[:2], text).value("answer.words")
 
     assert lost is not None
     assert (lost.value, lost.counts) == (None, "wrong")

@@ -7,13 +7,21 @@ from typing import Any
 
 import pytest
 
-from karenina_toolkit.traces import find_end
+from karenina_toolkit.traces import find_end, is_limit_reached
 
 ASKED = {"role": "user", "content": "Where?"}
 CHAT = {"role": "assistant", "content": "In Pe"}
 HALF = {"role": "assistant", "content": [{"type": "text", "text": "In Pe"}]}
 SPAN = [{"role": "assistant", "parts": [{"type": "text", "content": "In Pe"}], "finish_reason": "length"}]
 CLAUDE = {"type": "assistant", "session_id": "s", "message": {**HALF, "stop_reason": "max_tokens"}}
+SAMPLE = {"messages": [ASKED, CHAT], "output": {"choices": [{"message": CHAT, "stop_reason": "stop"}]}}
+NO_STEPS = "Sorry, need more steps to process this request."
+NO_CALLS = "Model call limits exceeded: run limit (5/5)"
+
+
+def ran(subtype: str, *, is_error: bool = True) -> dict[str, Any]:
+    """The result of a run of Claude Code."""
+    return {"type": "result", "subtype": subtype, "is_error": is_error, "session_id": "s", "stop_reason": "end_turn"}
 
 
 def langchain(**metadata: str) -> dict[str, Any]:
@@ -36,6 +44,9 @@ def langchain(**metadata: str) -> dict[str, Any]:
         {"attributes": {"gen_ai.output.messages": json.dumps(SPAN)}},
         {"messages": [ASKED, CHAT], "output": {"choices": [{"message": CHAT, "stop_reason": "max_tokens"}]}},
         [CLAUDE],
+        [CLAUDE, {"type": "last-prompt", "sessionId": "s", "leafUuid": "l"}],
+        [{**CLAUDE, "message": HALF}, ran("error_max_budget_usd")],
+        {**SAMPLE, "limit": {"type": "message", "limit": 4}},
         {"exchanges": [{"request": {}, "response": {"choices": [{"message": CHAT, "finish_reason": "length"}]}}]},
     ],
 )
@@ -66,9 +77,47 @@ def test_a_recorded_refusal(recording: Any) -> None:
         {"messages": [{**ASKED, "finish_reason": "length"}]},
         {"choices": [{"message": CHAT, "finish_reason": None}]},
         {"exchanges": []},
+        [CLAUDE, {"type": "user", "session_id": "s", "message": {"role": "user", "content": "Go on."}}],
+        [{**CLAUDE, "message": HALF}, ran("success", is_error=False)],
+        {**SAMPLE, "limit": None, "error": None},
         "a text",
         [],
     ],
 )
 def test_the_end_of_another_message_does_not_count(recording: Any) -> None:
     assert find_end(recording) == ("stop", None)
+
+
+@pytest.mark.parametrize(
+    ("recording", "reason"),
+    [
+        ([{**CLAUDE, "message": HALF}, ran("error_during_execution")], "error: error_during_execution"),
+        (ran("success"), "error: a request failed"),
+        ([{**CLAUDE, "message": HALF, "isApiErrorMessage": True}], "error: a request failed"),
+        ({**SAMPLE, "error": {"message": "no sandbox", "traceback": "..."}}, "error: no sandbox"),
+        ({**SAMPLE, "limit": {"type": "operator", "limit": 1}}, "error: the operator stopped the sample"),
+    ],
+)
+def test_a_recorded_run_that_failed_is_no_answer(recording: Any, reason: str) -> None:
+    assert find_end(recording) == ("failed", reason)
+
+
+@pytest.mark.parametrize(
+    ("recording", "reached"),
+    [
+        ({"messages": [ASKED, CHAT], "limit_reached": True}, True),
+        ([CLAUDE, ran("error_max_turns")], True),
+        (ran("error_max_turns"), True),
+        ([CLAUDE, ran("success", is_error=False)], False),
+        ({"messages": [ASKED, {**langchain(), "content": NO_STEPS}]}, True),
+        ([{"type": "human", "data": ASKED}, {"type": "ai", "data": {"content": NO_CALLS}}], True),
+        (
+            {"messages": [{"type": "ai", "content": NO_STEPS}, {"type": "human", "content": "Go on."}, langchain()]},
+            False,
+        ),
+        ({"messages": [ASKED, {**CHAT, "content": NO_STEPS}]}, False),
+        (NO_STEPS, False),
+    ],
+)
+def test_a_limit_of_turns_is_found_where_programs_write_it(recording: Any, reached: bool) -> None:
+    assert is_limit_reached(recording) is reached

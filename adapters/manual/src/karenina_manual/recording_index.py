@@ -17,6 +17,7 @@ from unicodedata import normalize
 from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.ports import CallInfo, FinishReason, Message
 from karenina_core.text import compose, replace_surrogates, replace_surrogates_in
+from karenina_toolkit.answers.answer_keys import NO_QUESTION
 from karenina_toolkit.files import FileError
 from karenina_toolkit.files.bounded_files import read_bytes
 from karenina_toolkit.files.json_values import has_lone_surrogate
@@ -46,6 +47,8 @@ _MESSAGES: Final = "messages"
 _ERROR: Final = "error"
 _CONVERSATIONS: Final = ("messages", "trace", "trace_messages")
 _BESIDE_MESSAGES: Final = ("system", "attachments")
+_OF_SAMPLES: Final = {"output": "choices", "limit": "type", "error": "traceback"}
+"""The columns of an Inspect sample that state how it ended, each with a key of its object."""
 _NAMED: Final = 3
 _LETTERS: Final = re.compile(r"[^\W_]+")
 _ESCAPES: Final = re.compile(r"\\[nrt]")
@@ -244,6 +247,9 @@ class RecordingIndex:
             value = row if is_conversation(row) else patch
         elif column == _MESSAGES and isinstance(value, list):
             value = {key: row[key] for key in (_MESSAGES, *_BESIDE_MESSAGES) if row.get(key) is not None}
+            for key, own in _OF_SAMPLES.items():
+                if isinstance(row.get(key), dict) and own in row[key]:
+                    value[key] = row[key]
         if value is None and "replicates" in row:
             value = {"replicates": row["replicates"]}
         delimited = extra.delimited if value is not patch else False
@@ -469,8 +475,11 @@ def _is_empty(value: Any) -> bool:
 
 def _asks_another(value: Any, question: str) -> bool:
     """Return whether a recorded conversation begins with a user who does not say the question, for example because the
-    row has the id of another one. A prompt may contain the question among other text, with other spaces and case.
+    row has the id of another one. A prompt may contain the question among other text, with other spaces and case. The
+    question of an output without one is not looked for.
     """
+    if question == NO_QUESTION:
+        return False
     said = _to_answer(value).said
     begin = [*takewhile(lambda message: message.role in ("system", "user"), () if isinstance(said, str) else said)]
     if not any(message.role == "user" and message.content.strip() for message in begin):

@@ -12,7 +12,7 @@ from karenina_core.config import VerificationConfig
 from karenina_core.data.rubrics import Rubric
 from karenina_core.errors import ConfigError, RunError
 from karenina_core.models.model import ModelConfig
-from karenina_engine.results.question_units import NO_QUESTION
+from karenina_toolkit.answers.answer_keys import NO_QUESTION
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from karenina_benchmark.tables.column_roles import (
     ranked_columns,
 )
 from karenina_core.errors import ConfigError
-from karenina_engine.results.question_units import NO_QUESTION
+from karenina_toolkit.answers.answer_keys import NO_QUESTION
 from karenina_toolkit.files import (
     AUTO,
     LINES,

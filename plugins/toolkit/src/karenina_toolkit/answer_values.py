@@ -11,6 +11,7 @@ from karenina_core.models.ports import Message
 from karenina_toolkit import traces
 from karenina_toolkit.conversations import INCOMPLETE, OWNER
 from karenina_toolkit.printable import quantity
+from karenina_toolkit.traces.reasoning import has_content
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -70,7 +71,7 @@ class AnswerFacts(NamedTuple):
         if name.startswith(_ARGUMENTS):
             return KnownValue(value=find_arguments(self.trace, name.removeprefix(_ARGUMENTS)))
         match name:
-            case "answer.text" | "answer.words" if self.text is None:
+            case "answer.text" | "answer.words" if not has_content(self.text or ""):
                 why = "the conversation does not end with an assistant message that has text"
                 return KnownValue(why=why, counts="wrong")
             case "answer.text":

@@ -6,14 +6,13 @@ Answers to the same question are alike, whatever ids the question has, so they a
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from karenina_toolkit.answers.answer_keys import NO_QUESTION
 
 if TYPE_CHECKING:
     from karenina_core.data.question import Question
     from karenina_core.data.result import VerificationResult
-
-NO_QUESTION: Final = "What does the text say?"
-"""The question used for outputs without one. Small judges extract nothing if they are told that there is none."""
 
 
 def unit_of_result(result: VerificationResult) -> Hashable:

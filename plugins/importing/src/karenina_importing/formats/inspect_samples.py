@@ -18,6 +18,7 @@ from karenina_importing.attached_media import take_media
 from karenina_importing.field_mapping import FieldMapping
 from karenina_importing.formats.structured_values import as_list, as_mapping, is_short, parse_text
 from karenina_importing.source_files import SourceRow
+from karenina_toolkit.traces.formats.inspect_ai import find_stop
 
 _GRADED: Final = {
     "model_graded_fact": AGREES,
@@ -41,8 +42,8 @@ _CHOICES: Final = (
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
     """Make the row for a sample: its question with attachments, the template and rubric for its scorers, and the answer
     that it records, if any. `about` is the log's `eval`, or None in a dataset. The row has the key `invalid` if someone
-    has declared the sample invalid, and `stopped` if a limit on tokens, messages, time or costs ended it. Its notes
-    start with `notes`.
+    has declared the sample invalid, and `stopped` if a limit on tokens, messages, time or costs ended it, or somebody
+    stopped it. Its notes start with `notes`.
 
     Metadata that is too long is omitted.
     """
@@ -58,8 +59,7 @@ def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[
     if isinstance(invalidation, Mapping):
         reason = invalidation.get("reason")
         values["invalid"] = f"the sample was declared invalid{f': {reason}' if reason else ''}"
-    if sample.get("limit"):
-        values["stopped"] = "limit"
+    values["stopped"] = find_stop(sample)
     answer, traits, left_out = _convert_scorers(sample, about)
     if letters := _letters(sample, about):
         choices = as_texts(sample["choices"])

@@ -1,4 +1,4 @@
-"""The artifacts and prompt tasks that every stage that produces answers declares."""
+"""The artifacts and prompt tasks that every stage that produces answers declares, and the question of other answers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ GENERATION: Final = PromptTask("generation", "")
 
 FEW_SHOT_GENERATION: Final = PromptTask("few_shot_generation", "", shows_truth=True, family=GENERATION.name)
 """The prompt with few-shot examples before the question. The examples contain the ground truth of other questions."""
+
+NO_QUESTION: Final = "What does the text say?"
+"""The question used for outputs without one. Small judges extract nothing if they are told that there is none."""
 
 ANSWER_KEYS: Final[frozenset[AnyKey]] = frozenset(
     {

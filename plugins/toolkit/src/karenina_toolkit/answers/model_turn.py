@@ -57,16 +57,13 @@ class ModelTurn:
 
     @property
     def final(self) -> str | None:
-        """The text of the last message, or None if the turn does not end in an answer. It is empty if the provider's
-        content filter removed the text.
+        """The text of the last message, or None if the turn does not end in an answer. It is empty if a limit or the
+        provider's content filter ended the turn before there was text.
         """
         if self.is_plain:
             return self.trace[0].content if self.trace else None
         last = traces.final_ai_message(self.trace)
-        if last is None and self.finish_reason == "content_filter" and self.trace:
-            end = self.trace[-1]
-            return end.content if end.role == "assistant" and not end.tool_calls else None
-        return last
+        return "" if last is None and self.finish_reason in _STOPPED and self.trace else last
 
 
 def first_messages(context: VerificationContext) -> list[Message]:

@@ -12,6 +12,10 @@ from karenina_toolkit.traces.formats import anthropic
 Entry = Mapping[str, Any]
 _SPEAKERS: Final = ("user", "assistant")
 _SESSION: Final = ("sessionId", "session_id", "parentUuid", "leafUuid")
+_RESULT: Final = "result"
+_TURN_LIMIT: Final = "error_max_turns"
+_COST_LIMIT: Final = "error_max_budget_usd"
+_FAILED: Final = "error: a request failed"
 
 
 def claims(entry: Entry) -> bool:
@@ -52,10 +56,37 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         yield from _read_results(entries)
 
 
+def find_last(entries: Sequence[object]) -> Entry | None:
+    """Return the last line of a session that contains a message or the result of the run, which other lines may follow.
+    If `entries` are not lines of a session, return None.
+    """
+    lines = (entry for entry in reversed(entries) if isinstance(entry, Mapping) and claims(entry))
+    return next((line for line in lines if line["type"] in (*_SPEAKERS, _RESULT) and not _is_of_subagent(line)), None)
+
+
+def is_turn_limit(entry: Entry) -> bool:
+    """Return whether `entry` is the result of a run that reached its limit of turns."""
+    return entry.get("type") == _RESULT and entry.get("subtype") == _TURN_LIMIT
+
+
+def find_stop(entry: Entry) -> str | None:
+    """Return the reason why a run ended early, if `entry` is a failed request or the result of a run that failed or
+    reached its limit of costs. Otherwise, also for a limit of turns, return None.
+    """
+    if entry.get("isApiErrorMessage"):
+        return _FAILED
+    kind = entry.get("subtype")
+    if entry.get("type") != _RESULT or not isinstance(kind, str) or kind == _TURN_LIMIT:
+        return None
+    if kind.startswith("error"):
+        return "limit" if kind == _COST_LIMIT else f"error: {kind}"
+    return _FAILED if entry.get("is_error") is True else None
+
+
 def _read_results(entries: Sequence[Entry]) -> Iterator[Message]:
     """Yield the text of each `result` line as an assistant message or, if it is an error, as a system message."""
     for entry in entries:
-        if entry.get("type") == "result" and isinstance(entry.get("result"), str):
+        if entry.get("type") == _RESULT and isinstance(entry.get("result"), str):
             text = entry["result"]
             yield Message.system(text) if entry.get("is_error") else Message.assistant(text)
 

@@ -13,6 +13,7 @@ from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments, r
 Entry = Mapping[str, Any]
 _ROLES: Final[Mapping[str, Role]] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _SOURCES: Final = ("input", "generate", "operator")
+_LIMITS: Final = frozenset({"type", "limit"})
 _ATTACHMENT: Final = re.compile(r"attachment://([0-9a-f]{32})")
 
 
@@ -59,6 +60,18 @@ def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
     if isinstance(value, Sequence):
         return [resolve_attachments(item, attachments) for item in value]
     return value
+
+
+def find_stop(sample: Entry) -> str | None:
+    """Return the reason why a sample ended early: "limit" if it reached a limit on tokens, messages, time or costs, or
+    one that begins with "error" if it failed or somebody stopped it. Otherwise, return None.
+    """
+    error, limit = sample.get("error"), sample.get("limit")
+    if isinstance(error, Mapping) and "traceback" in error:
+        return f"error: {error.get('message')}"
+    if not isinstance(limit, Mapping) or not limit.keys() >= _LIMITS:
+        return None
+    return "error: the operator stopped the sample" if limit["type"] == "operator" else "limit"
 
 
 def _find_attachment(name: str, attachments: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ _KINDS: Final[Mapping[str, Role]] = {
 _CLASSES: Final = {f"{kind.capitalize()}Message": kind for kind in _KINDS} | {"AIMessage": "ai", "ChatMessage": "chat"}
 _CALLS: Final = {"tool_use": "input", "tool_call": "args", "function_call": "arguments", "server_tool_use": "input"}
 """The types of content blocks that represent calls, each with the key of the call's arguments."""
+_TURN_LIMITS: Final = ("Sorry, need more steps to process this request.", "Model call limits exceeded: ")
 _OF_OTHERS: Final = frozenset({"uuid", "subtype", "sessionId", "session_id", "source"})
 
 
@@ -41,6 +42,15 @@ def claims(entry: Entry) -> bool:
         return False
     kind, data = _unwrap(entry)
     return kind is not None and data is not None and not entry.keys() & _OF_OTHERS
+
+
+def is_turn_limit(entry: Entry) -> bool:
+    """Return whether `entry` is the message that LangGraph's or LangChain's agent puts in place of an answer if it
+    reaches its limit of steps or model calls.
+    """
+    kind, data = _unwrap(entry)
+    content = data.get("content") if kind == "ai" and data is not None else None
+    return isinstance(content, str) and content.startswith(_TURN_LIMITS)
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
