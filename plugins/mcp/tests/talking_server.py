@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+NULLS = {"type": "object", "properties": {"n": {"type": ["integer", "null"], "default": None}}, "required": None}
 
 
 def send(message: dict[str, Any]) -> None:
@@ -24,6 +25,12 @@ def send(message: dict[str, Any]) -> None:
 def text(said: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": said}], **more}
 
+
+ERRORS = {
+    "refuse": {"code": -32000, "message": "the river is closed"},
+    "later": {"code": -32001, "message": "the bridge timed out"},
+}
+"""Tools whose calls are answered by an error of the protocol, with codes that clients use themselves."""
 
 calls = 0
 """How often the tool `count` was called."""
@@ -48,6 +55,8 @@ def answer(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
         time.sleep(60)
     if tool == "odd":
         return {"content": [{"type": "smell"}]}
+    if tool == "half":
+        return text("cut off \ud83e")
     if tool == "wait":
         sys.stdin.read()
     if tool == "ask":
@@ -98,7 +107,8 @@ def reply(method: str, params: dict[str, Any]) -> dict[str, Any]:
             return {"tools": [{"inputSchema": NUMBER}]}
         first = int(params.get("cursor") or 0)
         page = [
-            {"name": name, "description": f"Does {name}.", "inputSchema": NUMBER} for name in names[first : first + 2]
+            {"name": name, "description": f"Does {name}.", "inputSchema": NULLS if name == "nulls" else NUMBER}
+            for name in names[first : first + 2]
         ]
         return {"tools": page, **({"nextCursor": str(first + 2)} if names[first + 2 :] else {})}
     return answer(params["name"], params.get("arguments") or {})
@@ -113,7 +123,9 @@ def main() -> None:
             continue
         method = message["method"]
         said: dict[str, Any] = {"id": message["id"]}
-        if method in ("initialize", "tools/list", "tools/call"):
+        if method == "tools/call" and message["params"]["name"] in ERRORS:
+            said["error"] = ERRORS[message["params"]["name"]]
+        elif method in ("initialize", "tools/list", "tools/call"):
             said["result"] = reply(method, message.get("params") or {})
         else:
             said["error"] = {"code": -32601, "message": f"there is no {method}"}

@@ -57,6 +57,19 @@ def test_a_tool_failure_is_a_message_with_an_error() -> None:
     assert said == Message("tool", "the river is dry", tool_call_id="c1", tool_name="fail", is_error=True)
 
 
+@pytest.mark.parametrize(("tool", "why"), [("refuse", "the river is closed"), ("later", "the bridge timed out")])
+def test_an_error_of_a_server_is_its_own_with_any_code(tool: str, why: str) -> None:
+    first, said, last = saying(model({"hills": talking("process", tool)}), "process", tool, "process")
+    assert said.is_error
+    assert said.content.endswith(f": {why}")
+    assert first == last  # no new server was started
+
+
+def test_text_that_a_server_cut_within_a_character_is_read() -> None:
+    (said,) = saying(model({"hills": talking("half")}), "half")
+    assert (said.content, said.is_error) == ("cut off \ufffd", False)
+
+
 def test_a_call_that_takes_too_long_is_an_error() -> None:
     slow = model({"hills": talking("wait")}, mcp_server_options={"hills": {"call_timeout": 0.2}})
     (said,) = saying(slow, "wait")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -101,3 +102,61 @@ def test_calls_work_again_after_a_server_restarts() -> None:
         assert "the MCP server 'genes'" in str(error)
         assert "cannot be used: All connection attempts failed" in str(error)
     assert back == before
+
+
+class Forgetful:
+    """A server with sessions, which answers as the TypeScript SDK does if it does not know one: `lost` says how. It
+    forgets every session after a call, and with `always` before it, too.
+    """
+
+    def __init__(self, status: int, lost: dict[str, Any], *, always: bool = False) -> None:
+        self.status, self.lost, self.always = status, lost, always
+        self.session = 0
+
+    async def __call__(
+        self, scope: Scope, receive: Callable[..., Awaitable[Any]], send: Callable[..., Awaitable[Any]]
+    ) -> None:
+        body = json.loads((await receive()).get("body") or "{}") if scope["method"] == "POST" else {}
+        status, headers, said = 405, [(b"content-type", b"application/json")], self._answer(body)
+        if scope["method"] == "POST":
+            status = 200 if said else 202
+        if body.get("method") == "initialize":
+            self.session += 1
+            headers.append((b"mcp-session-id", str(self.session).encode()))
+        known = dict(scope["headers"]).get(b"mcp-session-id") == str(self.session).encode()
+        if body.get("method") == "tools/call":
+            if self.always or not known:
+                status, said = self.status, {"id": None, "error": self.lost}
+            self.session += 1
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps({"jsonrpc": "2.0", **said}).encode()})
+
+    def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "f", "version": "1"}}
+        results = {
+            "initialize": {"protocolVersion": "2025-06-18", **about},
+            "tools/list": {"tools": [{"name": "lookup", "inputSchema": {"type": "object"}}]},
+            "tools/call": {"content": [{"type": "text", "text": "BCL2"}]},
+        }
+        if "id" not in body:
+            return {}
+        if body["method"] not in results:
+            return {"id": body["id"], "error": {"code": -32601, "message": "Method not found"}}
+        return {"id": body["id"], "result": results[body["method"]]}
+
+
+@pytest.mark.parametrize(
+    ("status", "lost"),
+    [
+        (404, {"code": -32001, "message": "Session not found"}),
+        (400, {"code": -32000, "message": "Bad Request: No valid session ID provided"}),
+        (400, {"code": -32000, "message": "Bad Request: Server not initialized"}),
+    ],
+)
+@pytest.mark.parametrize("always", [False, True])
+def test_a_session_that_a_server_forgot_is_opened_again(status: int, lost: dict[str, Any], always: bool) -> None:
+    with served(Forgetful(status, lost, always=always)) as url:
+        said = saying(model({"genes": url}), "lookup", "lookup")
+    for message in said:
+        assert message.is_error is always
+        assert lost["message"] in message.content if always else message.content == "BCL2"

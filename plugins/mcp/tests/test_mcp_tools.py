@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from mcp_models import model, saying, talking, using
+from mcp_models import call, model, saying, talking, using
 
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import ErrorCategory, PortError, Tool
+from karenina_core.models.ports import ErrorCategory, Message, PortError, Tool
 
 BOTH = {"near": talking("look", "walk", "swim"), "far": talking("look", "fly")}
 ONE = {"near": BOTH["near"]}
@@ -87,6 +87,15 @@ def test_arguments_are_validated_before_the_call() -> None:
     content, is_error = using(model(ONE), use)
     assert is_error
     assert content.startswith("the arguments of walk do not match its schema")
+
+
+def test_keywords_of_a_schema_that_are_null_are_left_out() -> None:
+    async def use(tools: dict[str, Tool]) -> tuple[Any, Message]:
+        return dict(tools["nulls"].schema), await call(tools, "nulls")
+
+    schema, said = using(model({"near": talking("nulls")}), use)
+    assert schema == {"type": "object", "properties": {"n": {"type": ["integer", "null"], "default": None}}}
+    assert (said.content, said.is_error) == ("nulls of 1", False)
 
 
 def test_sessions_may_be_open_beside_each_other() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karenina_toolkit.structured.schema_repair import repair
+from karenina_toolkit.structured.schema_repair import find_mismatches, repair
 
 SCHEMA = {
     "type": "object",
@@ -32,3 +32,11 @@ def test_semicolons_and_line_breaks_are_between_entries(written, read):
 @pytest.mark.parametrize(("written", "read"), [("y", True), ("N", False), ("Yes.", True), ("no", False), ("?", "?")])
 def test_words_for_yes_and_no_are_booleans(written, read):
     assert repair({"holds": written}, SCHEMA)[0] == {"holds": read}
+
+
+def test_an_object_that_matches_no_alternative_says_what_it_lacks():
+    needs = {"oneOf": [{"required": ["gene"]}, {"type": "object", "required": ["drug"]}, {"type": "string"}]}
+    assert find_mismatches({"year": 2016}, needs) == ['the key "gene" is missing or the key "drug" is missing']
+    assert find_mismatches({"of": 1}, {"properties": {"of": {"oneOf": needs["oneOf"][1:]}}}) == [
+        "of must be object or text"
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from base64 import b64decode
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -14,7 +15,6 @@ import anyio
 from mcp import Client, MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
-    INVALID_REQUEST,
     REQUEST_TIMEOUT,
     AudioContent,
     CallToolResult,
@@ -125,6 +125,11 @@ MOST_PAGES: Final = 100
 MOST_TOOLS: Final = 1000
 """The maximum number of tools that a server may list."""
 _MOMENT: Final = 1.0
+_DROPPED: Final = re.compile(
+    r"\bsession (?:not found|terminated|expired)|\bno valid session\b|\bserver not initialized\b", re.IGNORECASE
+)
+"""What remote servers answer if they no longer know a session, such as after a restart."""
+_LONGEST_DROPPED: Final = 200
 
 
 @asynccontextmanager
@@ -261,7 +266,7 @@ class Connection:
         disconnected, otherwise `ToolError`, also after a timeout. Secrets are hidden. If the server has dropped the
         session, the next call reconnects.
         """
-        if isinstance(error, TimeoutError) or (isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT):
+        if isinstance(error, TimeoutError) or _is_timeout(error):
             message = f"{self.server} did not answer within {self.server.options.call_timeout:g} s"
         elif link is not None and (link.over or _is_disconnect(error)):
             link.over = True
@@ -269,6 +274,9 @@ class Connection:
             went = f"was disconnected because {link.output.stopped}" if link.output.stopped else "ended"
             message = f"{self.server} {went} before it answered" + (f"; the server wrote: {words}" if words else "")
             return _ServerGone(self._without_secrets(message), stopped=link.output.stopped is not None)
+        elif link is not None and self.server.is_remote and _DROPPED.search(_error_text(error)[:_LONGEST_DROPPED]):
+            link.over = True
+            return _ServerGone(self._without_secrets(f"{self.server}: {_error_text(error)}"), stopped=True)
         else:
             message = f"{self.server}: {_error_text(error)}"
         return ToolError(self._without_secrets(message))
@@ -280,7 +288,8 @@ class Connection:
 class _ServerGone(Exception):
     """Raised if a server exits during a call or cannot be started.
 
-    `stopped` is True if this program stopped the server because a reply was invalid or too large.
+    `stopped` is True if this program disconnected the server because a reply was invalid or too large, or if a remote
+    server has dropped the session.
     """
 
     def __init__(self, message: str, *, stopped: bool = False) -> None:
@@ -357,10 +366,19 @@ def _error_text(error: BaseException) -> str:
 
 
 def _is_disconnect(error: Exception) -> bool:
-    """Return whether the error means that the server is gone or that a remote server has dropped the session."""
+    """Return whether the error means that the server is gone.
+
+    Servers use the library's codes for errors of their own, so its texts count, too.
+    """
     if not isinstance(error, MCPError):
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
-    return error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and error.message == "Session terminated")
+    text = error.message
+    return error.code == CONNECTION_CLOSED and (text == "Connection closed" or text.startswith("SSE stream "))
+
+
+def _is_timeout(error: Exception) -> bool:
+    """Return whether the library gave up waiting for the server."""
+    return isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT and error.message.startswith("Request '")
 
 
 def _first_error(error: BaseException) -> BaseException:

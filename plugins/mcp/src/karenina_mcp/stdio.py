@@ -6,6 +6,7 @@ all of stderr to disk, and may leave a server's child processes running.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +21,7 @@ from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
+from karenina_core.text import replace_surrogates_in
 from karenina_toolkit.replies.reply_bounds import MOST_VALUES, count_value_marks
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ _POLL: Final = 0.01
 _TAIL_BYTES: Final = 800
 _FREE_STDERR: Final = 10_000_000
 _PAUSE: Final = 0.01
+_HALF_PAIR: Final = r"\ud"
 
 Incoming = SessionMessage | Exception
 Streams = tuple["MemoryObjectReceiveStream[Incoming]", "MemoryObjectSendStream[SessionMessage]"]
@@ -158,13 +161,26 @@ async def _drain(stream: ByteReceiveStream) -> None:
 
 
 def _message(line: bytes) -> Incoming:
-    """Parse a line as a message. An invalid one gives a `ValueError`, which is returned instead of being raised."""
+    """Parse a line as a message. An invalid one gives a `ValueError`, which is returned instead of being raised. Half
+    surrogate pairs, which servers write if they cut text, are replaced.
+    """
     if len(line) > MOST_VALUES and count_value_marks(line) > MOST_VALUES:
         return ValueError(f"a message contains more than {MOST_VALUES} values")
+    text = line.decode("utf-8", "replace")
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line.decode("utf-8", "replace"), by_name=False))
+        return SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))
     except ValueError as error:
-        return error
+        return _without_half_pairs(text) or error
+
+
+def _without_half_pairs(text: str) -> SessionMessage | None:
+    """Parse a message whose half surrogate pairs are replaced. Return None if it has none, or is invalid otherwise."""
+    if _HALF_PAIR not in text.lower():
+        return None
+    with suppress(ValueError, RecursionError):
+        whole = replace_surrogates_in(json.loads(text))
+        return SessionMessage(jsonrpc_message_adapter.validate_python(whole, by_name=False))
+    return None
 
 
 async def _write(

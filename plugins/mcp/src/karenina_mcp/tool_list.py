@@ -27,6 +27,21 @@ MOST_OF_TOOLS: Final = 1_000_000
 """The maximum size of a server's tool list, in characters and values. Every request contains the list."""
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
+_NEVER_NULL: Final = frozenset(
+    (
+        "type",
+        "properties",
+        "required",
+        "items",
+        "additionalProperties",
+        "$defs",
+        "definitions",
+        "anyOf",
+        "oneOf",
+        "allOf",
+    )
+)
+_VALUES: Final = frozenset(("const", "default", "enum", "examples"))
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -101,7 +116,23 @@ def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
     """
     name = _NOT_IN_NAMES.sub("_", connection.server.options.prefix + tool.name)
     described = tool.description or tool.title or ""
-    return MCPTool(name, described, {"type": "object", **tool.input_schema}, tool.name, connection)
+    schema = {"type": "object", **_without_nulls(tool.input_schema)}
+    return MCPTool(name, described, schema, tool.name, connection)
+
+
+def _without_nulls(schema: Any) -> Any:
+    """Return a schema without keywords that are null, which servers write for an empty list or object. Providers refuse
+    them. Values, such as defaults, are kept.
+    """
+    if isinstance(schema, list):
+        return [_without_nulls(entry) for entry in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: value if key in _VALUES else _without_nulls(value)
+        for key, value in schema.items()
+        if value is not None or key not in _NEVER_NULL
+    }
 
 
 def _with_description(tool: MCPTool, text: str | None) -> MCPTool:

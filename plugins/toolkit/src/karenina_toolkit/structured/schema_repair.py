@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 from karenina_core.errors import KareninaError
@@ -240,7 +241,11 @@ def _misfits(value: object, schema: Schema | bool, root: _Root, place: str) -> I
         for option in options:
             if not _fails(value, option, root):
                 return
-        yield f"{_at(place)} must be {describe_type({'anyOf': options}, root)}"
+        objects = [option for option in map(partial(_resolve, root=root), options) if _takes_objects(option)]
+        if isinstance(value, dict) and objects:  # what is wrong with the object is not its type
+            yield " or ".join(dict.fromkeys(next(_misfits(value, option, root, place)) for option in objects))
+        else:
+            yield f"{_at(place)} must be {describe_type({'anyOf': options}, root)}"
         return
     allowed = _allowed(schema)
     if allowed is not None:
@@ -298,6 +303,11 @@ def _options(schema: Schema) -> list[Schema]:
         # null is accepted anyway; it is an option only for the word "null".
         return [{**schema, "type": kind} for kind in kinds]
     return list(schema.get("anyOf") or schema.get("oneOf") or ())
+
+
+def _takes_objects(schema: Schema) -> bool:
+    """Return whether a schema with neither options nor references may match an object."""
+    return schema.get("type", "object") == "object" and _allowed(schema) is None
 
 
 def _allowed(schema: Schema) -> list[Any] | None:
