@@ -29,8 +29,8 @@ HEAVY = (
 )
 IN_THE_ANSWER = "verify_with: {type: TraceContains, substring: BCL2}"
 PATIENT = """from karenina_cli import main
-from karenina_cli.running import run_execution
-run_execution.GRACE = 600
+from karenina_engine.run import session
+session.GRACE = 600
 main()"""
 """The command, with so much time for calls under way that no slow machine runs out of it."""
 

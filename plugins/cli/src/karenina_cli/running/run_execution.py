@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from karenina_engine.run.request import RunRequest
     from karenina_engine.run.session import RunSession
 
-GRACE: Final = 3.0
-"""The number of seconds that calls in flight have to finish, so that their replies are stored."""
 INTERRUPTED: Final = "the run was interrupted"
 
 
@@ -358,6 +356,8 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     session is not running, raises `KeyboardInterrupt`. Outside the main thread, this has no effect, because only the
     main thread receives signals.
     """
+    from karenina_engine.run.session import GRACE
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return

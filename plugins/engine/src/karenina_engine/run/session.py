@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_core.data.result import VerificationResult
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     from karenina_engine.results.kept_files import FileStore
     from karenina_engine.run.matrix import AnswerTask, Matrix
     from karenina_engine.run.port_factory import RunParts
+
+GRACE: Final = 3.0
+"""The number of seconds that calls in flight have to finish, so that their replies are stored, when Ctrl-C or the time
+limit stops a run.
+"""
 
 StopListener = Callable[[float], None]
 """A function to call when a run is stopped, with the number of seconds that calls in flight may still take."""
@@ -303,7 +309,7 @@ class RunSession:
         self._loop = asyncio.get_running_loop()
         if limit is not None:
             late = f"the time limit was reached (run_timeout = {limit:g} s)"
-            clock = self._loop.call_later(limit, self.stop, late)
+            clock = self._loop.call_later(limit, partial(self.stop, late, grace=GRACE))
         try:
             yield
         finally:
