@@ -114,6 +114,28 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Environment) 
         assert words in shown.stdout
 
 
+@pytest.mark.parametrize("places", ["1", "2"])
+def test_results_removed_during_the_run_are_written_again(site: Environment, places: str) -> None:
+    file = site.write("genes.yaml", TWO_GENES)
+
+    def removing(body: Mapping[str, object]) -> str:
+        (site.folder / "genes.results.jsonl").unlink(missing_ok=True)
+        return reply(body)
+
+    with recording_server(removing) as server:
+        model = f"openai:m@{server.url}"
+        command = ("run", file, "-a", model, "-j", model, "--set", f"max_concurrency={places}")
+        removed = site.karenina(*command)
+        calls = len(server.requests)
+        again = site.karenina(*command)
+        assert len(server.requests) == calls
+
+    assert removed.returncode == 70
+    assert "the results so far are in the journal genes.journal, and the same command continues" in removed.stderr
+    assert again.returncode == 0
+    assert len(site.printed("show", "genes.results.jsonl")["results"]) == 2
+
+
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(
     site: Environment, silent: RecordingServer, more: tuple[str, ...]

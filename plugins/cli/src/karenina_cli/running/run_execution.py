@@ -202,9 +202,13 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
         code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
         screen.fail(f"stopped after {progress.done} of {quantity(len(session), 'item')}: {error}", code)
     except OSError as error:
+        kept = "the results written so far are kept"
+        if session.journal is not None:
+            again = ", and the same command continues the run" if session.resumable else ""
+            kept = f"the results so far are in the journal {session.journal.path}{again}"
         screen.fail(
             f"stopped after {progress.done} of {quantity(len(session), 'item')}, because {path} cannot be written: "
-            f"{error.strerror or error}; the results written so far are kept",
+            f"{error.strerror or error}; {kept}",
             ExitCode.FAILED,
         )
 
