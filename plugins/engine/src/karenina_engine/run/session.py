@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from karenina_core.data.result import VerificationResult
@@ -307,9 +306,14 @@ class RunSession:
         """
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
+
+        def time_out() -> None:
+            """Stop the run, unless it is stopping already: a second stop would end the wait for calls in flight."""
+            if not self._stop_requested:
+                self.stop(f"the time limit was reached (run_timeout = {limit:g} s)", grace=GRACE)
+
         if limit is not None:
-            late = f"the time limit was reached (run_timeout = {limit:g} s)"
-            clock = self._loop.call_later(limit, partial(self.stop, late, grace=GRACE))
+            clock = self._loop.call_later(limit, time_out)
         try:
             yield
         finally:
