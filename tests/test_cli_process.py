@@ -29,8 +29,8 @@ HEAVY = (
 )
 IN_THE_ANSWER = "verify_with: {type: TraceContains, substring: BCL2}"
 PATIENT = """from karenina_cli import main
-from karenina_cli.running import run_execution
-run_execution.GRACE = 600
+from karenina_engine.run import session
+session.GRACE = 600
 main()"""
 """The command, with so much time for calls under way that no slow machine runs out of it."""
 
@@ -112,6 +112,28 @@ def test_a_model_answers_and_a_model_judges_through_a_server(site: Environment) 
     shown = site.karenina("show", site.folder / found["output"])
     for words in ("I think that it is BCL2.", "TP53", "gene differs from the ground truth", "1 of 2 judged"):
         assert words in shown.stdout
+
+
+@pytest.mark.parametrize("places", ["1", "2"])
+def test_results_removed_during_the_run_are_written_again(site: Environment, places: str) -> None:
+    file = site.write("genes.yaml", TWO_GENES)
+
+    def removing(body: Mapping[str, object]) -> str:
+        (site.folder / "genes.results.jsonl").unlink(missing_ok=True)
+        return reply(body)
+
+    with recording_server(removing) as server:
+        model = f"openai:m@{server.url}"
+        command = ("run", file, "-a", model, "-j", model, "--set", f"max_concurrency={places}")
+        removed = site.karenina(*command)
+        calls = len(server.requests)
+        again = site.karenina(*command)
+        assert len(server.requests) == calls
+
+    assert removed.returncode == 70
+    assert "the results so far are in the journal genes.journal, and the same command continues" in removed.stderr
+    assert again.returncode == 0
+    assert len(site.printed("show", "genes.results.jsonl")["results"]) == 2
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -63,6 +64,29 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_in_a_notebook_cancels_the_coroutine(loop: str) -> None:
+    cleaned = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.sleep(60)
+        finally:
+            cleaned.append("up")
+
+    async def cell() -> None:
+        run_blocking(work)
+
+    notebook = asyncio.new_event_loop()  # unlike `asyncio.run`, a notebook leaves Ctrl-C as it is
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            notebook.run_until_complete(cell())
+        assert cleaned == ["up"]
+    finally:
+        notebook.close()
 
 
 @pytest.mark.usefixtures("ctrl_c")

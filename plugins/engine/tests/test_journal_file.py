@@ -204,6 +204,26 @@ def test_full_disk_stops_the_run_and_loses_no_stored_row(tmp_path: Path) -> None
     assert summarize(results) == summarize(expected.run(make_benchmark(*ids)))
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_journal_that_disappears_during_the_run_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, replaced: bool
+) -> None:
+    journal, run = tmp_path / "j.journal", ScriptedRuns()
+
+    def remove(_text: str) -> None:
+        if len(run.calls) == 3:
+            journal.unlink()
+            if replaced:
+                journal.write_bytes(b"")
+
+    run.on_call = remove
+    results = run.run(make_benchmark("a", "b"), journal=journal)
+
+    assert summarize(results) == summarize(ScriptedRuns().run(make_benchmark("a", "b")))
+    told = [record.getMessage() for record in caplog.records if "removed, renamed or replaced" in record.getMessage()]
+    assert [str(journal) in message for message in told] == [True]
+
+
 def test_journal_of_a_process_killed_during_creation_can_be_used(tmp_path: Path) -> None:
     journal, undisturbed = tmp_path / "j.journal", ScriptedRuns()
     with closing(sqlite3.connect(journal, isolation_level=None)) as begun:

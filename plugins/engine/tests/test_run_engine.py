@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from string import ascii_letters
 from typing import Any
 
@@ -197,7 +198,7 @@ def test_a_run_that_times_out_keeps_its_finished_items(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def reply(info: CallInfo) -> str:
-        await asyncio.sleep(90 if info.question_id > "b" else 0)
+        await asyncio.sleep({"a": 0, "b": 31}.get(info.question_id, 90))  # b is in flight when the time is up
         return "yes"
 
     live = Live(reply)
@@ -211,6 +212,18 @@ def test_a_run_that_times_out_keeps_its_finished_items(
     assert "3 items have no result" in caplog.text
     assert live.finished is not None
     assert (live.finished.interrupted, live.finished.summary.items) == (True, 2)
+
+
+def test_the_time_limit_leaves_calls_the_time_that_ctrl_c_gave_them() -> None:
+    async def reply(_info: CallInfo) -> str:
+        await asyncio.sleep(31)
+        return "yes"
+
+    async def stopped(session: RunSession) -> VerificationResultSet:
+        asyncio.get_running_loop().call_later(29, partial(session.stop, "enough", grace=3.0))
+        return await collect_results(session)
+
+    assert len(run(Live(reply), "ab", collected=stopped, run_timeout=30)) == 2
 
 
 def test_other_calls_pass_one_that_waits_for_a_retry() -> None:

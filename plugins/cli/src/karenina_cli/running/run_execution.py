@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from karenina_engine.run.request import RunRequest
     from karenina_engine.run.session import RunSession
 
-GRACE: Final = 3.0
-"""The number of seconds that calls in flight have to finish, so that their replies are stored."""
 INTERRUPTED: Final = "the run was interrupted"
 
 
@@ -204,9 +202,13 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
         code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
         screen.fail(f"stopped after {progress.done} of {quantity(len(session), 'item')}: {error}", code)
     except OSError as error:
+        kept = "the results written so far are kept"
+        if session.journal is not None:
+            again = ", and the same command continues the run" if session.resumable else ""
+            kept = f"the results so far are in the journal {session.journal.path}{again}"
         screen.fail(
             f"stopped after {progress.done} of {quantity(len(session), 'item')}, because {path} cannot be written: "
-            f"{error.strerror or error}; the results written so far are kept",
+            f"{error.strerror or error}; {kept}",
             ExitCode.FAILED,
         )
 
@@ -358,6 +360,8 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
     session is not running, raises `KeyboardInterrupt`. Outside the main thread, this has no effect, because only the
     main thread receives signals.
     """
+    from karenina_engine.run.session import GRACE
+
     if threading.current_thread() is not threading.main_thread():
         yield
         return

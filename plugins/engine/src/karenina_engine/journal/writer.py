@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class JournalWriter:
         self._rows: list[_Row] = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._last = self._due = 0.0
+        self._file = path.stat()
+        self._is_gone = False
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
         """Add a row, which the SQL `statement` stores with `values`, to the next commit, and return a future that
@@ -114,6 +117,7 @@ class JournalWriter:
             self.ledger.changed.clear()
         for row in rows:
             row.end(refused.get(id(row)))
+        self._check_place()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -132,6 +136,23 @@ class JournalWriter:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise
+
+    def _check_place(self) -> None:
+        """Log a warning, once, if the path no longer leads to the file that is written."""
+        if self._is_gone:
+            return
+        try:
+            self._is_gone = not os.path.samestat(self._file, self.path.stat())
+        except FileNotFoundError:
+            self._is_gone = True
+        except OSError:
+            return  # unknown, for example because the folder can no longer be read
+        if self._is_gone:
+            logger.warning(
+                "another program removed, renamed or replaced the journal %s; the run continues, but its replies and "
+                "results are not stored there, so another run cannot continue from them",
+                self.path,
+            )
 
     def _not_written(self, error: Exception) -> JournalError:
         """Return the error for a journal that cannot be written."""

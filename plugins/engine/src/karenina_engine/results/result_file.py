@@ -377,9 +377,9 @@ class ResultFile:
         first = self._indexes.count(HEADER_INDEX) - len(self._rows)  # rows follow the header, in an order of their own
         rows = zip(self._rows, order[first : first + len(self._rows)], strict=True)
         order[first : first + len(self._rows)] = [line for _, line in sorted(rows)]
+        self._check_not_replaced()
         if all(line == at for at, line in enumerate(order)):
             return
-        self._check_not_replaced()
 
         def write(file: BinaryIO) -> None:
             """Copy the lines in matrix order. Raises `OSError` if another program has replaced the file."""

@@ -12,7 +12,8 @@ import logging
 import threading
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import aclosing, contextmanager, nullcontext
+from concurrent.futures import Future, wait
+from contextlib import aclosing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -135,7 +136,7 @@ def _result_file(session: RunSession, path: Path) -> ResultFile:
 def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine from synchronous code, and return its result or raise its exception. Unlike `asyncio.run`, this
     also works while an event loop is running, as in a notebook: the coroutine then runs in a new thread with a copy of
-    the context.
+    the context. Ctrl-C cancels it there too.
     """
     if not _has_running_loop():
         with (
@@ -145,22 +146,38 @@ def run_blocking(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         ):
             return runner.run(work())
     context = contextvars.copy_context()
-    outcome: list[T] = []
-    failure: list[BaseException] = []
+    ended: Future[T] = Future()
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = []
+    interrupted = False
+
+    async def cancellable_work() -> T:
+        """Await the coroutine, unless Ctrl-C came before it started."""
+        started.append((asyncio.get_running_loop(), asyncio.current_task()))
+        if interrupted:
+            raise asyncio.CancelledError
+        return await work()
 
     def target() -> None:
         """Run the coroutine in this thread, and record its result or exception."""
         try:
-            outcome.append(context.run(lambda: run_blocking(work)))
+            ended.set_result(context.run(lambda: run_blocking(cancellable_work)))
         except BaseException as error:
-            failure.append(error)
+            ended.set_exception(error)
 
     thread = threading.Thread(target=target, name="karenina-run")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome[0]
+    try:
+        thread.start()
+        wait([ended])
+    except BaseException:
+        interrupted = True
+        for loop, task in started:
+            if task is not None:
+                with suppress(RuntimeError):  # the loop was closed in the meantime
+                    loop.call_soon_threadsafe(task.cancel)
+        if thread.is_alive():
+            wait([ended])
+        raise
+    return ended.result()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

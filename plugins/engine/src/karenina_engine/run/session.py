@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from karenina_engine.run.matrix import AnswerTask, Matrix
     from karenina_engine.run.port_factory import RunParts
 
+GRACE: Final = 3.0
+"""The number of seconds that calls in flight have to finish, so that their replies are stored, when Ctrl-C or the time
+limit stops a run.
+"""
+
 StopListener = Callable[[float], None]
 """A function to call when a run is stopped, with the number of seconds that calls in flight may still take."""
 
@@ -301,9 +306,14 @@ class RunSession:
         """
         limit, clock = self.config.section(EngineSettings).run_timeout, None
         self._loop = asyncio.get_running_loop()
+
+        def time_out() -> None:
+            """Stop the run, unless it is stopping already: a second stop would end the wait for calls in flight."""
+            if not self._stop_requested:
+                self.stop(f"the time limit was reached (run_timeout = {limit:g} s)", grace=GRACE)
+
         if limit is not None:
-            late = f"the time limit was reached (run_timeout = {limit:g} s)"
-            clock = self._loop.call_later(limit, self.stop, late)
+            clock = self._loop.call_later(limit, time_out)
         try:
             yield
         finally:
