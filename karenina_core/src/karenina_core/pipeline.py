@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from traceback import walk_tb
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from karenina_core.stages.state import StageCalls
 
 logger = logging.getLogger("karenina")
+
+RecordMaker = partial[StageRecord]
 
 _MOST_RECORDS: Final = 4096
 """The maximum number of stages' records that are kept because they recur."""
@@ -62,7 +64,7 @@ class Pipeline:
             stage for stage in plan.stages if stage not in self._answer_stages and stage not in self._item_stages
         ]:
             raise RunError(f"stage {lost[0].name} would never run because its scope is {lost[0].stage.scope!r}")
-        self._constant_values = {planned.name: _constant_values(planned) for planned in plan.stages}
+        self._record_makers = {planned.name: _record_maker(planned) for planned in plan.stages}
         self._listener = listener
 
     async def answer(self, item: Item) -> State:
@@ -134,7 +136,7 @@ class Pipeline:
                 if skip is not None:
                     if logs:
                         logger.debug("[%s] %s skipped: %s", state.item.question.id, planned.name, skip.why)
-                    records.append(_recurring_record(skip.why, 0.0, **self._constant_values[planned.name]))
+                    records.append(_recurring_record(self._record_makers[planned.name], skip.why, 0.0))
                     continue
                 # Items that are ready then run this stage in a row, which takes less time than running it with other
                 # code in between. The time spent waiting for them does not count, also not towards `item_timeout`.
@@ -148,7 +150,7 @@ class Pipeline:
                 elapsed = time.monotonic() - began
                 if error is None and logs:
                     logger.info("[%s] %s done", state.item.question.id, planned.name)
-                record = _make_record(self._constant_values[planned.name], context.own_calls, error, elapsed)
+                record = _make_record(self._record_makers[planned.name], context.own_calls, error, elapsed)
                 state.started += elapsed - record.seconds
                 records.append(record)
                 if finished is not None:
@@ -179,10 +181,10 @@ class Pipeline:
                 return Skip(f"{key.name} is missing because {producer} did not run")
         try:
             answer = stage.should_run(context)
-            if not isinstance(answer, bool | Skip):
-                raise TypeError(f"it must return True, False or Skip(reason), not {answer!r} ({type(answer).__name__})")
-            if answer:
+            if answer is True:
                 return None
+            if answer is not False and not isinstance(answer, Skip):
+                raise TypeError(f"it must return True, False or Skip(reason), not {answer!r} ({type(answer).__name__})")
             skip = answer if isinstance(answer, Skip) else Skip("should_run() returned False")
             why = replace_surrogates(str(skip.why))
             return skip if why is skip.why else Skip(why)
@@ -266,9 +268,9 @@ async def _in_time(waiting: Awaitable[None], deadline: float, late: ItemTimeout)
         raise
 
 
-def _make_record(constant: dict[str, Any], calls: StageCalls | None, error: str | None, elapsed: float) -> StageRecord:
+def _make_record(make: RecordMaker, calls: StageCalls | None, error: str | None, elapsed: float) -> StageRecord:
     """Return the record of a stage that was executed. Its seconds are those that `elapsed` without waiting for model
-    calls, which it only describes if there were any. `constant` contains the values that are the same for every item.
+    calls, which it only describes if there were any. `make` sets the values that are the same for every item.
     """
     called: dict[str, Any] = {}
     if calls is not None:
@@ -280,26 +282,24 @@ def _make_record(constant: dict[str, Any], calls: StageCalls | None, error: str 
             called["waited"], called["call_keys"] = round(notes.waited + notes.queued, SECONDS_DIGITS), notes.keys
     seconds = round(elapsed, SECONDS_DIGITS)
     if error is None and not called:
-        return _recurring_record(None, seconds, **constant)
-    return StageRecord(status="ran" if error is None else "failed", error=error, seconds=seconds, **constant, **called)
+        return _recurring_record(make, None, seconds)
+    return make(status="ran" if error is None else "failed", error=error, seconds=seconds, **called)
 
 
 @lru_cache(maxsize=_MOST_RECORDS)
-def _recurring_record(skipped: str | None, seconds: float, **constant: Any) -> StageRecord:
+def _recurring_record(make: RecordMaker, skipped: str | None, seconds: float) -> StageRecord:
     """Return the record of a stage that ran without calls or errors, or was skipped for the reason `skipped`. Most
     records recur in many items, because times are in whole microseconds.
     """
-    return StageRecord(status="ran" if skipped is None else "skipped", reason=skipped, seconds=seconds, **constant)
+    return make(status="ran" if skipped is None else "skipped", reason=skipped, seconds=seconds)
 
 
-def _constant_values(planned: PlannedStage) -> dict[str, Any]:
-    """Return the record values that are the same for every item: the stage's name, slot, distribution and version."""
-    return {
-        "name": planned.name,
-        "slot": planned.slot.config_name if planned.slot is not None else None,
-        "distribution": planned.distribution,
-        "version": planned.version,
-    }
+def _record_maker(planned: PlannedStage) -> RecordMaker:
+    """Return a function that makes the records of a stage, with the values that are the same for every item."""
+    slot = planned.slot.config_name if planned.slot is not None else None
+    return partial(
+        StageRecord, name=planned.name, slot=slot, distribution=planned.distribution, version=planned.version
+    )
 
 
 def is_interrupt(error: BaseException, task: asyncio.Task[Any] | None) -> bool:

@@ -371,8 +371,9 @@ class ConcurrencyLimits:
         """Return the number of calls that could be in flight now. Calls waiting for a retry are added, up to the number
         of permits.
         """
-        permits = min(self.most, sum(int(limiter.limit) for limiter in self._limiters.values()))
-        return int(permits) + min(sum(limiter.retrying for limiter in self._limiters.values()), int(permits))
+        limiters = self._limiters.values()
+        permits = int(min(self.most, sum([int(limiter.limit) for limiter in limiters])))
+        return permits + min(permits, sum([limiter.retrying for limiter in limiters]))
 
     def close(self) -> None:
         """Stop granting permits. Calls in flight may finish, but no new calls start."""

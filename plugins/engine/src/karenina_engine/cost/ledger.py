@@ -277,6 +277,8 @@ class Ledger:
         tariff = self.prices.price(call.endpoint.model).tariff
         if tariff is None:
             return None
+        if tariff is FREE:
+            return 0
         if not usage.input_tokens and tariff.cost(_INPUT_TOKEN):
             return None
         if not usage.output_tokens and not is_blank and tariff.cost(_OUTPUT_TOKEN):

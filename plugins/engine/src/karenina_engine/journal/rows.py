@@ -22,7 +22,7 @@ from karenina_engine.calls.call import CallOutcome
 from karenina_engine.calls.reply_json import dump_error, dump_json, dump_reply, is_reusable, load_error, read_reply
 from karenina_engine.cost.ledger import COUNTED, LedgerLine, SpendCounts
 from karenina_engine.journal.file import JournalDamaged
-from karenina_engine.journal.schema import is_intact, with_digest
+from karenina_engine.journal.schema import is_intact, row_digest, with_digest
 
 if TYPE_CHECKING:
     from karenina_core.data.result import ItemId
@@ -149,10 +149,10 @@ def make_result_row(run: int, finished: FinishedItem, compress: Callable[[str], 
     """Build the row for an item's result. `compress` converts the result's text to its stored form. Raises `ValueError`
     if the text cannot be stored.
     """
-    item, outcome, again = finished.item, finished.outcome, int(finished.again)
-    row = (run, finished.index, *item, finished.fingerprint, outcome, again, time.time(), finished.text)
-    *values, text, digest = with_digest("results", row)
-    return (*values, compress(text), digest)
+    outcome, again = finished.outcome, int(finished.again)
+    values = (run, finished.index, *finished.item, finished.fingerprint, outcome, again, time.time())
+    digest = row_digest("results", (*values, finished.text))
+    return (*values, compress(finished.text), digest)
 
 
 def make_spent_row(session: int, line: LedgerLine) -> tuple[Any, ...]:

@@ -23,6 +23,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, Final, Self
 
 from pydantic import ValidationError
@@ -89,7 +90,7 @@ class LineWriter:
             meta = values["metadata"]
             if meta["parsing_id"] == meta["answering_id"]:
                 del meta["parsing_id"]
-            stages = [tuple([record.pop(name, None) for name in _SHARED_BY_STAGES]) for record in records]
+            stages = [tuple(map(record.pop, _SHARED_BY_STAGES, repeat(None))) for record in records]
             key = to_json(sections), *stages
             id = self._ids.get(key)
         except (ValueError, LookupError, TypeError, AttributeError):  # nested too deeply, or not a result
