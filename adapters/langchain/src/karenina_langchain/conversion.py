@@ -76,8 +76,10 @@ def from_langchain(said: AIMessage, *, ends_with_reason: bool = False) -> Turn:
     arguments. Raises `ValueError` if the reply lacks a finish reason although the server's streams end with one, which
     `ends_with_reason` states: LangChain does not notice that such a stream was cut off.
     """
-    refusal = said.additional_kwargs.get("refusal")
-    texts = (str(said.text), refusal if isinstance(refusal, str) else "")
+    text, commentary = _split_text(said)
+    refusals = [block["refusal"] for block in _blocks(said) if refused(block)]  # of the Responses API
+    if refused(said.additional_kwargs):
+        refusals.append(said.additional_kwargs["refusal"])
     calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in said.tool_calls]
     calls += [
         ToolCall(call["id"] or "", call["name"] or "", {UNREADABLE_ARGUMENTS: call["args"] or ""})
@@ -85,13 +87,13 @@ def from_langchain(said: AIMessage, *, ends_with_reason: bool = False) -> Turn:
     ]
     metadata = said.response_metadata
     model = metadata.get("model_name") or metadata.get("model")
-    text = "\n".join(text for text in texts if text)
-    message = Message("assistant", text, tuple(calls), reasoning=_reasoning(said), notes=_notes(said))
+    content = "\n".join(filter(None, (text, *refusals)))
+    reasoning = "\n".join(filter(None, (_reasoning(said), commentary))) or None
+    message = Message("assistant", content, tuple(calls), reasoning=reasoning, notes=_notes(said))
     end, server_reason = _read_end(metadata)
     if ends_with_reason and server_reason == NO_REASON and not metadata.get("done"):
         raise ValueError("the stream ended before the reply was complete")
-    blocked = refused(said.additional_kwargs) or _is_blocked(metadata)
-    reason: FinishReason = "content_filter" if blocked else end
+    reason: FinishReason = "content_filter" if refusals or _is_blocked(metadata) else end
     return Turn(
         message,
         _usage(said),
@@ -150,6 +152,27 @@ def _to_langchain(message: Message) -> BaseMessage:
             if call not in readable
         ],
     )
+
+
+def _blocks(message: AIMessage) -> list[dict[str, Any]]:
+    """Return the content blocks of a message, or an empty list if its content is text."""
+    return [block for block in message.content if isinstance(block, dict)] if isinstance(message.content, list) else []
+
+
+def _split_text(message: AIMessage) -> tuple[str, str]:
+    """Return the text of a message, and the commentary that preceded it. Each message of the Responses API, which has
+    an `id`, begins a new line. Without a final answer, its commentary is part of the text.
+    """
+    texts = [block for block in _blocks(message) if block.get("type") == "text" and isinstance(block.get("text"), str)]
+    if not any(block.get("id") for block in texts):
+        return str(message.text), ""
+    is_final = any(block.get("phase") == "final_answer" for block in texts)
+    answer: dict[object, str] = {}
+    commentary: dict[object, str] = {}
+    for block in texts:
+        part = commentary if is_final and block.get("phase") == "commentary" else answer
+        part[block.get("id")] = part.get(block.get("id"), "") + block["text"]
+    return "\n".join(answer.values()), "\n".join(commentary.values())
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:
