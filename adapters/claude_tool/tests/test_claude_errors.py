@@ -116,7 +116,6 @@ async def test_an_interrupted_handshake_is_retriable(said: bytes, category: Erro
         ("Hello!", "not JSON"),
         ([], "not a JSON object"),
         ({}, "no content"),
-        ({"error": "the model is not loaded"}, "the model is not loaded"),
         ({"detail": "the model is not loaded"}, "the model is not loaded"),
         ({"content": "text"}, "not a list of blocks"),
         ({"content": [{"text": "x"}]}, "not a list of blocks"),
@@ -165,6 +164,13 @@ async def test_text_beside_an_error_is_no_answer(server: ScriptedServer, open_po
     server.says(Reply({**counted, "error": {"type": "overloaded_error", "message": "slow down"}}))
     found = await fails(open_port(ClaudeLLM(model(server.url))))
     assert (found.category, found.usage) == (C.SERVER, Usage(7, 3, calls=1))
+
+
+@pytest.mark.parametrize("beside", [{}, {"content": [{"type": "text", "text": "Par"}]}])
+async def test_an_error_may_be_a_text(beside: dict[str, Any], server: ScriptedServer, open_port: Keep) -> None:
+    server.says(Reply({**beside, "error": "the model is not loaded"}))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert (found.category, "forwarded an error: the model is not loaded" in str(found)) == (C.SERVER, True)
 
 
 async def test_values_that_are_not_json_are_a_permanent_error(server: ScriptedServer, open_port: Keep) -> None:

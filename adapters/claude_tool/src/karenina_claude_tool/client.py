@@ -188,11 +188,10 @@ class Client:
         if not isinstance(data, dict):
             raise self._unusable("the reply body is not a JSON object")
         stated = stated_error(data)
-        if isinstance(stated, dict):
-            kind, message = str(stated.get("type") or ""), str(stated.get("message") or "no message")
-            failure = messages_api_error(self.where, kind, message, self._secrets, messages)
-            failure.usage = _usage_of(data)
-            raise failure
+        if stated is not None:
+            fields = stated if isinstance(stated, dict) else {"message": stated}
+            kind, message = str(fields.get("type") or ""), str(fields.get("message") or "no message")
+            raise messages_api_error(self.where, kind, message, self._secrets, messages, _usage_of(data))
         if "content" not in data:
             shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
             raise self._unusable(f"the message has no content: {shown}")
