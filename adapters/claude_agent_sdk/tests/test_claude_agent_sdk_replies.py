@@ -117,6 +117,13 @@ BEGUN = b"".join(events_of(message(SAID))).partition(b"event: message_delta")[0]
             "overloaded_error: later",
             id="text beside an error",
         ),
+        pytest.param(
+            {"error": {"code": 429, "message": "Quota exceeded"}},
+            ErrorCategory.RATE_LIMIT,
+            NO_USAGE,
+            "429: Quota exceeded",
+            id="a status",
+        ),
         pytest.param({"error": "no GPU"}, ErrorCategory.SERVER, NO_USAGE, "no GPU", id="an error that is a text"),
         pytest.param(
             {"status": "busy"}, ErrorCategory.SERVER, NO_USAGE, 'no content: {"status": "busy"}', id="no content"

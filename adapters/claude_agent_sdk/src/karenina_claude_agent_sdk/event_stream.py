@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from karenina_claude_agent_sdk.conversion import WireMessage
-from karenina_core.models.ports import NO_USAGE, Usage
+from karenina_core.models.ports import NO_USAGE
+from karenina_toolkit.http.http_errors import find_message_error
 from karenina_toolkit.http.reply_body import IncompleteStream
 from karenina_toolkit.replies.reply_bounds import read_json
 from karenina_toolkit.replies.reply_ends import more_serious
@@ -24,12 +25,13 @@ _FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 class ServerReportedError(Exception):
     """Raised if a reply with status 200 reports an error. `kind` is the API's error type, and `usage` what the reply
-    states, or that of no call if it states no tokens.
+    states (`counted`), or that of no call if it states no tokens.
     """
 
-    def __init__(self, kind: str, message: str, usage: Usage) -> None:
+    def __init__(self, kind: str, message: str, counted: object) -> None:
         super().__init__(message)
         self.kind = kind
+        usage = read_usage(counted)
         self.usage = usage if usage.total_tokens else NO_USAGE
 
 
@@ -102,7 +104,7 @@ def _assemble_reply(text: str) -> WireMessage:
         event = _json(data)
         kind = event.get("type")
         if kind == "error" or stated_error(event) is not None:
-            raise _error(event, (reply or {}).get("usage"))
+            raise ServerReportedError(*(find_message_error(event) or ("", "no message")), (reply or {}).get("usage"))
         if kind == "message_start":
             reply = {**event["message"], "content": []}
         elif reply is None:
@@ -171,19 +173,11 @@ def _check_reply(reply: Any) -> WireMessage:
     """
     if not isinstance(reply, dict):
         raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
-    if stated_error(reply) is not None:
-        raise _error(reply, reply.get("usage"))
+    if (stated := find_message_error(reply)) is not None:
+        raise ServerReportedError(*stated, reply.get("usage"))
     if not isinstance(reply.get("content"), list):
         raise ValueError(f"the reply has no content: {json.dumps(reply, ensure_ascii=False)}")  # noqa: TRY004
     return reply
-
-
-def _error(data: WireMessage, counted: object) -> ServerReportedError:
-    """Return the error that the server states in `data`, an event or a reply. `counted` is the reply's usage so far."""
-    stated = data.get("error") or {}
-    error = stated if isinstance(stated, dict) else {"message": stated}
-    kind, message = str(error.get("type") or ""), str(error.get("message") or "no message")
-    return ServerReportedError(kind, message, read_usage(counted))
 
 
 def _json(text: str) -> Any:

@@ -155,24 +155,31 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _blocks(message: AIMessage) -> list[dict[str, Any]]:
-    """Return the content blocks of a message, or an empty list if its content is text."""
-    return [block for block in message.content if isinstance(block, dict)] if isinstance(message.content, list) else []
+    """Return the content blocks of a message, with text as a block, or an empty list if its content is text alone."""
+    if isinstance(message.content, str):
+        return []
+    return [block if isinstance(block, dict) else {"type": "text", "text": block} for block in message.content]
 
 
 def _split_text(message: AIMessage) -> tuple[str, str]:
-    """Return the text of a message, and the commentary that preceded it. Each message of the Responses API, which has
-    an `id`, begins a new line. Without a final answer, its commentary is part of the text.
+    """Return the text of a message, and the commentary that preceded it. Text begins a new line after any other block,
+    and so does each message of the Responses API, which has an `id`. Without a final answer, its commentary is part of
+    the text.
     """
-    texts = [block for block in _blocks(message) if block.get("type") == "text" and isinstance(block.get("text"), str)]
-    if not any(block.get("id") for block in texts):
+    if not (blocks := _blocks(message)):
         return str(message.text), ""
-    is_final = any(block.get("phase") == "final_answer" for block in texts)
-    answer: dict[object, str] = {}
-    commentary: dict[object, str] = {}
-    for block in texts:
-        part = commentary if is_final and block.get("phase") == "commentary" else answer
-        part[block.get("id")] = part.get(block.get("id"), "") + block["text"]
-    return "\n".join(answer.values()), "\n".join(commentary.values())
+    is_final = any(block.get("phase") == "final_answer" for block in blocks)
+    answer: list[str] = []
+    commentary: list[str] = []
+    before: Mapping[str, Any] = {}
+    for block in blocks:
+        text = block.get("text") if block.get("type") == "text" else None
+        if isinstance(text, str) and text:
+            part = commentary if is_final and block.get("phase") == "commentary" else answer
+            continues = before.get("type") == "text" and before.get("id") == block.get("id")
+            part += [text] if continues or not part else ["\n", text]
+        before = block
+    return "".join(answer), "".join(commentary)
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from karenina_toolkit.http.error_cures import (
 from karenina_toolkit.http.urls import MASK, mask_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
-from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_completion, stated_error, usage_of
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
@@ -172,10 +172,12 @@ def messages_api_error(
     where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message], usage: Usage = NO_USAGE
 ) -> PortError:
     """Return the exception for an Anthropic Messages API error in a reply with status 200, with which gateways forward
-    a provider's error. The API's error type, `kind`, determines the category, and unknown types are server errors. Some
-    messages determine the category regardless of it (see `_read_stated`). `usage` is the reply's usage.
+    a provider's error. Its `kind`, which is the API's error type or a gateway's HTTP status, determines the category,
+    and unknown ones are server errors. Some messages determine the category regardless of it (see `_read_stated`).
+    `usage` is the reply's usage.
     """
-    category = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER)
+    status = int(kind) if kind.isdecimal() and len(kind) == 3 else 0
+    category = _MESSAGES_API_CATEGORIES.get(kind, category_of_status(status) if status >= 400 else ErrorCategory.SERVER)
     category, cure = _read_stated(category, None, message, frozenset({kind}), prompt)
     shown = redact_text(f"{kind}: {message}" if kind else message, secrets, prompt)
     end = f"; {cure}" if cure is not None else ""
@@ -185,6 +187,18 @@ def messages_api_error(
         retry_after=_read_wait(message, "", prompt),
         usage=usage,
     )
+
+
+def find_message_error(data: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the kind and the message of the error that a Messages API reply states, with or without content, or None.
+    Without content, the error may also be in the form of a gateway.
+    """
+    error = stated_error(data) or (None if data.get("content") else _find_failure(data))
+    if error is None:
+        return None
+    fields = error if isinstance(error, Mapping) else {"message": error}
+    kind = next((str(fields[name]) for name in ("type", "code", "status_code") if fields.get(name)), "")
+    return kind, next((str(fields[name]) for name in _MESSAGE_FIELDS if fields.get(name)), "no message")
 
 
 def _read_stated(
