@@ -2,7 +2,7 @@
 
 import pytest
 
-from karenina_toolkit.structured.schema_repair import repair
+from karenina_toolkit.structured.schema_repair import object_schema, repair, repair_and_check
 
 SCHEMA = {
     "type": "object",
@@ -32,3 +32,12 @@ def test_semicolons_and_line_breaks_are_between_entries(written, read):
 @pytest.mark.parametrize(("written", "read"), [("y", True), ("N", False), ("Yes.", True), ("no", False), ("?", "?")])
 def test_words_for_yes_and_no_are_booleans(written, read):
     assert repair({"holds": written}, SCHEMA)[0] == {"holds": read}
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_text_that_may_be_thousands_is_no_number(kind):
+    schema = object_schema({"n": {"type": kind}})
+
+    for written, read in (("1.000", "1.000"), ("-12.000", "-12.000"), ("3.00", 3), ("1234.000", 1234), ("0.000", 0)):
+        data, _, problems = repair_and_check({"n": written}, schema)
+        assert (data["n"], bool(problems)) == (read, written == read)
