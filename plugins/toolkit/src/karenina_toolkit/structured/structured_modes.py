@@ -35,11 +35,12 @@ _REFUSING: Final = re.compile(
     r"|no endpoints found that can handle the requested parameters",  # OpenRouter
     re.IGNORECASE,
 )
-# Messages about this schema, not about the mode.
+# Messages about this schema, not about the mode. They need not name tools, for which servers use grammars, too.
 _OF_THE_SCHEMA: Final = re.compile(
     r"invalid (?:\w+ )?schema|schema (?:is|was) (?:invalid|not valid|too)|input_schema|additionalproperties"
-    r"|(?:pars|compil|convert)\w* (?:\w+ ){0,3}(?:grammar|schema)|too complex"
-    r"|too many (?:properties|states|parameters)",
+    r"|(?:pars|compil|convert|transform)\w* (?:\w+ ){0,3}(?:grammar|schema)|too complex"
+    r"|too many (?:properties|states|parameters)"
+    r"|schema contains \w+ (?:that are )?not supported|unimplemented keys",  # vLLM with xgrammar, llguidance
     re.IGNORECASE,
 )
 # Messages about the length of a request may mention its tools, too.
@@ -65,11 +66,10 @@ def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | 
         return None
     if error.category is ErrorCategory.FILTERED:
         return None
-    if not topic.search(message):
-        return None
-    if _OF_THE_SCHEMA.search(message):
+    is_named = topic.search(message) is not None
+    if _OF_THE_SCHEMA.search(message) and (is_named or _TOPICS["json_schema"].search(message)):
         return Refusal.SCHEMA
-    return Refusal.MODE if _REFUSING.search(message) else None
+    return Refusal.MODE if is_named and _REFUSING.search(message) else None
 
 
 T = TypeVar("T")
