@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from karenina_claude_agent_sdk.conversion import results_in, turn_of
 from karenina_claude_agent_sdk.event_stream import PING, ServerReportedError, events_of, read_reply
 from karenina_claude_agent_sdk.messages_client import MessagesClient
-from karenina_core.models.ports import ErrorCategory, FinishReason, Message, PortError, ToolCall, Turn, Usage
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, FinishReason, Message, PortError, ToolCall, Turn, Usage
 from karenina_testing.server import Reply, ScriptedServer
+from karenina_toolkit.http.reply_body import IncompleteStream
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 BLOCKS = st.one_of(
@@ -29,6 +30,8 @@ BLOCKS = st.one_of(
     st.builds(lambda data: {"type": "redacted_thinking", "data": data}, TEXTS),
 )
 SAID = {"type": "text", "text": "17q21"}
+PAID = Usage(11, 7, calls=1)
+OVERLOADED = '{"type": "overloaded_error", "message": "later"}'
 
 
 def message(*blocks: dict[str, Any], stop_reason: str = "end_turn", **fields: Any) -> dict[str, Any]:
@@ -50,7 +53,7 @@ def test_a_stream_that_is_cut_is_no_reply(blocks: list[dict[str, Any]], lines: i
     whole = b"".join(events_of(message(*blocks))).splitlines(keepends=True)
     cut = b"".join(whole[: -min(lines + 1, len(whole) - 1)])
 
-    with pytest.raises(ValueError, match=r"ended before the reply was complete|is not JSON"):
+    with pytest.raises(IncompleteStream, match="ended before the reply was complete"):
         read_reply(cut)
 
 
@@ -84,6 +87,68 @@ def test_an_error_inside_a_reply_is_classified_by_kind(raw: str) -> None:
     with pytest.raises(ServerReportedError, match="later") as caught:
         read_reply(raw.encode())
     assert caught.value.kind == "overloaded_error"
+
+
+BEGUN = b"".join(events_of(message(SAID))).partition(b"event: message_delta")[0].decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "category", "usage", "says"),
+    [
+        pytest.param(BEGUN, ErrorCategory.CONNECTION, PAID, "ended before the reply was complete", id="cut off"),
+        pytest.param(
+            f'{BEGUN}event: error\ndata: {{"type": "error", "error": {OVERLOADED}}}\n\n',
+            ErrorCategory.SERVER,
+            PAID,
+            "overloaded_error: later",
+            id="an error in the middle",
+        ),
+        pytest.param(
+            f'{BEGUN}event: error\ndata: {{"error": {OVERLOADED}}}\n\n',
+            ErrorCategory.SERVER,
+            PAID,
+            "overloaded_error: later",
+            id="an error of a gateway in the middle",
+        ),
+        pytest.param(
+            {**message(SAID), "error": json.loads(OVERLOADED)},
+            ErrorCategory.SERVER,
+            PAID,
+            "overloaded_error: later",
+            id="text beside an error",
+        ),
+        pytest.param(
+            {"error": {"code": 429, "message": "Quota exceeded"}},
+            ErrorCategory.RATE_LIMIT,
+            NO_USAGE,
+            "429: Quota exceeded",
+            id="a status",
+        ),
+        pytest.param({"error": "no GPU"}, ErrorCategory.SERVER, NO_USAGE, "no GPU", id="an error that is a text"),
+        pytest.param(
+            {"status": "busy"}, ErrorCategory.SERVER, NO_USAGE, 'no content: {"status": "busy"}', id="no content"
+        ),
+        pytest.param(
+            "upstream lost", ErrorCategory.SERVER, NO_USAGE, "the body is not JSON: upstream lost", id="a text"
+        ),
+        pytest.param("", ErrorCategory.SERVER, NO_USAGE, "the body is empty", id="nothing"),
+        pytest.param("<!DOCTYPE html><p>Hi", ErrorCategory.PERMANENT, NO_USAGE, "a web page", id="a page"),
+    ],
+)
+def test_a_reply_that_is_none_says_why(body: Any, category: ErrorCategory, usage: Usage, says: str) -> None:
+    async def ask(server: ScriptedServer) -> PortError:
+        client = MessagesClient(Claude().model(server.url))
+        try:
+            with pytest.raises(PortError) as caught:
+                await client.post({"messages": []}, {}, ())
+        finally:
+            await client.aclose()
+        return caught.value
+
+    with Claude().server(Reply(body)) as server:
+        error = asyncio.run(ask(server))
+    assert (error.category, error.usage) == (category, usage)
+    assert says in str(error)
 
 
 def test_a_turn_has_one_message_and_plain_tool_names() -> None:

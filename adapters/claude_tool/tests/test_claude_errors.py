@@ -116,8 +116,7 @@ async def test_an_interrupted_handshake_is_retriable(said: bytes, category: Erro
         ("Hello!", "not JSON"),
         ([], "not a JSON object"),
         ({}, "no content"),
-        ({"error": "the model is not loaded"}, "the model is not loaded"),
-        ({"detail": "the model is not loaded"}, "the model is not loaded"),
+        ({"status": "the model is not loaded"}, "the model is not loaded"),
         ({"content": "text"}, "not a list of blocks"),
         ({"content": [{"text": "x"}]}, "not a list of blocks"),
         ({"content": [{"type": "text", "text": 5}]}, "text block has no text"),
@@ -165,6 +164,34 @@ async def test_text_beside_an_error_is_no_answer(server: ScriptedServer, open_po
     server.says(Reply({**counted, "error": {"type": "overloaded_error", "message": "slow down"}}))
     found = await fails(open_port(ClaudeLLM(model(server.url))))
     assert (found.category, found.usage) == (C.SERVER, Usage(7, 3, calls=1))
+
+
+@pytest.mark.parametrize(
+    ("body", "category", "says"),
+    [
+        ({"error": "no GPU"}, C.SERVER, "forwarded an error: no GPU"),
+        ({"content": [{"type": "text", "text": "Par"}], "error": "no GPU"}, C.SERVER, "forwarded an error: no GPU"),
+        ({"detail": "the model is not loaded"}, C.SERVER, "forwarded an error: the model is not loaded"),
+        ({"error": {"code": 429, "message": "Quota exceeded"}}, C.RATE_LIMIT, "429: Quota exceeded"),
+        ({"error": {"code": 403, "message": "denied"}}, C.PERMANENT, "403: denied"),
+        (
+            {"content": None, "base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}},
+            C.FILTERED,
+            "1026: input new_sensitive",
+        ),
+        (
+            {"content": [], "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+            C.PERMANENT,
+            "no credit left",
+        ),
+    ],
+)
+async def test_an_error_may_have_the_form_of_a_gateway(
+    body: Any, category: C, says: str, server: ScriptedServer, open_port: Keep
+) -> None:
+    server.says(Reply(body))
+    found = await fails(open_port(ClaudeLLM(model(server.url))))
+    assert (found.category, says in str(found)) == (category, True)
 
 
 async def test_values_that_are_not_json_are_a_permanent_error(server: ScriptedServer, open_port: Keep) -> None:

@@ -80,6 +80,14 @@ async def test_claude_answers_with_its_thoughts_apart(server: Scripted, open_por
     assert server.bodies[0]["system"] == "Be brief."
 
 
+async def test_text_around_another_block_is_on_lines_of_its_own(server: Scripted, open_port: Keep) -> None:
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "capital"}}
+    texts = [{"type": "text", "text": text} for text in ("I search.", "Par", "is.")]
+    server.says(claude(texts[0], search, *texts[1:]))
+
+    assert (await open_port(LangchainLLM(claude_model(server))).invoke(ASK)).text == "I search.\nParis."
+
+
 @pytest.mark.parametrize("kind", ["openai_endpoint", "claude"])
 async def test_a_closed_port_says_so_and_closes_once_more_quietly(server: Scripted, kind: str) -> None:
     server.says(completion() if kind == "openai_endpoint" else claude({"type": "text", "text": "Paris."}))

@@ -12,6 +12,7 @@ from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortErr
 from karenina_toolkit.http.error_cures import (
     BEYOND_THE_LIMIT,
     BLOCKED,
+    FAILED_GENERATION,
     NO_CREDIT,
     NO_MEDIA,
     NOT_IN_REGION,
@@ -113,6 +114,43 @@ def test_an_account_without_credit_is_named_in_a_reply_of_the_messages_api(kind:
     assert error.category is ErrorCategory.PERMANENT
     said = f"{kind}: {message}" if kind else message
     assert str(error) == f"any:m at HOST forwarded an error: {said.removesuffix('.')}; {NO_CREDIT}"
+
+
+@pytest.mark.parametrize("code", ["rate_limit_exceeded", "rate_limit_error"])
+def test_a_rate_limit_in_a_reply_waits_as_long_as_it_says(code: str) -> None:
+    message = "Rate limit reached for m. Please try again in 20s."
+    of_messages_api = messages_api_error("any:m", "rate_limit_error", message, [], [])
+
+    for error in (error_in_reply("any:m", {"code": code, "message": message}, NO_USAGE, [], []), of_messages_api):
+        assert (error.category, error.retry_after) == (ErrorCategory.RATE_LIMIT, 20)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "category", "cure"),
+    [
+        (400, "maximum context length is 8192 tokens", ErrorCategory.PERMANENT, TOO_LONG),
+        ("context_length_exceeded", "Your input exceeds it.", ErrorCategory.PERMANENT, TOO_LONG),
+        (400, "The model did not output valid JSON.", ErrorCategory.SERVER, FAILED_GENERATION),
+        (429, "Request too large for m on tokens per min (TPM)", ErrorCategory.PERMANENT, BEYOND_THE_LIMIT),
+        (403, "User location is not supported", ErrorCategory.PERMANENT, NOT_IN_REGION),
+        (503, "the context length is being computed", ErrorCategory.SERVER, None),
+    ],
+)
+def test_an_error_in_a_reply_has_the_cure_of_one_with_a_status(
+    code: int | str, message: str, category: ErrorCategory, cure: str | None
+) -> None:
+    error = error_in_reply("any:m", {"code": code, "message": message}, NO_USAGE, [], [])
+
+    assert error.category is category
+    assert str(error).endswith(message if cure is None else f"{message.removesuffix('.')}; {cure}")
+
+
+def test_a_prompt_that_is_too_long_is_named_in_a_reply_of_the_messages_api() -> None:
+    said = "prompt is too long: 210000 tokens > 200000 maximum"
+    error = messages_api_error("any:m", "invalid_request_error", said, [], [])
+
+    assert error.category is ErrorCategory.PERMANENT
+    assert str(error) == f"any:m forwarded an error: invalid_request_error: {said}; {TOO_LONG}"
 
 
 def test_a_rate_limit_that_is_called_a_quota_stays_one() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karenina_toolkit.structured.schema_repair import find_mismatches, repair
+from karenina_toolkit.structured.schema_repair import find_mismatches, object_schema, repair, repair_and_check
 
 SCHEMA = {
     "type": "object",
@@ -40,3 +40,12 @@ def test_an_object_that_matches_no_alternative_says_what_it_lacks():
     assert find_mismatches({"of": 1}, {"properties": {"of": {"oneOf": needs["oneOf"][1:]}}}) == [
         "of must be object or text"
     ]
+
+
+@pytest.mark.parametrize("kind", ["integer", "number"])
+def test_a_text_that_may_be_thousands_is_no_number(kind):
+    schema = object_schema({"n": {"type": kind}})
+
+    for written, read in (("1.000", "1.000"), ("-12.000", "-12.000"), ("3.00", 3), ("1234.000", 1234), ("0.000", 0)):
+        data, _, problems = repair_and_check({"n": written}, schema)
+        assert (data["n"], bool(problems)) == (read, written == read)

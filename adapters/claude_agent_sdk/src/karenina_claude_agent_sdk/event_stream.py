@@ -7,34 +7,47 @@ from collections.abc import Iterator
 from typing import Any
 
 from karenina_claude_agent_sdk.conversion import WireMessage
+from karenina_core.models.ports import NO_USAGE
+from karenina_toolkit.http.http_errors import find_message_error
+from karenina_toolkit.http.reply_body import IncompleteStream
 from karenina_toolkit.replies.reply_bounds import read_json
 from karenina_toolkit.replies.reply_ends import more_serious
-from karenina_toolkit.traces.formats.openai_chat import read_arguments
+from karenina_toolkit.traces.formats.anthropic import read_usage
+from karenina_toolkit.traces.formats.openai_chat import read_arguments, stated_error
 
 _TEXTS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """The types of deltas that extend a text field, each with the name of the field."""
 
 
-class ServerReportedError(Exception):
-    """Raised if a reply with status 200 reports an error. `kind` is the API's error type."""
+_FIELDS = (b":", b"data:", b"event:", b"id:", b"retry:")
+"""The characters with which an event stream starts."""
 
-    def __init__(self, kind: str, message: str) -> None:
+
+class ServerReportedError(Exception):
+    """Raised if a reply with status 200 reports an error. `kind` is the API's error type, and `usage` what the reply
+    states (`counted`), or that of no call if it states no tokens.
+    """
+
+    def __init__(self, kind: str, message: str, counted: object) -> None:
         super().__init__(message)
         self.kind = kind
+        usage = read_usage(counted)
+        self.usage = usage if usage.total_tokens else NO_USAGE
 
 
 def read_reply(raw: bytes) -> WireMessage:
-    """Read the reply in a response body, which is JSON or an event stream. Raises `ServerReportedError` if the reply is
-    an error, `ValueError` with the reason if it is invalid, and also `KeyError`, `TypeError` or `AttributeError` if
-    fields are missing.
+    """Read the reply in a response body, which is JSON or an event stream. Raises `ServerReportedError` if the reply
+    states an error, with or without content, `JSONDecodeError` if a body that is no stream is not JSON,
+    `IncompleteStream` if a stream ends too early, `ValueError` with the reason if the reply is invalid, and also
+    `KeyError`, `TypeError` or `AttributeError` if fields are missing.
     """
     text = raw.decode("utf-8-sig", "replace")
-    return _assemble_reply(text) if is_stream(raw) else _check_reply(_json(text))
+    return _assemble_reply(text) if is_stream(raw) else _check_reply(read_json(text.encode("utf-8", "replace")))
 
 
 def is_stream(raw: bytes) -> bool:
-    """Return whether a body is an event stream, that is, neither empty nor JSON."""
-    return raw.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b"[", b'"', b"")
+    """Return whether a body is an event stream, by its first characters."""
+    return raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_FIELDS)
 
 
 def events_of(reply: WireMessage) -> Iterator[bytes]:
@@ -80,8 +93,8 @@ def _split_block(block: WireMessage) -> tuple[WireMessage, list[WireMessage]]:
 
 def _assemble_reply(text: str) -> WireMessage:
     """Return the reply that the events of a stream add up to, as if it had not been streamed. Raises
-    `ServerReportedError` if the stream contains an error, `ValueError` if it ends too early or is invalid, and also
-    `KeyError`, `TypeError` or `AttributeError` if fields are missing.
+    `ServerReportedError` if the stream contains an error, `IncompleteStream` if it ends too early, `ValueError` if it
+    is invalid, and also `KeyError`, `TypeError` or `AttributeError` if fields are missing.
     """
     reply: WireMessage | None = None
     ended = False
@@ -90,8 +103,8 @@ def _assemble_reply(text: str) -> WireMessage:
     for data in _event_data(text):
         event = _json(data)
         kind = event.get("type")
-        if kind == "error":
-            raise _error(event)
+        if kind == "error" or stated_error(event) is not None:
+            raise ServerReportedError(*(find_message_error(event) or ("", "no message")), (reply or {}).get("usage"))
         if kind == "message_start":
             reply = {**event["message"], "content": []}
         elif reply is None:
@@ -108,7 +121,8 @@ def _assemble_reply(text: str) -> WireMessage:
         elif kind == "message_stop":
             ended = True
     if reply is None or not ended:
-        raise ValueError("the event stream ended before the reply was complete")
+        usage = read_usage(reply.get("usage")) if reply is not None else NO_USAGE
+        raise IncompleteStream("the event stream ended before the reply was complete", usage)
     for (index, name), texts in deltas.items():
         reply["content"][index][name] = "".join([str(reply["content"][index].get(name) or ""), *texts])
     for index, parts in written.items():
@@ -145,30 +159,25 @@ def _collect_delta(
 
 
 def _event_data(text: str) -> Iterator[str]:
-    """Yield the data of each event in a stream's text, skipping events without data."""
-    for event in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
+    """Yield the data of each event in a stream's text, skipping events without data and a last one that was cut off."""
+    *events, last = text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n")
+    for event in [*events, last] if last.rstrip().endswith("}") else events:
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
         if lines:
             yield "\n".join(lines)
 
 
 def _check_reply(reply: Any) -> WireMessage:
-    """Return the reply unchanged. Raises `ValueError` if it has no content, and `ServerReportedError` if it is an
+    """Return the reply unchanged. Raises `ValueError` if it has no content, and `ServerReportedError` if it states an
     error.
     """
     if not isinstance(reply, dict):
         raise ValueError("the reply is not a JSON object")  # noqa: TRY004 - invalid data, not a wrong type
-    if isinstance(reply.get("error"), dict) and not reply.get("content"):
-        raise _error(reply)
+    if (stated := find_message_error(reply)) is not None:
+        raise ServerReportedError(*stated, reply.get("usage"))
     if not isinstance(reply.get("content"), list):
-        raise ValueError("the reply has no content")  # noqa: TRY004
+        raise ValueError(f"the reply has no content: {json.dumps(reply, ensure_ascii=False)}")  # noqa: TRY004
     return reply
-
-
-def _error(event: WireMessage) -> ServerReportedError:
-    """Return the error that the server reports in an event or reply."""
-    error = event.get("error") or {}
-    return ServerReportedError(str(error.get("type") or ""), str(error.get("message") or "no message"))
 
 
 def _json(text: str) -> Any:
@@ -176,4 +185,4 @@ def _json(text: str) -> Any:
     try:
         return read_json(text.encode("utf-8", "replace"))
     except json.JSONDecodeError:
-        raise ValueError("the data is not JSON") from None
+        raise ValueError("an event of the stream is not JSON") from None

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, Final
 from karenina_claude_agent_sdk.conversion import WireMessage, turn_of
 from karenina_claude_agent_sdk.event_stream import ServerReportedError, is_stream, read_reply
 from karenina_claude_agent_sdk.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, key_of
-from karenina_core.models.ports import ErrorCategory, Message, PortError, Turn
-from karenina_toolkit.http.error_cures import read_page_text
-from karenina_toolkit.http.http_errors import MESSAGES_API_CURES, messages_api_error, status_error, web_page_error
+from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message, PortError, Turn
+from karenina_toolkit.http.http_errors import (
+    MESSAGES_API_CURES,
+    messages_api_error,
+    not_json_error,
+    redact_text,
+    status_error,
+)
 from karenina_toolkit.http.post_json import Sender
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, IncompleteStream, UnendedStream, check_stream_end
 from karenina_toolkit.http.urls import find_secrets, redact_url
-from karenina_toolkit.replies.reply_bounds import ReplyBounds
+from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds
 from karenina_toolkit.replies.reply_ends import PAUSED
+from karenina_toolkit.traces.formats.anthropic import read_usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +32,6 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 _MOST_PAUSES: Final = 4  # few, because a budget counts all requests for one reply together
-_PAGE: Final = 5000
-"""The number of bytes of a body that are checked for an HTML page."""
 _PATH_CURE: Final = "check endpoint_base_url (without /v1/messages)"
 _KEPT_HEADERS: Final = ("anthropic-version", "anthropic-beta", "user-agent", "x-app")
 
@@ -85,18 +89,23 @@ class MessagesClient:
         """
         sent = {**self._headers, **{name: headers[name] for name in _KEPT_HEADERS if name in headers}}
         raw = await self._post(json.dumps({**request, **self._fields}).encode(), sent, prompt)
-        page = read_page_text(raw[:_PAGE].decode("utf-8", "replace"))
-        if page is not None:
-            raise web_page_error(self.where, page, self._secrets, prompt, _PATH_CURE)
+        reply: WireMessage = {}
         try:
-            turn = turn_of(read_reply(raw))
+            reply = read_reply(raw)
+            turn = turn_of(reply)
             if is_stream(raw):
                 check_stream_end(self._url, turn.usage, has_reason=bool(turn.wire.get("stop_reason")))
         except ServerReportedError as error:
-            raise messages_api_error(self.where, error.kind, str(error), self._secrets, prompt) from None
+            raise messages_api_error(self.where, error.kind, str(error), self._secrets, prompt, error.usage) from None
+        except json.JSONDecodeError:
+            raise not_json_error(self.where, raw, self._secrets, prompt, _PATH_CURE) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             why = str(error) if isinstance(error, ValueError) else "the reply does not have the expected structure"
-            raise PortError(f"{self.where} sent no usable reply: {why}", category=ErrorCategory.SERVER) from None
+            shown = redact_text(why, self._secrets, prompt)
+            usage = read_usage(reply.get("usage"))
+            raise BrokenReply(
+                f"{self.where} sent no usable reply: {shown}", usage if usage.total_tokens else NO_USAGE
+            ) from None
         except IncompleteStream as error:
             lost = ErrorCategory.INCOMPLETE if isinstance(error, UnendedStream) else ErrorCategory.CONNECTION
             raise PortError(f"{self.where}: {error}", category=lost, usage=error.usage) from None

@@ -28,6 +28,7 @@ from karenina_toolkit.attachments.wire import fill, has_attachments
 from karenina_toolkit.http.http_errors import (
     MESSAGES_API_CURES,
     connection_error,
+    find_message_error,
     find_system_error,
     messages_api_error,
     not_json_error,
@@ -38,7 +39,6 @@ from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_h
 from karenina_toolkit.http.urls import find_secrets, is_local, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
 from karenina_toolkit.traces.formats.anthropic import read_usage
-from karenina_toolkit.traces.formats.openai_chat import stated_error
 
 if TYPE_CHECKING:
     import ssl
@@ -187,12 +187,9 @@ class Client:
             raise self._unusable(str(error)) from None
         if not isinstance(data, dict):
             raise self._unusable("the reply body is not a JSON object")
-        stated = stated_error(data)
-        if isinstance(stated, dict):
-            kind, message = str(stated.get("type") or ""), str(stated.get("message") or "no message")
-            failure = messages_api_error(self.where, kind, message, self._secrets, messages)
-            failure.usage = _usage_of(data)
-            raise failure
+        stated = find_message_error(data)
+        if stated is not None:
+            raise messages_api_error(self.where, *stated, self._secrets, messages, _usage_of(data))
         if "content" not in data:
             shown = redact_text(json.dumps(data, ensure_ascii=False), self._secrets, messages)
             raise self._unusable(f"the message has no content: {shown}")

@@ -76,8 +76,10 @@ def from_langchain(said: AIMessage, *, ends_with_reason: bool = False) -> Turn:
     arguments. Raises `ValueError` if the reply lacks a finish reason although the server's streams end with one, which
     `ends_with_reason` states: LangChain does not notice that such a stream was cut off.
     """
-    refusal = said.additional_kwargs.get("refusal")
-    texts = (str(said.text), refusal if isinstance(refusal, str) else "")
+    text, commentary = _split_text(said)
+    refusals = [block["refusal"] for block in _blocks(said) if refused(block)]  # of the Responses API
+    if refused(said.additional_kwargs):
+        refusals.append(said.additional_kwargs["refusal"])
     calls = [ToolCall(call["id"] or "", call["name"], call["args"]) for call in said.tool_calls]
     calls += [
         ToolCall(call["id"] or "", call["name"] or "", {UNREADABLE_ARGUMENTS: call["args"] or ""})
@@ -85,13 +87,13 @@ def from_langchain(said: AIMessage, *, ends_with_reason: bool = False) -> Turn:
     ]
     metadata = said.response_metadata
     model = metadata.get("model_name") or metadata.get("model")
-    text = "\n".join(text for text in texts if text)
-    message = Message("assistant", text, tuple(calls), reasoning=_reasoning(said), notes=_notes(said))
+    content = "\n".join(filter(None, (text, *refusals)))
+    reasoning = "\n".join(filter(None, (_reasoning(said), commentary))) or None
+    message = Message("assistant", content, tuple(calls), reasoning=reasoning, notes=_notes(said))
     end, server_reason = _read_end(metadata)
     if ends_with_reason and server_reason == NO_REASON and not metadata.get("done"):
         raise ValueError("the stream ended before the reply was complete")
-    blocked = refused(said.additional_kwargs) or _is_blocked(metadata)
-    reason: FinishReason = "content_filter" if blocked else end
+    reason: FinishReason = "content_filter" if refusals or _is_blocked(metadata) else end
     return Turn(
         message,
         _usage(said),
@@ -150,6 +152,34 @@ def _to_langchain(message: Message) -> BaseMessage:
             if call not in readable
         ],
     )
+
+
+def _blocks(message: AIMessage) -> list[dict[str, Any]]:
+    """Return the content blocks of a message, with text as a block, or an empty list if its content is text alone."""
+    if isinstance(message.content, str):
+        return []
+    return [block if isinstance(block, dict) else {"type": "text", "text": block} for block in message.content]
+
+
+def _split_text(message: AIMessage) -> tuple[str, str]:
+    """Return the text of a message, and the commentary that preceded it. Text begins a new line after any other block,
+    and so does each message of the Responses API, which has an `id`. Without a final answer, its commentary is part of
+    the text.
+    """
+    if not (blocks := _blocks(message)):
+        return str(message.text), ""
+    is_final = any(block.get("phase") == "final_answer" for block in blocks)
+    answer: list[str] = []
+    commentary: list[str] = []
+    before: Mapping[str, Any] = {}
+    for block in blocks:
+        text = block.get("text") if block.get("type") == "text" else None
+        if isinstance(text, str) and text:
+            part = commentary if is_final and block.get("phase") == "commentary" else answer
+            continues = before.get("type") == "text" and before.get("id") == block.get("id")
+            part += [text] if continues or not part else ["\n", text]
+        before = block
+    return "".join(answer), "".join(commentary)
 
 
 def _notes(message: AIMessage) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from karenina_toolkit.http.error_cures import (
 from karenina_toolkit.http.urls import MASK, mask_secrets, redact_url
 from karenina_toolkit.replies.reply_bounds import BrokenReply
 from karenina_toolkit.replies.reply_ends import read_choice_end
-from karenina_toolkit.traces.formats.openai_chat import error_of_completion, usage_of
+from karenina_toolkit.traces.formats.openai_chat import error_of_completion, stated_error, usage_of
 
 SHOWN_CHARACTERS = 300
 _LOOKED_AT = 2000
@@ -46,6 +46,7 @@ _TIME: Final = (
 )
 _WAIT: Final = re.compile(rf"(?:try again|retry) (?:in|after) ?{_TIME}", re.IGNORECASE)  # OpenAI, Azure, Groq, LiteLLM
 _DELAY: Final = re.compile(rf'retryDelay\\*": ?\\*"{_TIME}', re.IGNORECASE)  # Google
+_RATE_LIMIT_CODES: Final = frozenset({"rate_limit_exceeded", "rate_limit_error"})  # OpenAI, Groq; Anthropic, LiteLLM
 _GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
 _EVENT: Final = re.compile(r"\s*(?:(?:event|id|retry|):[^\n]*\n)*data:(?P<data>[^\n]*)")
 _STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
@@ -142,9 +143,8 @@ def error_in_reply(
     where: str, error: object, usage: Usage, secrets: Sequence[str], prompt: Sequence[Message]
 ) -> PortError:
     """Return the exception for an `error` object in a reply with status 200, with which gateways forward a provider's
-    error. Its category follows from the object's `code` if that is an HTTP status, and is otherwise a server error.
-    Regardless of the code, a refusal by a filter is `filtered`, and missing credit, rejected files and a wrong path are
-    permanent.
+    error. Its category follows from the object's `code` if that is an HTTP status, and is otherwise a rate limit if the
+    code says so, or a server error. Some messages determine the category regardless of the code (see `_read_stated`).
 
     `usage` is the reply's usage. The other parameters are explained in `status_error`.
     """
@@ -153,43 +153,76 @@ def error_in_reply(
     shown = redact_text(detail, secrets, prompt)
     code = error.get("code") if isinstance(error, Mapping) else None
     status = int(code) if isinstance(code, int | str) and str(code).isdecimal() and len(str(code)) == 3 else 0
-    is_error = 400 <= status < 600
-    category = category_of_status(status) if is_error else ErrorCategory.SERVER
-    message = f"{where} {f'forwarded HTTP {status}' if is_error else 'sent no usable reply'}: {shown}"
-    if is_filtered(detail, codes):
-        category = ErrorCategory.FILTERED
-    elif has_no_credit(detail, codes):
-        category, message = ErrorCategory.PERMANENT, f"{message}; {NO_CREDIT}"
-    elif (refused := _cure_for_files(status if is_error else None, detail, prompt)) is not None:
-        category, message = ErrorCategory.PERMANENT, f"{message.removesuffix('.')}; {refused}"
-    elif is_wrong_path(detail):
-        category, message = ErrorCategory.PERMANENT, f"{message}; {WRONG_PATH}"
+    stated = status if 400 <= status < 600 else None
+    message = f"{where} {f'forwarded HTTP {stated}' if stated is not None else 'sent no usable reply'}: {shown}"
+    category = category_of_status(stated) if stated is not None else ErrorCategory.SERVER
+    if stated is None and codes & _RATE_LIMIT_CODES:
+        category = ErrorCategory.RATE_LIMIT
+    category, cure = _read_stated(category, stated, detail, codes, prompt)
     return PortError(
-        message,
+        f"{message.removesuffix('.')}; {cure}" if cure is not None else message,
         category=category,
-        status=status if is_error else None,
-        retry_after=_read_wait(detail, body, prompt) if is_error else None,
+        status=stated,
+        retry_after=_read_wait(detail, body, prompt),
         usage=usage,
     )
 
 
 def messages_api_error(
-    where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message]
+    where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message], usage: Usage = NO_USAGE
 ) -> PortError:
     """Return the exception for an Anthropic Messages API error in a reply with status 200, with which gateways forward
-    a provider's error. The API's error type, `kind`, determines the category, and unknown types are server errors.
-    Regardless of it, a refusal by a filter is `filtered`, and missing credit and rejected files are permanent.
+    a provider's error. Its `kind`, which is the API's error type or a gateway's HTTP status, determines the category,
+    and unknown ones are server errors. Some messages determine the category regardless of it (see `_read_stated`).
+    `usage` is the reply's usage.
     """
-    category, cure = _MESSAGES_API_CATEGORIES.get(kind, ErrorCategory.SERVER), None
-    if is_filtered(message, {kind}):
-        category = ErrorCategory.FILTERED
-    elif has_no_credit(message, {kind}):
-        category, cure = ErrorCategory.PERMANENT, NO_CREDIT
-    elif (cure := _cure_for_files(None, message, prompt)) is not None:
-        category = ErrorCategory.PERMANENT
+    status = int(kind) if kind.isdecimal() and len(kind) == 3 else 0
+    category = _MESSAGES_API_CATEGORIES.get(kind, category_of_status(status) if status >= 400 else ErrorCategory.SERVER)
+    category, cure = _read_stated(category, None, message, frozenset({kind}), prompt)
     shown = redact_text(f"{kind}: {message}" if kind else message, secrets, prompt)
     end = f"; {cure}" if cure is not None else ""
-    return PortError(f"{where} forwarded an error: {shown.removesuffix('.') if end else shown}{end}", category=category)
+    return PortError(
+        f"{where} forwarded an error: {shown.removesuffix('.') if end else shown}{end}",
+        category=category,
+        retry_after=_read_wait(message, "", prompt),
+        usage=usage,
+    )
+
+
+def find_message_error(data: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the kind and the message of the error that a Messages API reply states, with or without content, or None.
+    Without content, the error may also be in the form of a gateway.
+    """
+    error = stated_error(data) or (None if data.get("content") else _find_failure(data))
+    if error is None:
+        return None
+    fields = error if isinstance(error, Mapping) else {"message": error}
+    kind = next((str(fields[name]) for name in ("type", "code", "status_code") if fields.get(name)), "")
+    return kind, next((str(fields[name]) for name in _MESSAGE_FIELDS if fields.get(name)), "no message")
+
+
+def _read_stated(
+    category: ErrorCategory, status: int | None, message: str, codes: frozenset[str], prompt: Sequence[Message]
+) -> tuple[ErrorCategory, str | None]:
+    """Return the category of an error in a reply with status 200, and a suggested fix or None. Its `message`, or the
+    error `codes`, may say more than `category`, which follows from the `status` that it states, if any: a refusal by a
+    filter is `filtered`, JSON that the model wrote wrong is worth another attempt, and missing credit, rejected files,
+    a wrong path, and requests that are too long or beyond a limit are permanent.
+    """
+    if is_filtered(message, codes):
+        return ErrorCategory.FILTERED, None
+    if has_no_credit(message, codes):
+        return ErrorCategory.PERMANENT, NO_CREDIT
+    if (refused := _cure_for_files(status, message, prompt)) is not None:
+        return ErrorCategory.PERMANENT, refused
+    if is_wrong_path(message):
+        return ErrorCategory.PERMANENT, WRONG_PATH
+    if is_failed_generation(message, codes):
+        return ErrorCategory.SERVER, FAILED_GENERATION
+    if is_beyond_limit(message):
+        return ErrorCategory.PERMANENT, BEYOND_THE_LIMIT
+    cure = cure_for_message(400 if status is None else status, message, codes)
+    return (category, None) if cure is None else (ErrorCategory.PERMANENT, cure)
 
 
 def _cure_for_files(status: int | None, message: str, prompt: Sequence[Message]) -> str | None:

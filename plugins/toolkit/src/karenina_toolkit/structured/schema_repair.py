@@ -51,6 +51,7 @@ class _Root(dict[str, Any]):
 
 
 _NUMBER = lazy_pattern(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+_MAY_BE_THOUSANDS = lazy_pattern(r"-?[1-9]\d{0,2}\.000")
 _BULLET = lazy_pattern(r"^\s*[-*\u2022]\s+")
 # A string that may mean several entries, or none, is not wrapped in a list.
 _MAY_BE_A_LIST = lazy_pattern(r"[,;\n|]|\s(and|or)\s")
@@ -344,10 +345,10 @@ def _boolean(value: Any) -> Any:
 
 
 def _number(word: str, kind: str, value: str) -> int | float | str:
-    """Return the number that `word` states, or `value` unchanged if there is none, the exponent is huge, or it is a
-    fraction and `kind` is "integer".
+    """Return the number that `word` states, or `value` unchanged if there is none, the exponent is huge, it is a
+    fraction and `kind` is "integer", or it may be thousands, as "1.000" is in some languages.
     """
-    if not _NUMBER.fullmatch(word):
+    if not _NUMBER.fullmatch(word) or _MAY_BE_THOUSANDS.fullmatch(word):
         return value
     exact = Decimal(word)
     if abs(exact.adjusted()) > _EXPONENT_LIMIT:

@@ -22,11 +22,13 @@ from karenina_toolkit.http.http_errors import HTTPStatusError
 _STATUSES: Final = frozenset({400, 404, 422, 501})
 _TOPICS: Final[dict[StructuredMode, re.Pattern[str]]] = {
     "json_schema": re.compile(
-        r"response[_ ](?:format|schema)|output_(?:config|format)|structured[_ ]outputs?|json[_ ](?:schema|mode)"
+        r"response[_ ](?:format|schema)|output_?(?:config|format)|structured[_ ]outputs?|json[_ ](?:schema|mode)"
         r"|\bschemas?\b|\bgrammars?\b|\bguided\b|requested parameters",
         re.IGNORECASE,
     ),
-    "tool": re.compile(r"\btools?\b|tool_|\bfunctions?\b|function_|requested parameters", re.IGNORECASE),
+    "tool": re.compile(
+        r"\btools?\b|tool_|\btool(?:config|choice)|\bfunctions?\b|function_|requested parameters", re.IGNORECASE
+    ),
 }
 _REFUSING: Final = re.compile(
     r"support|(?:not|n't)(?: \w+)? (?:allowed|permitted|available|enabled|implemented|accepted|recogni[sz]ed|valid)"
@@ -35,16 +37,19 @@ _REFUSING: Final = re.compile(
     r"|no endpoints found that can handle the requested parameters",  # OpenRouter
     re.IGNORECASE,
 )
-# Messages about this schema, not about the mode.
+# Messages about this schema, not about the mode. They need not name tools, for which servers use grammars, too.
 _OF_THE_SCHEMA: Final = re.compile(
     r"invalid (?:\w+ )?schema|schema (?:is|was) (?:invalid|not valid|too)|input_schema|additionalproperties"
-    r"|(?:pars|compil|convert)\w* (?:\w+ ){0,3}(?:grammar|schema)|too complex"
-    r"|too many (?:properties|states|parameters)",
+    r"|(?:pars|compil|convert|transform)\w* (?:\w+ ){0,3}(?:grammar|schema)|too complex"
+    r"|too many (?:\w+ )?(?:properties|states|parameters)|grammar is too large"  # the last one is of Anthropic
+    r"|schema .{0,60}maximum allowed nesting depth"  # Google
+    r"|schema contains \w+ (?:that are )?not supported|unimplemented keys",  # vLLM with xgrammar, llguidance
     re.IGNORECASE,
 )
 # Messages about the length of a request may mention its tools, too.
 _OF_THE_LENGTH: Final = re.compile(
-    r"context[_ ](?:length|window|size)|too (?:long|large)|maximum .{0,40}tokens|token limit", re.IGNORECASE
+    r"context[_ ](?:length|window|size)|(?<!grammar is )too (?:long|large)|maximum .{0,40}tokens|token limit",
+    re.IGNORECASE,
 )
 
 
@@ -65,11 +70,10 @@ def classify_refusal(error: HTTPStatusError, mode: StructuredMode) -> Refusal | 
         return None
     if error.category is ErrorCategory.FILTERED:
         return None
-    if not topic.search(message):
-        return None
-    if _OF_THE_SCHEMA.search(message):
+    is_named = topic.search(message) is not None
+    if _OF_THE_SCHEMA.search(message) and (is_named or _TOPICS["json_schema"].search(message)):
         return Refusal.SCHEMA
-    return Refusal.MODE if _REFUSING.search(message) else None
+    return Refusal.MODE if is_named and _REFUSING.search(message) else None
 
 
 T = TypeVar("T")
