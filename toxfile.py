@@ -46,7 +46,7 @@ DIFFERING = {
     "engine": (
         *("attachment_memory", "concurrency_limits", "event_loops", "executors", "garbage_collection"),
         *("journal_compression", "journal_file", "journal_laws", "journal_writer", "process_pool"),
-        *("progress_display", "run_engine", "services", "source_folders", "tool_sessions", "worker_pool"),
+        *("run_engine", "services", "source_folders", "tool_sessions", "worker_pool"),
     ),
     "template": (
         *("compose", "fields_with_sources", "ground_truth", "primitives_dates", "primitives_laws", "shown_constraints"),
@@ -56,8 +56,8 @@ DIFFERING = {
 }
 """The test files of these members that CI runs with other versions: event loops, forks, SQLite, classes, Unicode.
 
-The others compute with plain values, which no version of Python reads differently, or in processes like those of
-`process_pool`.
+The others compute with plain values, which no version of Python reads differently, in processes like those of
+`process_pool`, or show progress with libraries that have tests of their own.
 """
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")

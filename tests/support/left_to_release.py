@@ -193,6 +193,10 @@ LEFT: Final[dict[str, Left]] = {
         "test_the_tools_of_a_run_keep_their_names has calls that fail beside one that does not, and "
         "test_a_call_of_an_unknown_tool_is_in_the_trace a failure that the CLI reports"
     ),
+    f"{CLAUDE_AGENT}::test_a_silent_server_is_a_timeout_without_leftovers": Left(
+        "test_a_time_out_keeps_the_trace_and_leaves_nothing_behind has a server that is silent later, and TestLLM one "
+        "that always is"
+    ),
     f"{CLAUDE_PARSER}::test_the_reply_is_the_json_that_the_model_wrote": Left(
         "test_a_schema_reaches_the_server_as_it_is has the JSON and the mode"
     ),
