@@ -176,6 +176,19 @@ ANSWERS = [
     ("t^2", "x^2", False),
     ("{∅}", r"\emptyset", "undecided"),
     (r"\{\emptyset\}", r"\emptyset", False),
+    ("0", "e^{-200}", False),
+    ("0", "e^{-1000}", False),
+    (r"2\pi \cdot 10^{-50}", r"\pi \cdot 10^{-50}", False),
+    ("x + e^{-200}", "x", False),
+    (r"\sqrt{10^{100}+1}", "10^{50}", False),
+    (r"\sin\pi", "0", True),
+    (r"e^{-200}(\sqrt{2}\sqrt{3} - \sqrt{6})", "0", True),
+    (r"\frac{e^{-200}}{e^{-100}}", "e^{-100}", True),
+    (r"\lceil \log_2 536870912 \rceil", "29", True),
+    (r"\lceil \log_2 536870912 \rceil", "30", False),
+    (r"\lfloor \sqrt{2}\sqrt{2} \rfloor", "2", True),
+    (r"\lceil \sin\pi \rceil", "0", True),
+    (r"\lfloor 2." + "9" * 70 + r"\rfloor", "2", True),
 ]
 
 

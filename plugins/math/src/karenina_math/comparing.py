@@ -10,7 +10,17 @@ from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
-from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, equal, number, value_of
+from karenina_math.evaluation import (
+    DIGITS,
+    NoValue,
+    OutOfReach,
+    Point,
+    TrialNumbers,
+    equal,
+    number,
+    still_equal,
+    value_of,
+)
 from karenina_math.matrices import is_sign_of, matrices, order_counts, same_as_matrices, written_out
 from karenina_math.meanings import compared_bounds, other_meaning, with_letter_i
 from karenina_math.notations import both_readings, two_readings, unknown_values
@@ -417,14 +427,17 @@ class _Rules:
         """Return whether two expressions have the same values, up to the tolerance, at all points that are tried and at
         which both have one. Raises `NoValue` if there is no such point.
         """
-        compared = 0
+        pairs = []
         for first, second in self._values(one, other):
             if not equal(first, second, self.tolerance):
                 return False
-            compared += 1
-        if not compared:
+            pairs.append((first, second))
+        if not pairs:
             raise NoValue("the expressions have no value")
-        return True
+        if self.tolerance or all(isinstance(value, Fraction) for pair in pairs for value in pair):
+            return True
+        with mpmath.workdps(2 * DIGITS):
+            return all(map(still_equal, pairs, self._values(one, other)))
 
     def _values(self, one: Tree, other: Tree) -> Iterator[tuple[Any, Any]]:
         """Yield pairs of values of two expressions, or of the items of two tuples, at points where both have one. Other
