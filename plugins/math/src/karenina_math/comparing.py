@@ -178,7 +178,7 @@ def _solve(solutions: Tree, equation: Tree) -> bool:
         for item in items:
             sign, tree = item[1:] if item[0] == "signed" else (1, item)
             root = value_of(tree, Point(lambda _: Fraction(0), sign=sign))
-            point = Point(lambda _: Fraction(0)).with_symbol(*names, root)
+            point = Point(lambda _: Fraction(0)).with_symbol(next(iter(names)), root)
             if not equal(value_of(equation[1], point), value_of(equation[3], point)):
                 return False
     except NoValue:
