@@ -40,6 +40,22 @@ def test_a_value_that_chooses_nothing_is_undecided(value: str) -> None:
     assert isinstance(Choice(options=CAPITALS).check(value, "B"), Undecided)
 
 
+@pytest.mark.parametrize(
+    "value", ["the second last", "the second best", "the second largest", "second half", "the first two", "third last"]
+)
+def test_an_ordinal_that_is_no_place_from_the_start_is_undecided(value: str) -> None:
+    verdicts = [Choice(options=CAPITALS).check(value, label) for label in CAPITALS]
+
+    assert all(isinstance(verdict, Undecided) for verdict in verdicts)
+
+
+@pytest.mark.parametrize(("value", "label"), [("5'", "A"), ('5"', "A"), ("x'", "B"), ("x!", "B")])
+def test_a_mark_after_a_number_or_symbol_may_change_it(value: str, label: str) -> None:
+    assert isinstance(Choice(options={"A": "5", "B": "x"}).check(value, label), Undecided)
+    assert Choice(options={"A": "5", "B": "x"}).check(f"'{value[0]}'", label) is True
+    assert Choice(options={"A": "5", "B": "x"}).check(f"{label}!", label) is True
+
+
 def test_a_list_of_options_has_letters() -> None:
     rule = Choice(options=["Quito", "Lima"])
 

@@ -51,6 +51,7 @@ def test_date_match_reads_whole_dates_as_people_write_them(written):
         *((text, "2024-01-15") for text in ("January 14 or 15, 2024", "15/16 January 2024", "15 or 16 January 2024")),
         *((f"January 15, 2024, no wait, January {day}, 2024", f"2024-01-{day}") for day in (16, 17)),
         ("2024-01-15, or perhaps 2024-01-16", "2024-01-15"),
+        *((text, "2024-01-15") for text in ("15 ocak 2024", "15 Januray 2024", "2024. január 15.", "15 जनवरी 2024")),
     ],
 )
 def test_a_date_that_may_be_the_truth_is_undecided(value, truth):

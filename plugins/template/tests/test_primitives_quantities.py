@@ -333,6 +333,27 @@ def test_words_after_a_unit_are_no_product(value: str, truth: str) -> None:
     assert NumberWithUnit().check(value, truth) is True
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("2 x 2.5 mg", "2.5 \u00d7 2 mg", "2*2.5 mg tablets", "2 · 2.5 mg", "2+3 mg", "10 mg / 2", "10 ÷ 2 mg"),
+        *("5e99999 mg", "5E+999999 mg", "5 e99999 mg"),
+    ],
+)
+def test_a_calculation_or_a_number_that_is_too_large_is_undecided(value: str) -> None:
+    assert isinstance(NumberWithUnit().check(value, "5 mg"), Undecided)
+
+
+def test_a_calculation_of_another_number_fails() -> None:
+    assert NumberWithUnit().check("2 x 2.4 mg", "5 mg") is False
+    assert NumberWithUnit().check("0.5 ÷ 0 mg", "5 mg") is False
+
+
+@pytest.mark.parametrize("value", ["12e99999", "12 e99999", "12E-99999"])
+def test_an_exponent_that_is_too_large_is_not_left_out(value: str) -> None:
+    assert isinstance(NumberWithUnit().check(value, "12"), Undecided)
+
+
 def test_a_value_that_is_a_long_text_is_undecided() -> None:
     assert isinstance(NumberWithUnit().check("5 mg/" * 3000, "5 mg"), Undecided)
 

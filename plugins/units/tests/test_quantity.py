@@ -292,6 +292,8 @@ def test_a_dose_is_a_rate_in_its_period(truth: str, right: list[str], wrong: lis
         ("4.54609 L", ["1 imperial gallon"], ["1 US gallon", "2 gal"], ["1 gallon"]),
         ("4.1868 J", [], ["4.2 J"], ["1 cal"]),
         ("735.49875 W", ["1 metric hp"], ["2 hp"], ["1 hp"]),
+        ("5 mg", ['"5 mg"', "“5 mg”", "'5 mg'"], ['"6 mg"', '5"'], []),
+        ("0.5 m", ["0,5 m"], [",6 m"], [",5 m"]),
     ],
 )  # fmt: skip
 def test_units_and_uncertainties_have_their_usual_meanings(

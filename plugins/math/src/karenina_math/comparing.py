@@ -10,7 +10,17 @@ from typing import Any, Final
 
 import mpmath  # type: ignore[import-untyped]
 
-from karenina_math.evaluation import NoValue, OutOfReach, Point, TrialNumbers, equal, number, value_of
+from karenina_math.evaluation import (
+    DIGITS,
+    NoValue,
+    OutOfReach,
+    Point,
+    TrialNumbers,
+    equal,
+    number,
+    still_equal,
+    value_of,
+)
 from karenina_math.matrices import is_sign_of, matrices, order_counts, same_as_matrices, written_out
 from karenina_math.meanings import compared_bounds, other_meaning, with_letter_i
 from karenina_math.notations import both_readings, two_readings, unknown_values
@@ -131,6 +141,8 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
                 return [None, "the angle has no degree sign"]
         if not verdict and (reason := other_meaning(truth, value, domain, is_same)) is not None:
             return [True] if reason == "" else [None, reason]
+        if not verdict and (_solve(truth, value) or _solve(value, truth)):
+            return [None, "one value is an equation that the other solves"]
         whole = symbols_of([truth, value]) & _WHOLE
         if not verdict and whole and domain == "real":
             integers = _Rules(domain, ordered, Fraction(tolerance), common=False, whole=whole)
@@ -150,6 +162,28 @@ def _compare(truth: Tree, value: Tree, domain: str, ordered: bool, tolerance: st
     except OutOfReach as error:
         return [None, str(error)]
     return [verdict]
+
+
+def _solve(solutions: Tree, equation: Tree) -> bool:
+    """Return whether several numbers, such as *x = 2, x = -2* and *2, -2*, solve an equation of one symbol, such as
+    *x^2 = 4*.
+    """
+    items = [unnamed(item) for item in items_of(_expanded(solutions))]
+    names = symbols_of(equation)
+    if equation[0] != "relation" or equation[2::2] != ["="] or len(names) != 1 or len(items) < 2 or symbols_of(items):
+        return False
+    if {json.loads(name)[1] for name in named_values(items_of(solutions)) or ()} - names:
+        return False
+    try:
+        for item in items:
+            sign, tree = item[1:] if item[0] == "signed" else (1, item)
+            root = value_of(tree, Point(lambda _: Fraction(0), sign=sign))
+            point = Point(lambda _: Fraction(0)).with_symbol(next(iter(names)), root)
+            if not equal(value_of(equation[1], point), value_of(equation[3], point)):
+                return False
+    except NoValue:
+        return False
+    return True
 
 
 def _expanded(tree: Tree) -> Tree:
@@ -417,14 +451,17 @@ class _Rules:
         """Return whether two expressions have the same values, up to the tolerance, at all points that are tried and at
         which both have one. Raises `NoValue` if there is no such point.
         """
-        compared = 0
+        pairs = []
         for first, second in self._values(one, other):
             if not equal(first, second, self.tolerance):
                 return False
-            compared += 1
-        if not compared:
+            pairs.append((first, second))
+        if not pairs:
             raise NoValue("the expressions have no value")
-        return True
+        if self.tolerance or all(isinstance(value, Fraction) for pair in pairs for value in pair):
+            return True
+        with mpmath.workdps(2 * DIGITS):
+            return all(map(still_equal, pairs, self._values(one, other)))
 
     def _values(self, one: Tree, other: Tree) -> Iterator[tuple[Any, Any]]:
         """Yield pairs of values of two expressions, or of the items of two tuples, at points where both have one. Other

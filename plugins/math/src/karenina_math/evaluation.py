@@ -16,8 +16,8 @@ import mpmath  # type: ignore[import-untyped]
 from karenina_math.trees import Tree
 
 DIGITS: Final = 60
-SLACK: Final = mpmath.mpf(10) ** -45
-"""The relative difference of values that are equal but for rounding."""
+_GUARD_DIGITS: Final = 15
+"""Number of last digits that rounding may change."""
 _MOST_BITS: Final = 20_000
 _LARGEST_FACTORIAL: Final = 2_000
 _MOST_TERMS: Final = 1_000
@@ -103,8 +103,16 @@ def equal(one: Value, other: Value, tolerance: Fraction = Fraction(0)) -> bool:
     one, other = number(one), number(other)
     if mpmath.isinf(one) or mpmath.isinf(other):
         return bool(one == other)
-    slack = SLACK * max(1, abs(one), abs(other))
+    slack = mpmath.mpf(10) ** (_GUARD_DIGITS - mpmath.mp.dps) * max(1, abs(one), abs(other))
     return bool(abs(one - other) <= slack + number(tolerance))
+
+
+def still_equal(rough: tuple[Value, Value], exact: tuple[Value, Value]) -> bool:
+    """Return whether two equal numbers are still equal if they are computed with more digits. A difference of rounding
+    errors, such as that of *sin(pi)* and 0, gets smaller then, and that of *e^{-200}* and 0 does not.
+    """
+    before, after = (abs(number(one) - number(other)) for one, other in (rough, exact))
+    return equal(*exact) and not 0 < before < 2 * after
 
 
 def number(value: Value) -> Value:
@@ -288,8 +296,10 @@ def _function(name: str, value: Value, point: Point) -> Value:
         real = value if isinstance(value, Fraction) else mpmath.re(value)
         if not equal(value, real):
             raise NoValue(f"the {name} of a complex number")
-        whole = mpmath.floor(number(real)) if name == "floor" else mpmath.ceil(number(real))
-        return Fraction(int(whole))
+        if not isinstance(real, Fraction):
+            nearest = Fraction(int(mpmath.nint(real)))
+            real = nearest if equal(real, nearest) else Fraction(*real.as_integer_ratio())
+        return Fraction(math.floor(real) if name == "floor" else math.ceil(real))
     value = number(value)
     if abs(value) > _MOST_BITS and name not in ("ln", "lg", "log", "arctan", "atan"):
         raise OutOfReach("the argument of a function is too large")

@@ -55,11 +55,18 @@ _OTHER_READINGS: Final = (
     (lazy_pattern(r"(?<![\d.,])\d{1,2}(?:,\d\d)+,\d{3}(?![\d,])"), _without_thousands),
     (lazy_pattern(r"(?<![\w\\])([a-z])C([a-z])(?!\w)"), r"\\binom{\1}{\2}"),
     (lazy_pattern(r"(?<![\w\\])([a-z])P([a-z])(?!\w)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
+    (
+        lazy_pattern(
+            r"(?<![A-Za-z])(sin|cos|tan|cot|sec|csc|ln|log|lg)(?![A-Z])\s*((?:\d|[^\W\d_]|\\[A-Za-z]{2,9}\s?){1,9})"
+            r"\s?/\s?(\d+|[^\W\d_])(?!\w)"
+        ),
+        r"\1(\2/\3)",
+    ),
 )
 """Notations with another reading: *5C2* and *P(5, 2)* count, *e^-2x* has no braces, *T(n) = O(n)* is a bound, *1,5* may
 have a decimal comma, *0.5 (1/2)* repeats the number, *1/2 = 0.5* is a computation, *x^2, x > 0* has a condition,
-*(1, 2) U (3, 4)* is a union, *R* are the real numbers, *tg* is the tangent, *12th* is the number 12, and *1,00,000* and
-*1.234,5* have marks of thousands.
+*(1, 2) U (3, 4)* is a union, *R* are the real numbers, *tg* is the tangent, *12th* is the number 12, *1,00,000* and
+*1.234,5* have marks of thousands, and *sin x/2* has no brackets.
 """
 _LEFT_OUT: Final = (
     (lazy_pattern(r"(?<=[\d})])\s*(?:\\?%|\bper ?cent\b)(?=[\s$.]*$)"), "only one text has a percent sign"),

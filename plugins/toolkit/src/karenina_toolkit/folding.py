@@ -48,6 +48,13 @@ _MARKS: Final = re.compile(rf"[^\w\s\x00-\x7f]{{{_LONGEST_RUN}}}")
 """A run of combining marks that is too long to spell anything. Normalizing it as a whole would take quadratic time."""
 
 
+def with_ascii_digits(text: str) -> str:
+    """Return `text` with ASCII digits for the decimal digits of other scripts, such as Arabic and Devanagari."""
+    if text.isascii():
+        return text
+    return "".join(str(unicodedata.decimal(letter)) if letter.isdecimal() else letter for letter in text)
+
+
 def fold(text: str) -> str:
     """Return `text` in a form in which spellings that look alike are equal, for comparing extracted values, ground
     truths and excerpts. Hyphens, dashes up to U+2013, the minus sign, spaces, quotes and full-width characters become

@@ -36,6 +36,9 @@ _HOURS: Final = lazy_pattern(r"\b([0-9]{1,3})\s?h\s?([0-5]?[0-9])(?:\s?m(?:ins?)
 """*2h30m*, which is 2 h 30 min."""
 _SYMBOL: Final = lazy_pattern(r"\A\s*[^\W\d][\w/{}()^]{0,12}\s*[=\u2248\u2243]\s*(?=[-+\u2212.0-9])")
 """A symbol before a quantity, as in *t = 5 s*."""
+_QUOTED: Final = lazy_pattern(
+    r"\A[\"'\u2018\u201c\u201e\u00ab]([^\"'\u2018-\u201e\u00ab\u00bb]+)[\"'\u2019\u201c\u201d\u00bb]\Z"
+)
 _BY_VOLUME: Final = lazy_pattern(r"(?<=[0-9])\s?%\s?\(?[wm]/v\)?")
 _PER: Final = lazy_pattern(
     r"\s*/\s*|\s+(?:per|(?P<loose>in|for every))\s+"
@@ -133,7 +136,8 @@ def clean(text: str) -> str:
 
     Numbers in words become digits if the text is a time in words.
     """
-    text = _SYMBOL.sub("", plain_text(_PREFIX.sub(r"\\\1", text.strip(_MARKUP))))
+    text = _QUOTED.sub(r"\1", text.strip(_MARKUP))
+    text = _SYMBOL.sub("", plain_text(_PREFIX.sub(r"\\\1", text)))
     if _TIME_IN_WORDS.search(text):
         from karenina_template.templates.primitives.numbers_in_text import with_digits
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from unicodedata import category, normalize
 
 from karenina_template.templates.primitives.values import plain
-from karenina_toolkit.folding import fold
+from karenina_toolkit.folding import fold, with_ascii_digits
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 
@@ -60,8 +60,10 @@ _MONTH_NAMES: Final = {
 
 
 def _plain_letters(text: str) -> str:
-    """Return `text` in lower case without accents, because month names are often written that way."""
-    text = text.casefold()
+    """Return `text` in lower case without accents, because month names are often written that way, and with ASCII
+    digits.
+    """
+    text = with_ascii_digits(text.casefold())
     if text.isascii():
         return text
     return normalize("NFC", "".join(c for c in normalize("NFD", text) if category(c) != "Mn"))
@@ -164,8 +166,9 @@ def names_other_weekday(value: object, day: date) -> bool:
 
 def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     """Return the dates that a string may mean in forms that `read_dates` does not read: the day, month and year among
-    other words or in short (*on January 15, 2024*, *15-Jan-24*, *January 14 or 15, 2024*). With `with_name`, only dates
-    with the name of their month or its Roman numeral are returned.
+    other words or in short (*on January 15, 2024*, *15-Jan-24*, *January 14 or 15, 2024*). A single word beside the day
+    and the year may be any month, in another language or misspelled (*15 ocak 2024*). With `with_name`, only dates with
+    the name of their month or its Roman numeral are returned.
 
     The month may be a name, a number or a Roman numeral, the day an ordinal in English words, and the year may have two
     digits, of any century. Week and ordinal dates of ISO 8601, and compact dates with a time, count as well.
@@ -177,7 +180,10 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
         return set()
     words = _PART.findall(_plain_letters(fold(with_digits(value))))
     numbers = [int(word) for word in words if word.isdecimal() and len(word) <= 4]
-    months = [_MONTHS.get(word) or _ROMAN.get(word) for word in words if not word.isdecimal()]
+    names = [word for word in words if not word.isdecimal()]
+    months = [_MONTHS.get(word) or _ROMAN.get(word) for word in names]
+    if not with_name and months == [None] and len(numbers) == 2 and len(names[0]) > 2:
+        months = [*range(1, 13)]
     orders = list(permutations(numbers)) if len(numbers) in ((2,) if with_name else (2, 3)) else []
     parts = [(year, month, day) for year, *rest, day in orders for month in (*rest, *filter(None, months))]
     found: set[date] = set()

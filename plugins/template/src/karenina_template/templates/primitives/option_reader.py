@@ -60,7 +60,8 @@ _A_AND_NAME: Final = lazy_pattern(r"A\s+[A-Z]")
 _ORDINALS: Final = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _ORDINAL: Final = lazy_pattern(
     rf"(?:the\s)?(?:(?P<word>{'|'.join(_ORDINALS)}|last)|(?P<digits>[0-9]{{1,2}})(?:st|nd|rd|th))"
-    r"(?:\s(?:option|choice|one|answer|alternative)|(?<=\w)\s(?P<noun>\w+))?"
+    r"(?:\s(?:option|choice|one|answer|alternative)"
+    r"|(?<=\w)\s(?!(?:last|half|most|least|best|worst|two|three|four|five|few|\w{2,}est)\b)(?P<noun>\w+))?"
     r"|(?:(?:option|choice|answer|number|no\.|nr\.)\s?|\#\s?)(?P<number>[0-9]{1,2})"
 )
 _JOINED: Final = lazy_pattern(
@@ -71,6 +72,8 @@ _ALL_ABOVE: Final = lazy_pattern(
 )
 _ALTERNATIVES: Final = lazy_pattern(r"\bor\b|/", re.IGNORECASE)
 _FACTORIAL: Final = lazy_pattern(r"[0-9]!\W*\Z")
+_MARK: Final = lazy_pattern(r"\A[^'\"]*(?:[0-9]|(?<![^\W_])[^\W\d_])(?:(?<=[0-9])\"|['!])\W*\Z")
+"""A mark after a number or letter that makes it another value: *5'* and *x'*, but not *'x'*."""
 _LOWERED: Final = str.maketrans("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089", "0123456789")
 _ALIKE: Final = lazy_pattern(r"(?<=[<>\u2264\u2265=])\s+|(?<=[0-9])\s+(?=[^\W\d])|(?<=[^\W\d])\.|_(?=[0-9])")
 """Spaces and points that do not distinguish two options."""
@@ -185,6 +188,8 @@ class OptionReader:
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
+        if not labels and _MARK.search(text) and not any(_MARK.search(self.options[label]) for label in texts):
+            return Undecided(f"the mark at the end of {text[:60]!r} may change its meaning")
         if "A" in self.options and _A_AND_NAME.match(text) and all(self.options[one][:2] != "A " for one in texts):
             texts = texts and texts | {"A"}
         if len(labels | texts) > 1:

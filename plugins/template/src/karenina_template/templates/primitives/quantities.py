@@ -24,6 +24,7 @@ from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
     Quantity,
+    calculated,
     find_quantities,
     following_unit,
     is_known_unit,
@@ -205,6 +206,8 @@ class NumberWithUnit(Primitive, defer_build=True):
             total = readings[0]._replace(numbers=(sum((one.numbers[0] for one in readings), Decimal(0)),))
             if self._compare(total, truth) is True:
                 return "it may be a sum"
+        if (result := calculated(text, readings)) is not None and self._compare(result, truth) is True:
+            return "it may be a calculation"
         if any(self.check(other, expected) is not False for other in other_readings(text)):
             return "a word, letter or mark beside a number can be read in two ways"
         return ""

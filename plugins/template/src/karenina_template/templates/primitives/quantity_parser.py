@@ -9,14 +9,13 @@ points (*1.2.3*) or a letter before the number (*BCL2*).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final, Literal, NamedTuple
-from unicodedata import decimal as digit_of
 from unicodedata import normalize
 
 from karenina_template.templates.primitives.units import CURRENCIES, find_unit, is_money, unit_of_amount
-from karenina_toolkit.folding import fold
+from karenina_toolkit.folding import fold, with_ascii_digits
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 DecimalMark = Literal[".", ","]
@@ -118,17 +117,19 @@ _OTHER_MARKS: Final = (
     (lazy_pattern(r"(?<=[0-9])[dD](?=[-+\u2212]?[0-9])"), "e"),  # 5D-3 of Fortran
     (lazy_pattern(r"(?<![0-9.,])10(?=[-\u2212][0-9]{1,2}(?![0-9.,]))"), "10^"),  # a power of ten without its sign
     (lazy_pattern(r"(?<![0-9.,])[0-9]{1,4}(?:,[0-9]{4})+(?![0-9,])"), _without_commas),  # 1,0000
+    (lazy_pattern(r"(?<![^\s(-]),(?=[0-9])"), "0."),  # ,5
     (lazy_pattern(r"\A\s*([0-9][0-9.,]*)\s?[-\u2010-\u2014]\s?([0-9][0-9.,]*)\s*\Z"), r"\1 to \2"),
 )  # fmt: skip
 """Marks in numbers that can be read in two ways, with the second one."""
+_CALCULATION: Final = lazy_pattern(r"[\w%)]\s?([x\u00d7*\u00b7+/\u00f7])\s?[0-9]")
 _PLURAL: Final = lazy_pattern(r"\b(?:ten|hundred|thousand|million|billion|trillion|lakh|crore)s\b", re.I)
 _IN_ORDER: Final = lazy_pattern(r"[0-9]+(?:st|nd|rd|th)s?\b")
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
 _ENDS: Final = lazy_pattern(r"[.,;:!?](?=\s|$)")
 _DECADE: Final = lazy_pattern(r"[0-9]{3}0s\b")
 _DIGIT: Final = lazy_pattern(r"[0-9]")
-_MORE: Final = lazy_pattern(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b")
-"""Text that must not follow a number. For example, *2 x 105* may be a power of ten without its sign."""
+_MORE: Final = lazy_pattern(r"[0-9]|[.,/][0-9]|\s?[x\u00d7]\s?10[1-9][0-9]?\b|\s?[eE][-+]?[0-9]{5}")
+"""Text that must not follow a number: *2 x 105* may be a power of ten without its sign, and *e99999* is too large."""
 _BRACKETED: Final = lazy_pattern(rf"((?:{_CURRENCY})?)\s?\(\s?((?:{_CURRENCY})?\s?[.0-9][^()]*)\)([^()]*)")
 """A negative amount in brackets, as accountants write it."""
 _WORD: Final = lazy_pattern(r"[\w.,/-]+")
@@ -299,6 +300,25 @@ def _after_code(match: re.Match[str]) -> str:
     return f"{match[1]} " if is_money(match[1]) else match[1]
 
 
+def calculated(text: str, quantities: Sequence[Quantity]) -> Quantity | None:
+    """Return the result of a sum, product or quotient of two quantities, at most one of which has a unit, as in
+    *2 x 2.5 mg*, or None for other texts.
+    """
+    sign = _CALCULATION.search(text)
+    if sign is None or len(quantities) != 2 or all(quantity.unit for quantity in quantities):
+        return None
+    if not all(quantity.numbers for quantity in quantities):
+        return None
+    one, other = (quantity.numbers[0] for quantity in quantities)
+    if sign[1] in "/\u00f7":
+        if not other:
+            return None
+        result = one / other
+    else:
+        result = one + other if sign[1] == "+" else one * other
+    return Quantity((result,), quantities[0].unit or quantities[1].unit)
+
+
 def split_pair(text: str) -> list[str]:
     """Return *120 mmHg* and *80 mmHg* for *120/80 mmHg*. The list is empty if there are no such numbers, or if the
     first is not greater than the second, so that they may be a fraction.
@@ -395,10 +415,7 @@ def _plain(text: str) -> str:
     """Convert spaces, signs, fractions, powers and the digits of other scripts in the text to ASCII."""
     text = _POWER.sub(lambda match: "^" + match[0].translate(_RAISED), text)
     text = _FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{normalize('NFKC', match[2])}", text)
-    if not text.isascii():
-        text = "".join(str(digit_of(letter)) if letter.isdecimal() else letter for letter in text)
-        text = text.translate(_ARABIC_MARKS)
-    return " ".join(fold(text).split())
+    return " ".join(fold(with_ascii_digits(text).translate(_ARABIC_MARKS)).split())
 
 
 def _opening(text: str) -> tuple[str, int]:
