@@ -97,7 +97,7 @@ def test_trust_reads_its_file_once(site: Environment, tmp_path: Path) -> None:
         for text in (harmless, hostile):
             with fifo.open("w") as writer:  # waits for a reader
                 writer.write(text)
-            time.sleep(0.1)
+            time.sleep(3)  # until a busy machine has come to the end of the first
 
     writing = threading.Thread(target=write, daemon=True)
     writing.start()
