@@ -94,7 +94,7 @@ class ServerProcesses:
         """Those that do not end within a minute."""
         return [process for process in self.processes if not ends(process)]
 
-    def wait(self, seconds: float = 60.0) -> None:
+    def wait(self, seconds: float = 120) -> None:
         """Until one was started."""
         end = time.monotonic() + seconds
         while not self.processes and time.monotonic() < end:

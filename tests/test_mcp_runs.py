@@ -188,9 +188,9 @@ def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started:
         command = ["run", "questions.jsonld", "--config", "config.json"]
         with (tmp_path / "problems").open("wb") as errors:
             process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
-        assert asked.wait(60)
+        assert asked.wait(120)
         os.kill(process.pid, signal.SIGINT)
-        code = process.wait(60)
+        code = process.wait(120)
         over.set()
     said = (tmp_path / "problems").read_text("utf-8")
     assert code != 0, said
@@ -291,6 +291,6 @@ def test_the_example_of_the_docs_is_well_formed(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_source_is_listed_among_the_plugins(tmp_path: Path) -> None:
-    listed = preloaded.run(["plugins", "--json"], folder=tmp_path, environment=os.environ, timeout=60)
+    listed = preloaded.run(["plugins", "--json"], folder=tmp_path, environment=os.environ, timeout=120)
     (found,) = [one for one in json.loads(listed.stdout)["plugins"] if one["distribution"] == "karenina-mcp"]
     assert (found["name"], found["state"]) == ("mcp", "loaded")

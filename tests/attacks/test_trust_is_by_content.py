@@ -75,7 +75,7 @@ def test_a_file_swapped_behind_the_prompt_is_not_trusted(site: Environment, tmp_
         shown += os.read(ours, 4096)
     site.write("genes.jsonl", question("one", template(hostile)))
     os.write(ours, b"y\n")
-    assert trusting.wait(60) == 0
+    assert trusting.wait(120) == 0
 
     with recording_server(reply) as server:
         model = f"openai:m@{server.url}"
