@@ -96,10 +96,10 @@ class CallContract(PortContract):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error of a call to a server with the given fault. Replies are limited to one megabyte, and a busy
-        machine has `WAIT` seconds to read them.
+        """Return the error of a call to a server with the given fault. Replies are limited to one megabyte, which a
+        busy machine has a minute to read.
         """
-        limits: dict[str, Any] = {"max_reply_bytes": 2**20, "request_timeout": WAIT, "stream_timeout": WAIT}
+        limits: dict[str, Any] = {"max_reply_bytes": 2**20, "request_timeout": 60.0, "stream_timeout": 60.0}
         with self.server(lambda request: fault(request, self.good()(request))) as server:
             return self.failed(server.url, **limits)
 
