@@ -15,7 +15,7 @@ sys.path.insert(0, sys.argv[1])
 from fake_anthropic import FakeAnthropic
 from fake_openai import fit
 
-MOMENT = 0.25
+MOMENT = 0.4
 
 
 def turn(body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from processes import is_running
+from processes import ends, is_running
 
 from karenina import Benchmark
 
@@ -89,7 +89,12 @@ class ServerProcesses:
         """Those that are still there."""
         return [process for process in self.processes if is_running(process)]
 
-    def wait(self, seconds: float = 60.0) -> None:
+    @property
+    def unending(self) -> list[int]:
+        """Those that do not end within a minute."""
+        return [process for process in self.processes if not ends(process)]
+
+    def wait(self, seconds: float = 120) -> None:
         """Until one was started."""
         end = time.monotonic() + seconds
         while not self.processes and time.monotonic() < end:

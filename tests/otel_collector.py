@@ -80,10 +80,10 @@ def collect_telemetry() -> Iterator[Collector]:
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    if not started.wait(10):
+    if not started.wait(60):
         raise RuntimeError("the collector did not start")
     try:
         yield collector
     finally:
         loops[0].call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(60)

@@ -77,7 +77,7 @@ def start(command: list[str], folder: Path) -> preloaded.StartedCommand | subpro
         return preloaded.start(command, folder=folder, environment=os.environ, errors=errors)
 
 
-def finish(command: list[str], folder: Path, timeout: float = 60) -> preloaded.CompletedCommand:
+def finish(command: list[str], folder: Path, timeout: float = 120) -> preloaded.CompletedCommand:
     done = preloaded.run(command, folder=folder, environment=os.environ, timeout=timeout)
     assert done.returncode == 0, done.stderr
     return done
@@ -85,12 +85,12 @@ def finish(command: list[str], folder: Path, timeout: float = 60) -> preloaded.C
 
 def kill_when(reached: Path, command: list[str], folder: Path) -> None:
     process = start(command, folder)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 120
     while not reached.exists():
         assert time.monotonic() < end, (folder / "problems").read_text("utf-8")
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait(60)
+    process.wait(120)
 
 
 def outcome(folder: Path) -> str:
@@ -167,7 +167,7 @@ def test_a_run_that_is_killed_ten_times_repeats_only_what_was_lost(number: int, 
                 process.wait(drawn.uniform(2, 6) + number / 40)
                 break
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(60)
+            process.wait(120)
         finish(command, tmp_path, timeout=600)
         made = len(server.seen)
         finish(command, tmp_path, timeout=600)

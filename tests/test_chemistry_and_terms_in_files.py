@@ -58,7 +58,7 @@ def test_tables_and_imports_name_the_type_of_answers(kind: str, tmp_path: Path) 
     (tmp_path / "rows.jsonl").write_text(f'{{"question": "Which?", "target": "{truth}"}}\n', "utf-8")
     command = ["import", "rows.jsonl", "-o", "out.yaml", "--map", f"answer={kind}"]
     maps = ["--map", "question=question", "--map", "raw_answer=target"]
-    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=60).check_returncode()
+    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=120).check_returncode()
 
     assert f"{primitive}()" in template_of(benchmark)
     assert f"{primitive}()" in template_of(Benchmark.load(tmp_path / "out.yaml"))

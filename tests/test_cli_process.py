@@ -148,7 +148,7 @@ def test_ctrl_c_keeps_finished_results_and_prints_the_next_command(
     with started(site, command, "run", file, *models, "-o", "out.jsonl", *more) as running:
         _wait_for(lambda: len(_lines(site.folder / "out.jsonl")) >= 1)
         running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=120)
 
     assert running.returncode == 130, err
     assert "karenina resume out.journal" in err
@@ -182,7 +182,7 @@ def test_calls_in_flight_at_ctrl_c_are_not_repeated(site: Environment) -> None:
                 assert running.stderr is not None
                 said = running.stderr.readline()
                 release.set()
-                _, err = running.communicate(timeout=60)
+                _, err = running.communicate(timeout=120)
         finally:
             release.set()
         asked = len(server.seen)
@@ -204,7 +204,7 @@ def test_a_second_ctrl_c_stops_at_once(site: Environment, silent: RecordingServe
         assert running.stderr is not None
         assert "Ctrl-C again to stop at once" in running.stderr.readline()
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=120)
 
     assert running.returncode == 130, err
     assert "karenina resume out.journal" in err
@@ -244,7 +244,7 @@ def test_the_command_ends_with_70_where_it_breaks_itself(site: Environment) -> N
         "from karenina_cli import main\nfrom karenina_cli.commands import plan_command\n"
         "plan_command.get_screen = None\nmain()"
     )
-    done = preloaded.run([], folder=site.folder, environment=os.environ, timeout=60, program=program)
+    done = preloaded.run([], folder=site.folder, environment=os.environ, timeout=120, program=program)
 
     assert done.returncode == 70
     assert "Traceback" in done.stderr
@@ -254,7 +254,7 @@ def _lines(file: Path) -> list[str]:
     return file.read_text("utf-8").splitlines() if file.exists() else []
 
 
-def _wait_for(what: object, seconds: float = 60) -> None:
+def _wait_for(what: object, seconds: float = 120) -> None:
     assert callable(what)
     end = time.monotonic() + seconds
     while not what():

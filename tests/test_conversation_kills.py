@@ -47,7 +47,7 @@ class Killed:
             assert self.process is not None
             wait_for_replies(self.journal, len(self.answered))
             os.kill(self.process.pid, signal.SIGKILL)
-            self.process.wait(60)
+            self.process.wait(120)
             return "too late"
         self.answered.append(json.dumps(body["messages"]))
         return "It is 7."
@@ -127,7 +127,7 @@ def test_tools_begin_again_with_an_interrupted_conversation(
             process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
         assert model.waiting.wait(120)
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(60)
+        process.wait(120)
         model.released.set()
         before = len(model.asked)
         done = preloaded.run(command, folder=tmp_path, environment=os.environ, timeout=120)

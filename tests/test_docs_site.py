@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from browser import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -127,6 +128,7 @@ def open_page(browser: Browser, width: int) -> tuple[Page, list[str]]:
     """Open an empty page; return it, and a list of later errors and requests for anything but files."""
     problems: list[str] = []
     page = browser.new_page(viewport={"width": width, "height": 900}, offline=True)
+    page.set_default_timeout(PATIENCE)
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda made: None if made.url.startswith("file:") else problems.append(made.url))
@@ -153,7 +155,7 @@ def test_the_search_finds_names_offline(site: Path, browser: Browser, word: str,
 
     page.locator("input.md-search__input").click()
     page.keyboard.type(word)
-    page.locator(f".md-search-result__link[href*='{found}']").first.wait_for(timeout=20_000)
+    page.locator(f".md-search-result__link[href*='{found}']").first.wait_for()
 
     assert problems == []
     page.close()

@@ -48,7 +48,7 @@ def test_an_import_maps_answers_to_expressions(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"question": "Solve 2x = 1.", "target": "1/2"}\n', "utf-8")
     command = ["import", "rows.jsonl", "-o", "out.yaml", "--map", "answer=expression"]
     maps = ["--map", "question=question", "--map", "raw_answer=target"]
-    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=60).check_returncode()
+    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=120).check_returncode()
 
     assert "MathEqual()" in template_of(Benchmark.load(tmp_path / "out.yaml"))
 

@@ -87,7 +87,7 @@ def test_the_error_json_and_screen_name_the_same_command(tmp_path: Path) -> None
             program=f"import sys; sys.modules['openpyxl'] = None; {code}",
             folder=tmp_path,
             environment=os.environ,
-            timeout=60,
+            timeout=120,
         )
         for code in (load, check, check.replace("]; main", ", '--json']; main"))
     ]

@@ -196,7 +196,7 @@ def test_seconds_are_those_of_the_request_that_was_answered() -> None:
     def say(_messages: Sequence[Message], _info: CallInfo) -> str:
         tries.append(0.0)
         if len(tries) == 1:
-            time.sleep(0.3)
+            time.sleep(2)
             raise PortError("busy", category=ErrorCategory.CONNECTION)
         return "Your order W12 is refunded."
 
@@ -207,7 +207,7 @@ def test_seconds_are_those_of_the_request_that_was_answered() -> None:
 
     assert len(tries) == 2
     assert isinstance(first.value, float)
-    assert 0 < first.value < 0.3
+    assert 0 < first.value < 2
     (replayed,) = VerificationResultSet.load(Path("again.jsonl"))
     assert (replayed.template.known_values or {})["answer.seconds"] == first
 

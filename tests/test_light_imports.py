@@ -253,7 +253,7 @@ def test_a_mistake_in_a_subclass_of_ours_is_an_error_of_its_plugin(
 
     def printed(name: str) -> str:
         environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        return preloaded.run([name], folder=tmp_path, environment=environment, timeout=60).stdout
+        return preloaded.run([name], folder=tmp_path, environment=environment, timeout=120).stdout
 
     assert "PydanticUserError: Decorators defined with incorrect fields: mistaken.Mine" in printed("plugins")
     assert "mistaken." not in printed(command_name)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 from servers import SHARED_SERVERS, played_server
@@ -20,27 +21,22 @@ from karenina_core.models.model import ModelConfig
 from karenina_testing.contracts import LiveAgentContract, LiveContract, LiveLLMContract, LiveParserContract
 
 
-def _free_port() -> int:
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
-
-
 @pytest.fixture(scope="module")
 def openai_url() -> Iterator[str]:
     if not SHARED_SERVERS.is_dir():
         pytest.skip("the shared servers are not beside this checkout")
-    port = _free_port()
-    command = [sys.executable, str(SHARED_SERVERS / "fake_openai.py"), "--port", str(port), "--latency-ms", "250"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [sys.executable, str(SHARED_SERVERS / "fake_openai.py"), "--port", "0", "--latency-ms", "400"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        for _ in range(200):
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        where = urlsplit(url)
+        for _ in range(1200):  # it prints its address a moment before it listens
             with closing(socket.socket()) as tried:
-                if tried.connect_ex(("127.0.0.1", port)) == 0:
+                if tried.connect_ex((where.hostname, where.port)) == 0:
                     break
             time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/v1"
+        yield url
     finally:
         process.terminate()
         process.wait()
@@ -55,7 +51,7 @@ def claude_url() -> Iterator[str]:
 class Shared(LiveContract):
     """The common part of the adapters in this module."""
 
-    moment = 0.1
+    moment = 0.05
     provider: ClassVar[str | None] = None
     test_the_token_limit_is_enforced_and_reported = None  # the servers know none
 

@@ -51,7 +51,7 @@ def test_one_server_process_serves_the_run(interface: str, started: ServerProces
     async def finished(config: VerificationConfig) -> VerificationResultSet:
         found = await benchmark("21:00", "q1", "q2").arun_verification(config)
         assert len(started.processes) == 1
-        assert started.left == []
+        assert started.unending == []
         return found
 
     with recording_server(TOKYO) as server:
@@ -105,7 +105,7 @@ def test_each_workspace_has_its_own_server(tmp_path: Path, started: ServerProces
     assert offered == {"read_file", "list_files", "search_files", "write_file", "git_log"}
     assert len(started.processes) == 2  # of the answer's copy, and of the judge's
     assert max(at_once) == 1  # the session of the answer ends before the judge's begins
-    assert started.left == []
+    assert started.unending == []
     assert [path.name for path in repository.parent.iterdir()] == ["repo"]
 
 
@@ -164,7 +164,7 @@ def test_a_run_that_is_cancelled_leaves_no_server(started: ServerProcesses) -> N
         task.cancel()
         await asyncio.wait([task])
         assert task.cancelled()
-        assert started.left == []
+        assert started.unending == []
 
     with recording_server(TOKYO) as server:
         models = configuration(server.url, mcp_urls_dict={"time": started.noting(TIME)})
@@ -188,14 +188,14 @@ def test_a_command_that_is_interrupted_leaves_no_server(tmp_path: Path, started:
         command = ["run", "questions.jsonld", "--config", "config.json"]
         with (tmp_path / "problems").open("wb") as errors:
             process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
-        assert asked.wait(60)
+        assert asked.wait(120)
         os.kill(process.pid, signal.SIGINT)
-        code = process.wait(60)
+        code = process.wait(120)
         over.set()
     said = (tmp_path / "problems").read_text("utf-8")
     assert code != 0, said
     assert len(started.processes) == 1, said
-    assert started.left == []
+    assert started.unending == []
 
 
 def test_a_server_that_does_not_start_fails_its_items(started: ServerProcesses) -> None:
@@ -244,7 +244,7 @@ def test_a_server_that_ends_in_a_call_fails_one_item(started: ServerProcesses, m
     assert "the tool 'die' failed twice: the MCP server 'hills'" in results[0].metadata.error
     assert results[0].template.trace_messages[-1]["tool_calls"][0]["name"] == "die"
     assert not [one for result in results[1:] for one in result.template.trace_messages if one.get("is_error")]
-    assert started.left == []
+    assert started.unending == []
 
 
 @pytest.mark.parametrize("interface", ["openai", "openai_endpoint"])
@@ -291,6 +291,6 @@ def test_the_example_of_the_docs_is_well_formed(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_source_is_listed_among_the_plugins(tmp_path: Path) -> None:
-    listed = preloaded.run(["plugins", "--json"], folder=tmp_path, environment=os.environ, timeout=60)
+    listed = preloaded.run(["plugins", "--json"], folder=tmp_path, environment=os.environ, timeout=120)
     (found,) = [one for one in json.loads(listed.stdout)["plugins"] if one["distribution"] == "karenina-mcp"]
     assert (found["name"], found["state"]) == ("mcp", "loaded")

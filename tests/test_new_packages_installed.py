@@ -64,7 +64,7 @@ def test_generated_code_passes_ruff(packages: dict[str, Path]) -> None:
             [sys.executable, "-m", "ruff", *command, "--no-cache", *packages.values()],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == 0, done.stdout
 

@@ -37,7 +37,7 @@ def started(site: Environment, server: RecordingServer, collector: str, *argumen
 def test_a_collector_gets_the_run_its_calls_and_its_verdicts(site: Environment) -> None:
     with collect_telemetry() as collector, recording_server(reply) as server:
         running = started(site, server, collector.url, "--json")
-        out, err = running.communicate(timeout=60)
+        out, err = running.communicate(timeout=120)
 
     assert running.returncode == 0, err
     assert {resource["service.name"] for resource in collector.resources} == {"karenina"}
@@ -77,19 +77,19 @@ def test_a_run_stopped_by_ctrl_c_sends_its_telemetry(site: Environment) -> None:
     def hangs(body: Mapping[str, object]) -> str:
         if "mutated" in json.dumps(body):
             waiting.set()
-            release.wait(100)
+            release.wait(200)
         return reply(body)
 
     waiting = threading.Event()
     with collect_telemetry() as collector, recording_server(hangs) as server:
         running = started(site, server, collector.url, "-o", "out.jsonl")
         try:
-            assert waiting.wait(60)
+            assert waiting.wait(120)
             running.send_signal(signal.SIGINT)
             assert running.stderr is not None
             assert running.stderr.readline()
             running.send_signal(signal.SIGINT)  # it does not wait for what is under way
-            _, err = running.communicate(timeout=60)
+            _, err = running.communicate(timeout=120)
         finally:
             release.set()
             running.kill()

@@ -242,7 +242,7 @@ def try_run(folder: Path, seed: int) -> None:
     for text, number in unmet.items():
         assert done.stdout.count(text) == number, (text, number, done.stdout)
     assert outputs["exit-code"] == str(done.returncode) == ("1" if unmet else "4" if none_judged else "0"), done.stdout
-    shown = preloaded.run(["show", outputs["results"], "--json"], folder=folder, environment=os.environ, timeout=60)
+    shown = preloaded.run(["show", outputs["results"], "--json"], folder=folder, environment=os.environ, timeout=120)
     found = {
         (one["answering"], one["judge"]): (one["items"], one["judged"], one["not_judged"], one["pass_rate"]["value"])
         for one in json.loads(shown.stdout)["summary"]["groups"]

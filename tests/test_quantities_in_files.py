@@ -62,6 +62,6 @@ def test_an_import_maps_answers_to_quantities(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"question": "How long?", "target": "40 h"}\n', "utf-8")
     command = ["import", "rows.jsonl", "-o", "out.yaml", "--map", "answer=quantity"]
     maps = ["--map", "question=question", "--map", "raw_answer=target"]
-    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=60).check_returncode()
+    preloaded.run([*command, *maps], folder=tmp_path, environment=os.environ, timeout=120).check_returncode()
 
     assert "Quantity()" in template_of(Benchmark.load(tmp_path / "out.yaml"))

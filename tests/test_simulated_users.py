@@ -328,9 +328,9 @@ def test_conversations_of_killed_runs_repeat_no_call(number: int, kills: Sequenc
             with (tmp_path / "problems").open("wb") as errors:
                 run = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
             for _ in range(number):
-                assert gate.waiting.acquire(timeout=60), f"the run made no call of level {gate.level}"
+                assert gate.waiting.acquire(timeout=120), f"the run made no call of level {gate.level}"
             os.kill(run.pid, signal.SIGKILL)
-            run.wait(60)
+            run.wait(120)
         gate.level = len(LEVELS)
         done = preloaded.run([*command, "--json"], folder=tmp_path, environment=os.environ, timeout=120)
         answered = Counter(depth(entry.request) for entry in server.log if entry.reply and entry.reply.end == "keep")

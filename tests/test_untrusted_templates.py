@@ -40,7 +40,7 @@ class Stranger:
         (folder / "answers.jsonl").write_text(answers)
 
     def karenina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return preloaded.run(arguments, folder=self.folder, environment=os.environ, timeout=60)
+        return preloaded.run(arguments, folder=self.folder, environment=os.environ, timeout=120)
 
     def run(self, *more: str) -> subprocess.CompletedProcess[str]:
         judge = ["--judge", "openai:nobody@http://127.0.0.1:9/v1"]

@@ -55,9 +55,9 @@ def test_resume_removes_the_workspaces_of_a_killed_run(tmp_path: Path, root: Pat
         with (tmp_path / "problems").open("wb") as errors:
             command = ["run", "files.yaml", *options]
             process = preloaded.start(command, folder=tmp_path, environment=os.environ, errors=errors)
-        assert judge.looked.wait(60)
+        assert judge.looked.wait(120)
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(60)
+        process.wait(120)
         left = sorted(one.name.partition("_2")[0] for one in root.iterdir())
         judge.released.set()
         command = ["resume", "files.journal", "--json"]

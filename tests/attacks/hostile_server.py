@@ -175,6 +175,7 @@ def run_against(
     chosen = [word for one in (*usual, *settings) for word in ("--set", one)]
     command = ["run", file, "-a", json.dumps(answering), "-j", json.dumps(judging), "-o", output, *chosen]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KARENINA_")}
+    preloaded.scripts()  # its start is no part of the command
     began = time.monotonic()
     ended = preloaded.run(
         command, folder=site.folder, environment={**environment, "COLUMNS": "400"}, timeout=240, script=script

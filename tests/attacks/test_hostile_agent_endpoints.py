@@ -214,7 +214,7 @@ def test_a_line_without_end_of_a_cli_is_cut_off(tmp_path: Path) -> None:
             await process.close()
 
     with pytest.raises(CLIConnectionError, match="a line of more than 268435456 bytes"):
-        asyncio.run(asyncio.wait_for(read(), 60))
+        asyncio.run(asyncio.wait_for(read(), 200))
 
 
 def large(kind: str) -> Reply:

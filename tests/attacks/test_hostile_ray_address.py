@@ -15,9 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from subprocess import CompletedProcess
 
+import preloaded
 import pytest
 from conftest import Environment
 from servers import recording_server
+
+from karenina_testing.server import refusing_url
 
 Behaviour = Callable[[socket.socket], None]
 ALLOWED = 60
@@ -90,6 +93,7 @@ def run_against_address(site: Environment, address: str, *, script: bool = False
     file = site.write("genes.jsonl", json.dumps(QUESTION) + "\n")
     with recording_server(lambda _: "BCL2") as server:
         model = f"openai:m@{server.url}"
+        preloaded.scripts()  # its start is no part of the command
         began = time.monotonic()
         chosen = ("--executor", "ray", "--set", f"ray_address={address}")
         done = site.karenina("run", file, "-a", model, "-j", model, *chosen, script=script)
@@ -127,9 +131,9 @@ def test_a_server_that_is_not_ray_ends_the_run_soon(
 
 def test_an_address_where_nothing_listens_is_refused_at_once(site: Environment) -> None:
     """Attack: name a port where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as door:
-        address = f"127.0.0.1:{door.getsockname()[1]}"
-    done, seconds, asked = run_against_address(site, address, script=True)
+    with refusing_url() as url:
+        address = url.removeprefix("http://")
+        done, seconds, asked = run_against_address(site, address, script=True)
 
     assert done.returncode == 2, done.stderr
     assert f"cannot reach the Ray cluster {address} (ray_address)" in done.stderr

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import preloaded
 import pytest
 
 from karenina_testing.server import Fault, Reply, Request, ScriptedServer, faults
@@ -73,6 +74,7 @@ def attacked(
     output = site.folder / "genes.results.jsonl"
     model = f"openai:m@{server.url}"
     options = [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+    preloaded.scripts()  # its start is no part of the command
     began = time.monotonic()
     done = site.karenina("run", file, "-a", model, "-j", model, "-o", output, *options, script=script)
     seconds = time.monotonic() - began
@@ -140,12 +142,11 @@ def test_a_server_that_refuses_everything_ends_the_run(site: Environment) -> Non
 
 
 class RefusesSome(Hostile):
-    """Refuses a tenth of all requests, however few are under way."""
+    """Refuses a tenth of all requests, however few are under way, and takes `seconds` for each other one."""
 
-    seconds = 0.5
-
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
         super().__init__()
+        self.seconds = seconds
         self._random = random.Random(1)
 
     def refusal(self, body: str) -> Reply | None:
@@ -154,11 +155,15 @@ class RefusesSome(Hostile):
 
 def test_refusing_a_tenth_of_requests_does_not_slow_a_run(site: Environment) -> None:
     """Attack: refuse requests at random, so that the run goes down to one request at a time."""
-    with RefusesSome() as server:
-        results, seconds = attacked(site, server, 500)
-
-    assert seconds < ALLOWED
-    assert [result["outcome"] for result in results] == ["correct"] * 500
+    for each in (0.5, 4):  # a busy machine takes longer to make so many requests
+        for left in site.folder.glob("genes.results*"):
+            left.unlink()
+        with RefusesSome(each) as server:
+            results, seconds = attacked(site, server, 500)
+        assert seconds < ALLOWED
+        assert [result["outcome"] for result in results] == ["correct"] * 500
+        if server.most > 64:
+            break
     assert server.most > 64
 
 

@@ -75,7 +75,7 @@ def test_a_file_swapped_behind_the_prompt_is_not_trusted(site: Environment, tmp_
         shown += os.read(ours, 4096)
     site.write("genes.jsonl", question("one", template(hostile)))
     os.write(ours, b"y\n")
-    assert trusting.wait(60) == 0
+    assert trusting.wait(120) == 0
 
     with recording_server(reply) as server:
         model = f"openai:m@{server.url}"
@@ -97,7 +97,7 @@ def test_trust_reads_its_file_once(site: Environment, tmp_path: Path) -> None:
         for text in (harmless, hostile):
             with fifo.open("w") as writer:  # waits for a reader
                 writer.write(text)
-            time.sleep(0.1)
+            time.sleep(3)  # until a busy machine has come to the end of the first
 
     writing = threading.Thread(target=write, daemon=True)
     writing.start()

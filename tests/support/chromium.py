@@ -93,7 +93,8 @@ def open_browser() -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE)
     with sync_playwright() as driver:
         options = ["--no-sandbox"] if Path(path).name == _SHELL else ["--no-sandbox", "--headless=new"]
-        browser = driver.chromium.launch(executable_path=path, args=options)
+        utf8: dict[str, str | float | bool] = {**os.environ, "LC_ALL": "C.UTF-8"}  # for the names of saved files
+        browser = driver.chromium.launch(executable_path=path, args=options, env=utf8)
         try:
             yield browser
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,18 @@ def is_running(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def ends(process: int) -> bool:
+    """Return whether a process ends within a minute: one that was killed takes a moment. A zombie has ended."""
+    for _ in range(3000):
+        if not is_running(process):
+            return True
+        with suppress(OSError):
+            if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX":
+                return True
+        time.sleep(0.02)
+    return False
 
 
 def find_running(command: str) -> list[int]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 from claude_cli_wire import Claude
 from folders import write_files
+from processes import ends
 
 from karenina_claude_agent_sdk.agent import ClaudeAgent
 from karenina_core.models.ports import AgentOptions, AgentReply, ErrorCategory, Message, PortError, ToolCall, Turn
@@ -102,21 +101,7 @@ def test_commands_see_no_secrets_and_end_with_the_run(workspace: Path, monkeypat
     assert str(Path.home()) not in [
         line.removeprefix("HOME=") for line in seen.splitlines() if line.startswith("HOME=")
     ]
-    assert is_gone(int((workspace / "pid").read_text()))
-
-
-def is_gone(pid: int) -> bool:
-    """Return whether the process ends within a minute; a zombie process counts as ended."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
-                return True
-            os.kill(pid, 0)
-        except (ProcessLookupError, FileNotFoundError):
-            return True
-        time.sleep(0.05)
-    return False
+    assert ends(int((workspace / "pid").read_text()))
 
 
 def test_a_timeout_in_a_command_keeps_other_results(workspace: Path) -> None:
@@ -132,7 +117,7 @@ def test_a_timeout_in_a_command_keeps_other_results(workspace: Path) -> None:
     assert (caught.value.category, caught.value.retriable) == (ErrorCategory.TIMEOUT, False)
     assert caught.value.partial is not None
     assert [said.tool_call_id for said in caught.value.partial.trace] == [None, "read"]
-    assert is_gone(int((workspace / "pid").read_text()))
+    assert ends(int((workspace / "pid").read_text()))
 
 
 def test_calls_of_the_last_turn_are_not_carried_out(workspace: Path) -> None:
@@ -167,7 +152,7 @@ def test_a_cancelled_run_leaves_nothing_behind(
     before = child_processes()
     with SERVER.server(SERVER.saying("Yes.")) as server:
         assert asyncio.run(go(server.url)).trace == (Message.assistant("Yes."),)
-    assert child_processes() == before
+    assert child_processes() <= before
     assert list(homes.iterdir()) == []
 
 

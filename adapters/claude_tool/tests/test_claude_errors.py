@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import cycle
@@ -16,7 +15,7 @@ from port_errors import ASK, KEY, PROMPT, assert_refused, fails
 from karenina_claude_tool import plugin
 from karenina_claude_tool.ports import ClaudeLLM
 from karenina_core.models.ports import ErrorCategory, PortError, Usage
-from karenina_testing.server import Reply, ScriptedServer, faults
+from karenina_testing.server import Reply, ScriptedServer, faults, refusing_url
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -62,15 +61,13 @@ async def test_no_secret_and_no_prompt_is_in_an_error(status: int, server: Scrip
 async def test_a_refused_connection_names_server_and_reason(
     open_port: Keep,
 ) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    try:
-        raise LookupError("the caller's own trouble")
-    except LookupError:
-        found = await fails(open_port(ClaudeLLM(model(f"http://127.0.0.1:{port}"))))
+    with refusing_url() as url:
+        try:
+            raise LookupError("the caller's own trouble")
+        except LookupError:
+            found = await fails(open_port(ClaudeLLM(model(url))))
     assert found.category is C.CONNECTION
-    assert f"127.0.0.1:{port}: could not connect" in str(found)
+    assert f"{url.removeprefix('http://')}: could not connect" in str(found)
     assert "Connect call failed" in str(found)
 
 

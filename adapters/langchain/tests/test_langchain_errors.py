@@ -6,7 +6,6 @@ import importlib.util
 import logging
 import os
 import re
-import socket
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from karenina_langchain import plugin
 from karenina_langchain.client import port_error
 from karenina_langchain.ports import LangchainLLM
 from karenina_langchain.settings import key_of
+from karenina_testing.server import refusing_url
 
 pytestmark = [pytest.mark.alone, pytest.mark.anyio]
 PROMPT = "Tell me everything about the confidential compound KX-4711, which nobody may know about."
@@ -75,10 +75,9 @@ async def test_errors_reprs_and_logs_contain_no_secret_or_prompt(
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 async def test_a_refused_connection_is_one(kind: str, server: Scripted, open_port: Keep) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        server.url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-    error = await fails(open_port(LangchainLLM(model(server.url) if kind == "openai" else claude_model(server))))
+    with refusing_url() as url:
+        server.url = f"{url}/v1"
+        error = await fails(open_port(LangchainLLM(model(server.url) if kind == "openai" else claude_model(server))))
     assert error.category is C.CONNECTION
     assert server.url.removesuffix("/v1") in str(error)
 

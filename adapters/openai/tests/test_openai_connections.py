@@ -13,7 +13,20 @@ from typing import Any
 
 import pytest
 from openai_servers import chunk, completion, model
-from wire import ASK, BODY, Caller, Wire, always, chunked, each, fails, reply, served, silence, uses_a_connection_again
+from wire import (
+    ASK,
+    BODY,
+    Caller,
+    Wire,
+    always,
+    chunked,
+    each,
+    fails,
+    reply,
+    served,
+    silence,
+    uses_its_connections_again,
+)
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
 from karenina_core.models.ports import ErrorCategory, Message, PortError
@@ -48,7 +61,7 @@ KEPT = [
 async def test_replies_of_many_forms_are_read_over_one_connection(data: bytes) -> None:
     async with served(always(data)) as wire:
         port = OpenAILLM(model(wire.url))
-        assert await uses_a_connection_again(port, wire)
+        assert await uses_its_connections_again(port, wire)
         assert not [line for head in wire.heads for line in head if line.startswith("Cookie")]
         await port.aclose()
 
@@ -136,10 +149,23 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> No
 
 
 async def test_a_request_on_a_closing_connection_is_retriable() -> None:
-    async with served(each(reply(), b"")) as wire:
+    closed = asyncio.Event()
+
+    async def script(wire: Wire, caller: Caller) -> None:
+        await caller.request()
+        await caller.says(reply())
+        await caller.request()
+        if not closed.is_set():  # the others that a busy machine may have opened stay open
+            closed.set()
+            return
+        while True:
+            await caller.says(reply())
+            await caller.request()
+
+    async with served(script) as wire:
         port = OpenAILLM(model(wire.url))
         with pytest.raises(PortError) as caught:
-            await uses_a_connection_again(port, wire)
+            await uses_its_connections_again(port, wire)
         assert caught.value.category is C.CONNECTION
         assert (await port.invoke(ASK)).text == "Paris."
         await port.aclose()
@@ -262,7 +288,7 @@ async def test_a_packed_stream_is_read_over_one_connection() -> None:
 
     async with served(script) as wire:
         port = OpenAILLM(model(wire.url, extra={"stream": True}))
-        assert await uses_a_connection_again(port, wire)
+        assert await uses_its_connections_again(port, wire)
         await port.aclose()
 
 
@@ -281,10 +307,7 @@ async def test_hundreds_of_concurrent_calls_reuse_their_connections() -> None:
 
     async with served(script) as wire:
         port = OpenAILLM(model(wire.url))
-        for _ in range(2):
-            replies = await asyncio.gather(*(port.invoke(ASK) for _ in range(200)))
-            assert {one.text for one in replies} == {"Paris."}
-        assert 200 <= len(wire.callers) < 250  # a busy machine takes some connections back late
+        assert await uses_its_connections_again(port, wire, 200)
         await port.aclose()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from port_errors import KEY, PROMPT, assert_refused, fails
 from karenina_core.models.ports import ErrorCategory, Message, Usage
 from karenina_openai import plugin
 from karenina_openai.parser import OpenAILLM
+from karenina_testing.server import refusing_url
 from karenina_toolkit.structured.reply_checks import wrote_nothing
 
 pytestmark = pytest.mark.anyio
@@ -42,12 +42,10 @@ async def test_no_secret_and_no_prompt_is_in_an_error(server: Scripted, open_por
 
 
 async def test_a_refused_connection_names_host_and_port(open_port: Keep) -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    error = await fails(open_port(OpenAILLM(model(f"http://127.0.0.1:{port}/v1"))))
+    with refusing_url() as url:
+        error = await fails(open_port(OpenAILLM(model(f"{url}/v1"))))
     assert error.category is C.CONNECTION
-    assert f"could not connect to 127.0.0.1:{port}" in str(error)
+    assert f"could not connect to {url.removeprefix('http://')}" in str(error)
 
 
 async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], open_port: Keep) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import urllib.request
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,22 +32,18 @@ async def test_a_question_is_answered_with_usage_and_model(
     assert reply.usage.input_tokens > 0
 
 
-async def test_sixty_four_questions_are_under_way_at_once(
-    fake_openai: Callable[..., str], open_port: Callable[[Any], Any]
-) -> None:
-    url = fake_openai("--latency-ms", "200")
-    port = open_port(OpenAILLM(model(url)))
-    asked = [port.invoke([Message.user(f"What is the code word of item #{n}?")]) for n in range(64)]
-    replies = await asyncio.gather(*asked)
-    assert [f"item #{n} is" in reply.text for n, reply in enumerate(replies)] == [True] * 64
-    stats = await asyncio.to_thread(_stats, url)
-    assert (stats["total"], stats["max_inflight"]) == (64, 64)
+async def test_sixty_four_questions_are_under_way_at_once(server: Scripted, open_port: Callable[[Any], Any]) -> None:
+    all_there = asyncio.Barrier(64)
 
+    async def repeat(body: dict[str, Any]) -> Reply:
+        await all_there.wait()
+        return Reply(completion(body["messages"][0]["content"]))
 
-def _stats(url: str) -> dict[str, int]:
-    with urllib.request.urlopen(url.removesuffix("/v1") + "/stats") as reply:
-        found: dict[str, int] = json.load(reply)
-        return found
+    server.answer = repeat
+    port = open_port(OpenAILLM(model(server.url, request_timeout=120)))
+    questions = [f"What is the code word of item #{n}?" for n in range(64)]
+    replies = await asyncio.gather(*(port.invoke([Message.user(question)]) for question in questions))
+    assert [reply.text for reply in replies] == questions
 
 
 async def test_the_request_holds_the_model_its_parameters_and_the_extras(

@@ -26,7 +26,7 @@ from wire import (
     reply,
     served,
     tunnel,
-    uses_a_connection_again,
+    uses_its_connections_again,
 )
 from wire import either_loop as anyio_backend  # noqa: F401 - a fixture
 
@@ -54,7 +54,7 @@ TRAILER = b"Content-Encoding: gzip\r\nContent-Type: text/plain\r\n\r\n"
 async def test_what_other_clients_forgive_is_forgiven(data: bytes) -> None:
     async with served(always(data)) as wire:
         port = OpenAILLM(model(wire.url, request_timeout=60))
-        assert await uses_a_connection_again(port, wire)
+        assert await uses_its_connections_again(port, wire)
         await port.aclose()
 
 

@@ -40,10 +40,14 @@ async def fails(port: Any) -> PortError:
 async def test_a_stream_is_put_together(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces([(0, streamed(completion()))])
     port = open_port(OpenAILLM(streaming(server)))
-    assert [await port.invoke(ASK) for _ in range(2)] == [PARIS, PARIS]
+    for _ in range(20):  # a thread of the client takes the connection back shortly after the reply
+        assert await port.invoke(ASK) == PARIS
+        connections = [request.connection for request in server.requests]
+        if len(set(connections)) < len(connections):
+            break
+        await asyncio.sleep(0.02)
+    assert len(set(connections)) < len(connections), "no connection is used again"
     assert (server.bodies[0]["stream"], server.bodies[0]["stream_options"]) == (True, {"include_usage": True})
-    connections = {request.connection for request in server.requests}
-    assert len(connections) == 1, "the connection is used again"
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
@@ -131,7 +135,7 @@ async def test_a_time_out_is_not_lost_if_data_arrives_then(server: Scripted, ope
 
 async def test_a_cancelled_call_ends_if_data_arrives_then(server: Scripted, open_port: Keep) -> None:
     server.answer = lambda _: in_pieces(repeat((0.002, "{ ")))
-    port = open_port(OpenAILLM(model(server.url, request_timeout=3)))
+    port = open_port(OpenAILLM(model(server.url, request_timeout=30)))
     calls = [asyncio.ensure_future(port.invoke(ASK)) for _ in range(30)]
     for call in calls:
         await asyncio.sleep(0.01)
@@ -140,8 +144,8 @@ async def test_a_cancelled_call_ends_if_data_arrives_then(server: Scripted, open
 
 
 async def test_the_first_token_may_be_given_more_time(server: Scripted, open_port: Keep) -> None:
-    server.answer = lambda _: in_pieces([(0.5, streamed(completion()))])
-    assert await open_port(OpenAILLM(streaming(server, 0.2, first_token_timeout=60))).invoke(ASK) == PARIS
+    server.answer = lambda _: in_pieces([(1.2, streamed(completion()))])
+    assert await open_port(OpenAILLM(streaming(server, 1, first_token_timeout=60))).invoke(ASK) == PARIS
 
 
 @pytest.mark.parametrize("cut", [True, False])

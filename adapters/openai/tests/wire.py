@@ -39,13 +39,14 @@ async def fails(port: OpenAILLM) -> PortError:
     return caught.value
 
 
-async def uses_a_connection_again(port: OpenAILLM, wire: Wire) -> bool:
-    """Ask until a call opens no connection of its own, at most twenty times. A thread of the client takes a connection
-    back shortly after the reply, so that on a busy machine the next call may need another one.
+async def uses_its_connections_again(port: OpenAILLM, wire: Wire, at_once: int = 1) -> bool:
+    """Make so many calls at once until they open no further connection, at most twenty times. A thread of the client
+    takes a connection back shortly after the reply, so that on a busy machine the next call may need another one.
     """
     for _ in range(20):
         opened = len(wire.callers)
-        assert (await port.invoke(ASK)).text == "Paris."
+        replies = await asyncio.gather(*(port.invoke(ASK) for _ in range(at_once)))
+        assert {one.text for one in replies} == {"Paris."}
         if opened and len(wire.callers) == opened:
             return True
         await asyncio.sleep(0.02)

@@ -61,27 +61,29 @@ def test_folders_of_a_killed_process_are_removed_with_their_notes(root: Path, st
 
 def test_folders_of_a_living_process_stay(root: Path, state: Path) -> None:
     folder = CreatedFolder.make(root / unique_name("one", "run", None))
-    CLEANUP_LIST.add(folder)
+    folders = CleanupList(CLEANUP_LIST.kind)  # that of the process may have folders of other tests
+    folders.add(folder)
     try:
         remove_orphans(root)
         assert folder.path.is_dir()
     finally:
-        CLEANUP_LIST.discard(folder)
+        folders.discard(folder)
     assert list(state.iterdir()) == []
 
 
 def test_folders_of_a_forked_worker_are_noted_by_itself(root: Path, state: Path) -> None:
     mine = CreatedFolder.make(root / unique_name("one", "run", None))
-    CLEANUP_LIST.add(mine)
+    folders = CleanupList(CLEANUP_LIST.kind)
+    folders.add(mine)
     worker = os.fork()
     if worker == 0:
-        CLEANUP_LIST.add(CreatedFolder.make(root / unique_name("two", "run", None)))
+        folders.add(CreatedFolder.make(root / unique_name("two", "run", None)))
         os.kill(os.getpid(), 9)
     os.waitpid(worker, 0)
     assert len(list(state.iterdir())) == 2
     remove_orphans(root)
     assert list(root.iterdir()) == [mine.path]
-    CLEANUP_LIST.discard(mine)
+    folders.discard(mine)
 
 
 def another_folder(left: Path) -> None:

@@ -54,11 +54,11 @@ def test_a_model_and_its_server_are_checked(tmp_path: Path, server: str) -> None
 
 
 def test_a_server_that_does_not_answer_is_a_problem(tmp_path: Path, server: str) -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as unused:
+    with closing(socket.socket()) as unused:
+        unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    done = run_karenina(
-        "doctor", "--config", with_model(tmp_path, f"http://127.0.0.1:{port}/v1"), plugins=make_plugins()
-    )
+        file = with_model(tmp_path, f"http://127.0.0.1:{port}/v1")
+        done = run_karenina("doctor", "--config", file, plugins=make_plugins())
     assert done.code == 2
     assert (
         f"could not connect to http://127.0.0.1:{port}/v1 (Connection refused); check that the server is running"

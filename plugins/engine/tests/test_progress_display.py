@@ -170,7 +170,7 @@ def executed(folder: Path, monkeypatch: pytest.MonkeyPatch, *cells: str) -> list
     monkeypatch.setenv("JUPYTER_PATH", str(folder))
     monkeypatch.setenv("PYTHONPATH", str(SUPPORT))
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=120, kernel_name="own").execute()
+    NotebookClient(notebook, timeout=120, startup_timeout=240, kernel_name="own").execute()
     return [*notebook.cells, notebook.metadata]
 
 

@@ -175,7 +175,10 @@ def test_other_tests_run_with_options_of_files(pytester: pytest.Pytester) -> Non
     pytester.runpytest().assert_outcomes(passed=1)
 
 
-def test_rates_of_several_models_are_printed(pytester: pytest.Pytester, answers: str) -> None:
+def test_rates_of_several_models_are_printed(
+    pytester: pytest.Pytester, answers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     pytester.makefile(".karenina.yaml", genes=FILE)
     pytester.makefile(
         ".jsonl", right="\n".join(json.dumps({"id": id, "response": "BCL2"}) for id in ("right", "other"))

@@ -106,7 +106,7 @@ def config(server: Server, executor: str, *, interface: str = "fake_plugin.fake"
         parsing_models=judges,
         executor=executor,
         slots={"generate_answer": "Ask"},
-        **{"evaluation_mode": "rubric_only", "ray_workers": 4, **values},
+        **{"evaluation_mode": "rubric_only", "ray_workers": 4, "ray_patience": 280.0, **values},
     )
 
 

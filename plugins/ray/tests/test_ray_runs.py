@@ -312,7 +312,7 @@ def test_workers_get_the_attachments_of_questions(tmp_path: Path) -> None:
     for executor in ("asyncio", "ray"):
         with serving() as server:
             server.reply = lambda body: f"It is on {body['files']}."
-            recorded = config(server, executor, interface="fake_plugin.recorded", ray_workers=1, run_timeout=60)
+            recorded = config(server, executor, interface="fake_plugin.recorded", ray_workers=1, run_timeout=240)
             found[executor] = Benchmark.load(tmp_path / "maps.yaml").run_verification(recorded)
 
     assert comparable(found["ray"]) == comparable(found["asyncio"])
@@ -333,7 +333,7 @@ def test_error_that_ends_the_run_is_the_same_on_a_worker(question: str) -> None:
     raised = {}
     for executor in ("asyncio", "ray"):
         with serving() as server, pytest.raises(RunError) as caught:
-            run(server, executor, benchmark(2, question), ray_workers=1, run_timeout=60)
+            run(server, executor, benchmark(2, question), ray_workers=1, run_timeout=240)
         raised[executor] = str(caught.value)
 
     assert raised["ray"] == raised["asyncio"]

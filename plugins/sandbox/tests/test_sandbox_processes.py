@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from pathlib import Path
 
 import pytest
+from processes import ends
 
 from karenina_sandbox.providers.bwrap import SANDBOX as BWRAP
 from karenina_sandbox.providers.none import SANDBOX as NONE
@@ -50,15 +50,6 @@ def test_endless_output_is_stopped_as_output(tmp_path: Path, provider: SandboxPr
     assert result.seconds < 150
 
 
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    state = Path(f"/proc/{pid}/stat")
-    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
-
-
 def test_a_daemon_ends_with_its_command(tmp_path: Path) -> None:
     script = DAEMON.format(before="pass")
     began = time.monotonic()
@@ -67,7 +58,7 @@ def test_a_daemon_ends_with_its_command(tmp_path: Path) -> None:
     assert (result.exit, result.output) == (0, b"done\n")
     assert time.monotonic() - began < 150
     if Path("/proc/self/environ").exists():
-        assert not is_running(int((tmp_path / "daemon").read_text()))
+        assert ends(int((tmp_path / "daemon").read_text()))
 
 
 def test_output_is_not_awaited_from_a_process_that_hides(tmp_path: Path) -> None:

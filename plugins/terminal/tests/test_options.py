@@ -42,7 +42,7 @@ def test_a_command_gets_the_options_of_a_group_as_one_value(words: list[str], pr
 
 
 def test_the_options_of_a_group_are_in_the_help() -> None:
-    shown = CliRunner().invoke(app, ["--help"]).output
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "120"}).output
     assert all(option in shown for option in ("--strict", "--columns", "--rows", "--encoding", "--sheet", "--exact"))
 
 

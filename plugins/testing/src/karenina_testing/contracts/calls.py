@@ -96,9 +96,12 @@ class CallContract(PortContract):
         return self.using(fail, url, **fields)
 
     def failed_with(self, fault: Fault) -> PortError:
-        """Return the error of a call to a server with the given fault. Replies are limited to one megabyte."""
+        """Return the error of a call to a server with the given fault. Replies are limited to one megabyte, which a
+        busy machine has a minute to read.
+        """
+        limits: dict[str, Any] = {"max_reply_bytes": 2**20, "request_timeout": 60.0, "stream_timeout": 60.0}
         with self.server(lambda request: fault(request, self.good()(request))) as server:
-            return self.failed(server.url, max_reply_bytes=2**20)
+            return self.failed(server.url, **limits)
 
     def come_to(self, odd: OddReply, use: Callable[[Any], Coroutine[Any, Any, T]]) -> T | PortError:
         """Return the result of `use`, or the `PortError` that it raises, when the server sends the given odd reply."""
