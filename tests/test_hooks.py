@@ -292,7 +292,7 @@ def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest
         runner = CliRunner()
         app = build_app()
         assert (
-            "a plugin's 'show' command was ignored because Karenina already has a command with that name"
+            "the command 'show' of this-program 0 was ignored because Karenina already has a command with that name"
             in capsys.readouterr().err
         )
         assert runner.invoke(app, ["wave"]).output == "hello\n"
