@@ -511,14 +511,35 @@ def test_a_panel_that_is_none_is_refused_with_its_owner(plugins: Plugins, offere
         configured_panel(plugins, VerificationConfig())
 
 
+def test_a_panel_hook_that_fails_is_refused_with_its_owner(plugins: Plugins) -> None:
+    class Fails:
+        @hookimpl
+        def karenina_panel(self, config: VerificationConfig) -> None:
+            raise ZeroDivisionError("no judges")
+
+    plugins.register(Fails(), distribution="odd")
+
+    with pytest.raises(PluginError, match="panel of odd cannot be used: karenina_panel failed: ZeroDivisionError"):
+        configured_panel(plugins, VerificationConfig())
+
+
 async def no_result(_answer: PanelAnswer) -> None: ...
+
+
+async def failing(_answer: PanelAnswer) -> None:
+    raise ZeroDivisionError("no votes")
 
 
 def no_coroutine(_answer: PanelAnswer) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "message"), [(no_coroutine, "is not async"), (no_result, "returned None; write return")]
+    ("evaluate", "message"),
+    [
+        (no_coroutine, "is not async"),
+        (no_result, "returned None; write return"),
+        (failing, "failed: ZeroDivisionError: no votes"),
+    ],
 )
 def test_a_panel_without_a_result_ends_the_run(plugins: Plugins, evaluate: object, message: str) -> None:
     judges = [scripted_model("a")]

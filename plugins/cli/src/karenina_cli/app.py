@@ -252,7 +252,8 @@ class _Commands(WholeSummaries):
         try:
             return super().resolve_command(ctx, args)
         except Exception as error:
-            ctx.fail(f"{str(error).removesuffix('.')}{not_loaded(command_plugins()) or '.'}")
+            note = not_loaded(command_plugins())
+            ctx.fail(f"{str(error).removesuffix('.')}{note}" if note else str(error))
 
 
 def _core_app() -> typer.Typer:
