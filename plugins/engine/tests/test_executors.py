@@ -249,8 +249,8 @@ class Stuttering(Lighthouse):
 @pytest.mark.parametrize(
     ("executor", "message"),
     [
-        (Forgetful(), r"the executor 'forgetful' ended after the results of 1 of \d+ items; yield all"),
-        (Stuttering(), "the executor 'stuttering' yielded the result of an item twice; yield each once"),
+        (Forgetful(), r"the executor Forgetful ended after the results of 1 of \d+ items; yield all"),
+        (Stuttering(), "the executor Stuttering yielded the result of an item twice; yield each once"),
     ],
 )
 def test_an_executor_yields_each_result_once(executor: Executor, message: str) -> None:

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pluggy
 
@@ -102,7 +102,7 @@ class PluginManager(pluggy.PluginManager):
             return None  # no hook is named like a special method, and pluggy looks at each for long
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
-        spec = getattr(vars(self.hook).get(hook), "spec", None)
+        spec: Any = getattr(vars(self.hook).get(hook), "spec", None)
         if options is not None and (options["wrapper"] or options["hookwrapper"]):
             why = "each plugin is called separately; use plain @hookimpl, and return what the plugin offers"
             raise pluggy.PluginValidationError(plugin, f"{name} is a wrapper, but {why}")
@@ -111,7 +111,7 @@ class PluginManager(pluggy.PluginManager):
                 names = [candidate for candidate, caller in vars(self.hook).items() if caller.has_spec()]
                 raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, names)}")
             options["optionalhook"] = True
-        written = getattr(plugin, name) if options is not None or spec is not None else None  # properties may raise
+        written: Any = getattr(plugin, name) if options or spec else None  # properties may raise
         if options is not None and (inspect.iscoroutinefunction(written) or inspect.isasyncgenfunction(written)):
             raise pluggy.PluginValidationError(plugin, f"{name} is never awaited; write def {name}(...), without async")
         if options is None and spec is not None and written is not spec.function:

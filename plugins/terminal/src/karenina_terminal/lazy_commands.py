@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from functools import cache
 from importlib.metadata import packages_distributions
 from inspect import iscoroutinefunction
@@ -59,7 +58,7 @@ class StrictCommand(TyperCommand):
 class LazyCommand(TyperCommand):
     """A placeholder in the list of commands. It imports the real command when it is called."""
 
-    load_command: ClassVar[Callable[[], Any]]
+    load_command: ClassVar[staticmethod[[], Any]]
     location: ClassVar[str]
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

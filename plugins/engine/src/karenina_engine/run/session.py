@@ -243,7 +243,7 @@ class RunSession:
         core, observers = self.config.core, self.parts.observers
         models = [model for _, model in configured_models(self.config)]
         repeated = {unit: count * core.replicate_count for unit, count in self.matrix.repeated.items()}
-        executor, ended = f"the executor {self.executor.name!r}", bytearray(len(self))
+        executor, ended = f"the executor {type(self.executor).__name__}", bytearray(len(self))
         totals = self._totals = Totals(per_question=core.replicate_count, repeated=repeated)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
