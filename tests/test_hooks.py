@@ -292,7 +292,7 @@ def test_a_plugin_cannot_replace_a_core_command(plugins: Plugins, capsys: pytest
         runner = CliRunner()
         app = build_app()
         assert (
-            "a plugin's 'show' command was ignored because Karenina already has a command with that name"
+            "the command 'show' of this-program 0 was ignored because Karenina already has a command with that name"
             in capsys.readouterr().err
         )
         assert runner.invoke(app, ["wave"]).output == "hello\n"
@@ -511,14 +511,35 @@ def test_a_panel_that_is_none_is_refused_with_its_owner(plugins: Plugins, offere
         configured_panel(plugins, VerificationConfig())
 
 
+def test_a_panel_hook_that_fails_is_refused_with_its_owner(plugins: Plugins) -> None:
+    class Fails:
+        @hookimpl
+        def karenina_panel(self, config: VerificationConfig) -> None:
+            raise ZeroDivisionError("no judges")
+
+    plugins.register(Fails(), distribution="odd")
+
+    with pytest.raises(PluginError, match="panel of odd cannot be used: karenina_panel failed: ZeroDivisionError"):
+        configured_panel(plugins, VerificationConfig())
+
+
 async def no_result(_answer: PanelAnswer) -> None: ...
+
+
+async def failing(_answer: PanelAnswer) -> None:
+    raise ZeroDivisionError("no votes")
 
 
 def no_coroutine(_answer: PanelAnswer) -> None: ...
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "message"), [(no_coroutine, "is not async"), (no_result, "returned None; write return")]
+    ("evaluate", "message"),
+    [
+        (no_coroutine, "is not async"),
+        (no_result, "returned None; write return"),
+        (failing, "failed: ZeroDivisionError: no votes"),
+    ],
 )
 def test_a_panel_without_a_result_ends_the_run(plugins: Plugins, evaluate: object, message: str) -> None:
     judges = [scripted_model("a")]

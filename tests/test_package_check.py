@@ -63,6 +63,13 @@ STAGE += PLUGIN.format("extra_stages()", "return [NAME]")
 SETTINGS += PLUGIN.format("extra_stages()", "return [NAME]")
 ADAPTER += PLUGIN.format("adapters()", 'return [AdapterSpec(interface="MODULE.line", description="A line.", DECLARED)]')
 FAILING = STAGE.replace("karenina_extra_stages():", "karenina_extra_stages(mood):")
+TRACED = """karenina: 1
+name: Genes
+questions:
+  - question: Which gene?
+    answer:
+      gene: {ground_truth: true, verify_with: {type: TraceContains, substring: BCL2}}
+"""
 Flaw: TypeAlias = tuple[str, str, str, str]
 """The group of the entry point, the source, the metadata, and what the check says."""
 
@@ -91,7 +98,17 @@ FLAWS: dict[str, Flaw] = {
         CORE,
         "is in the unknown group 'karenina.stage'; did you mean 'karenina.stages'?",
     ),
-    "wrong-signature": (STAGES, FAILING, CORE, "mood"),
+    "wrong-signature": (
+        STAGES,
+        FAILING,
+        CORE,
+        "the hook karenina_extra_stages has no argument 'mood'; write def karenina_extra_stages()",
+    ),
+    "text-as-type": flawed_stage("offers = {'MODULE.words': 'int'}", '(write offers = {"my_package.words": int})'),
+    "type-with-items": flawed_stage(
+        "produces = {ArtifactKey('MODULE.words', list[str])}",
+        "the artifact 'type_with_items.words' must be a class, such as int or list, not list[str]",
+    ),
     "never-given": flawed_hook(
         "prompt_instructions(task, interface='openai')",
         "return None",
@@ -268,6 +285,84 @@ def test_flaws_that_only_some_commands_would_find_are_printed(flawed: Environmen
     assert "unknown group 'karenina.stage'; did you mean 'karenina.stages'?" in printed
     assert "TypeError: karenina_exporters must return list[Exporter], not [3]" in printed
     assert "TypeError: karenina_exporters must return list[Exporter], not None" in printed
+
+
+def test_commands_that_cannot_be_called_fail_the_check(site: Environment, wheels: Wheels) -> None:
+    lazy = "from karenina_terminal.lazy_commands import add_lazy_command\n"
+    add = "add_lazy_command(app, {!r}, {!r}, 'Words.')"
+    sources = {
+        "failing-hook": PLUGIN.format("commands(app)", "raise RuntimeError('no words')"),
+        "absent-module": lazy + PLUGIN.format("commands(app)", add.format("words", "absent_module.words:run")),
+        "no-function": lazy + PLUGIN.format("commands(app)", add.format("letters", "typer:main")),
+        "name-of-ours": lazy + PLUGIN.format("commands(app)", add.format("show", "typer:run")),
+    }
+    metadata = 'dependencies = ["karenina-core>=0.1,<0.2", "karenina-terminal[commands]"]'
+    site.install(
+        *(
+            wheels.package(
+                name,
+                "0.1",
+                [(PLUGINS, name)],
+                f"from karenina_core import hookimpl\n{source}",
+                metadata=metadata,
+                typed=True,
+            )
+            for name, source in sources.items()
+        )
+    )
+    failed = {
+        name: [
+            f"{one['area']}: {one['text']}"
+            for one in site.printed("plugins", "--check", name, code=2)["findings"]
+            if one["state"] == "problem"
+        ]
+        for name in sources
+    }
+
+    assert {name: len(found) for name, found in failed.items()} == dict.fromkeys(sources, 1)
+    assert "Commands: karenina_commands failed: RuntimeError: no words" in failed["failing-hook"][0]
+    assert "'words' cannot be imported from absent_module.words:run: ModuleNotFound" in failed["absent-module"][0]
+    assert "is neither a function nor a typer.Typer" in failed["no-function"][0]
+    assert "the command 'show' was ignored because Karenina already has" in failed["name-of-ours"][0]
+    for command in ("plugins", "doctor"):
+        assert "RuntimeError: no words" in site.karenina(command).stdout
+    assert "neither a function nor a typer.Typer" in site.karenina("letters").stderr
+
+
+def test_what_a_plugin_prints_is_not_in_the_output_for_programs(site: Environment, wheels: Wheels) -> None:
+    stage = STAGE.replace("NAME", "Loud").replace("LINE", "").replace("        pass", "        print('at work')")
+    text = f"print('at import'){stage}".replace(
+        "        return [Loud]", "        print('in the hook')\n        return [Loud]"
+    )
+    hook = f"print('first')\nfrom karenina_core import hookimpl\n{PLUGIN.format('exporters()', 'print(2); return []')}"
+    site.install(
+        wheels.package("loud", "0.1", [(STAGES, "Loud")], text),
+        wheels.package("louder", "0.1", [(PLUGINS, "louder")], hook),
+    )
+    site.write("q.yaml", TRACED)
+    site.write("answers.jsonl", '{"question": "Which gene?", "response": "BCL2"}\n')
+
+    assert site.printed("plugins")["plugins"]
+    assert site.printed("plan")["stages"]
+    assert site.printed("run", "q.yaml", "--recordings", "answers.jsonl")["results"]
+    done = site.karenina("export", "q.results.jsonl", "--format", "csv")
+    assert done.stdout.startswith("result_id,")
+    assert "2\n" in done.stderr
+
+
+def test_a_primitive_that_fails_makes_no_answer_wrong(site: Environment, wheels: Wheels) -> None:
+    primitive = "from karenina_template.templates import Primitive\n\nclass Broken(Primitive):\n    "
+    check = "def check(self, extracted):\n        return True\n"
+    source = f"{primitive}{check}{PLUGIN.format('primitives()', 'return [Broken]')}"
+    broken = wheels.package("broken", "0.1", [(PLUGINS, "broken")], f"from karenina_core import hookimpl\n{source}")
+    site.install(broken)
+    field = "words: {from: answer.words, ground_truth: 1, verify_with: broken.Broken}"
+    site.write("q.yaml", TRACED.replace(TRACED.splitlines()[-1].strip(), field))
+    site.write("answers.jsonl", '{"question": "Which gene?", "response": "BCL2"}\n')
+    (result,) = site.printed("run", "q.yaml", "--recordings", "answers.jsonl", code=4)["results"]
+
+    assert result["outcome"] == "stage_error"
+    assert "the primitive Broken in broken failed: TypeError: Broken.check() takes 2" in result["metadata"]["error"]
 
 
 @pytest.mark.parametrize("command", ["doctor", "plan"])

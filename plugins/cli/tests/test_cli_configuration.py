@@ -420,6 +420,6 @@ def test_a_broken_plugin_command_leaves_other_commands_usable(capsys: pytest.Cap
 
     assert run_karenina("config", "--json", plugins=plugins).json["settings"]
     printed = capsys.readouterr().err
-    assert "Warning: the command 'greet' of this-program 0 cannot be built and was ignored: " in printed
-    assert "Warning: the command 'broken' of sound-one 0 cannot be built and was ignored: " in printed
+    assert "Warning: the command 'greet' of this-program 0 was ignored because it cannot be built: " in printed
+    assert "Warning: the command 'broken' of sound-one 0 was ignored because it cannot be built: " in printed
     assert run_karenina("sound", "hi", plugins=plugins).out == "hi\n"

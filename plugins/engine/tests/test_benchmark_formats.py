@@ -133,6 +133,21 @@ def test_a_failing_reader_is_an_error_with_its_distribution(tmp_path: Path, line
         Benchmark.load(file)
 
 
+def test_a_reader_without_a_benchmark_is_an_error_with_its_distribution(tmp_path: Path) -> None:
+    (tmp_path / "capitals.cards").write_text("")
+
+    class Forgets(Flashcards):
+        @hookimpl
+        def karenina_formats(self) -> list[Format]:
+            return [Format("flashcards", (".cards",), lambda _path, _check: None)]  # type: ignore[arg-type,return-value]
+
+    with (
+        use_plugins(with_plugins(Forgets())),
+        pytest.raises(BenchmarkFileError, match="failed to read flashcards: TypeError: the format returned None, not"),
+    ):
+        Benchmark.load(tmp_path / "capitals.cards")
+
+
 def test_a_table_is_a_benchmark_of_its_rows(tmp_path: Path) -> None:
     file = tmp_path / "capitals.csv"
     file.write_text("id,question,raw_answer\nfrance,What is the capital of France?,Paris\n")

@@ -224,6 +224,40 @@ def test_an_executor_without_results_ends_the_run() -> None:
         asyncio.run(collect_results(run_of("dark", world(plugin))))
 
 
+class Forgetful(Lighthouse):
+    """An executor that ends after the first result."""
+
+    name: ClassVar[str] = "forgetful"
+
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        async for placed in super().execute(session):
+            yield placed
+            return
+
+
+class Stuttering(Lighthouse):
+    """An executor that yields each result twice."""
+
+    name: ClassVar[str] = "stuttering"
+
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        async for placed in super().execute(session):
+            yield placed
+            yield placed
+
+
+@pytest.mark.parametrize(
+    ("executor", "message"),
+    [
+        (Forgetful(), r"the executor Forgetful ended after the results of 1 of \d+ items; yield all"),
+        (Stuttering(), "the executor Stuttering yielded the result of an item twice; yield each once"),
+    ],
+)
+def test_an_executor_yields_each_result_once(executor: Executor, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        asyncio.run(collect_results(run_of(executor.name, world(executor))))
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
 @pytest.mark.parametrize("declared", [None, 9])
 def test_workers_share_the_concurrency_of_one(workers: int, declared: int | None) -> None:

@@ -1,11 +1,12 @@
 """Artifacts, which are the typed values that stages pass to each other, and the thirteen slots for stages.
 
-See `stage_selection` for the rules about slots. This module imports nothing, so that listing plugins stays fast.
+See `stage_selection` for the rules about slots. This module imports little, so that listing plugins stays fast.
 """
 
 from __future__ import annotations
 
 from enum import Enum
+from inspect import isclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
 T = TypeVar("T")
@@ -21,7 +22,7 @@ class ArtifactKey(Generic[T]):
 
     Third-party keys start with the name of their package: `ArtifactKey("my_package.words", int)`. `cure` tells the user
     how to get a valid value, and is added to the error message for an invalid one. Raises `ValueError` if the name is
-    empty or has surrounding spaces.
+    empty or has surrounding spaces, and `TypeError` if the type is not a class.
     """
 
     __slots__ = ("cure", "field", "name", "section", "type")
@@ -31,6 +32,8 @@ class ArtifactKey(Generic[T]):
     ) -> None:
         if not name or name != name.strip():
             raise ValueError(f"the artifact name {name!r} is empty, or has leading or trailing spaces")
+        if not isclass(type):
+            raise TypeError(f"the type of the artifact {name!r} must be a class, such as int or list, not {type!r}")
         self.name: Final = name
         self.type: Final = type
         self.section: Final = section
@@ -45,9 +48,7 @@ class ArtifactKey(Generic[T]):
             return True
         if isinstance(value, bool) and self.type is not bool:
             return False
-        if self.type is float and isinstance(value, int):
-            return True
-        return isinstance(value, self.type)
+        return isinstance(value, (int, float) if self.type is float else self.type)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ArtifactKey) and other.name == self.name

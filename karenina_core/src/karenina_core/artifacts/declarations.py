@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isfunction, signature
+from inspect import Parameter, isasyncgenfunction, isclass, iscoroutinefunction, isfunction, signature
 from inspect import isgeneratorfunction as is_generator
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 from karenina_core.artifacts.artifact import STAGE_HOOKS, ArtifactKey, Slot, find_slot
 from karenina_core.errors import PluginError
@@ -32,6 +32,10 @@ def _is_model(value: Any) -> bool:
     return isinstance(value, type) and hasattr(value, "model_fields")
 
 
+def _is_type(value: object) -> bool:
+    return isclass(value) or get_origin(value) is not None  # list[str], for example
+
+
 _KEYS: Final[_Rule] = (_set_of(ArtifactKey), "a set of artifact keys", None)
 _PLACES: Final[_Rule] = (
     lambda value: _set_of(str, Slot)(value) and not any(isinstance(item, str) and find_slot(item) for item in value),
@@ -50,7 +54,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "scope": (lambda value: value in ("item", "answer"), '"item" or "answer"', '"item"'),
     "reads": (lambda value: isinstance(value, Mapping), "a dictionary", '{"setting": value_if_missing}'),
     "offers": (
-        lambda value: isinstance(value, Mapping) and all(isinstance(name, str) and name for name in value),
+        lambda value: isinstance(value, Mapping) and _set_of(str)(value.keys()) and all(map(_is_type, value.values())),
         "a dictionary of types by name",
         '{"my_package.words": int}',
     ),

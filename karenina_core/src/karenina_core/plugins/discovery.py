@@ -151,17 +151,11 @@ def _with_conflict(info: PluginInfo, rivals: list[PluginInfo], picked: str | Non
     if picked in owners:
         return info.with_failure("blocked", f"[plugins.pick] selects {picked} for {info.name}")
     if picked is not None:
-        return info.with_failure(
-            "conflict",
-            f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}; choose one that "
-            f"does: {', '.join(owners)}",
-        )
+        why = f"[plugins.pick] {info.name} names {picked!r}, which does not offer this {info.kind}"
+        return info.with_failure("conflict", f"{why}; choose one that does: {', '.join(owners)}")
     both = " and ".join(f"{rival.distribution} {rival.version}" for rival in rivals)
-    return info.with_failure(
-        "conflict",
-        f"two distributions offer the {info.kind} {info.name} ({both}); choose one in the configuration with "
-        f'[plugins.pick] {info.name} = "{owners[0]}"',
-    )
+    why = f"two distributions offer the {info.kind} {info.name} ({both}); choose one in the configuration with"
+    return info.with_failure("conflict", f'{why} [plugins.pick] {info.name} = "{owners[0]}"')
 
 
 def _make_info(point: EntryPoint, kind: Kind) -> PluginInfo:

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import Distribution, EntryPoint
 from types import ModuleType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pluggy
 
@@ -59,9 +59,8 @@ class Specifications(NamedTuple):
         problems = [info for info, owner in loaded if owner is None]
         owners = [owner for _, owner in loaded if owner is not None]
         accepted = [HookOwner(import_module(name), _CORE._replace(target=name)) for name in _CORE_MODULES]
-        everything = [*accepted, *owners]
         for one in owners:
-            rivals = [other for other in everything if other is not one and set(one.hooks) & set(other.hooks)]
+            rivals = [other for other in (*accepted, *owners) if other is not one and {*one.hooks} & {*other.hooks}]
             if rivals:
                 problems.append(one.info.with_failure("conflict", _conflict(one, rivals[0])))
             else:
@@ -95,28 +94,32 @@ class PluginManager(pluggy.PluginManager):
 
     def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
         """Return the options of a hook implementation, or None for other attributes. Raises `PluginValidationError` if
-        it is a wrapper or async, implements a hook that is neither specified nor one of this project's, or is named
-        after a hook but not marked with `@hookimpl`. Hooks of this project that are not installed are treated as
-        optional.
+        it is a wrapper or async, has an argument that its hook does not, implements a hook that is neither specified
+        nor one of this project's, or is named after a hook but not marked with `@hookimpl`. Hooks of this project that
+        are not installed are treated as optional.
         """
         if name.startswith("__") and name.endswith("__"):
             return None  # no hook is named like a special method, and pluggy looks at each for long
         options = super().parse_hookimpl_opts(plugin, name)
         hook = name if options is None else options["specname"] or name
-        specified = hook in vars(self.hook) and vars(self.hook)[hook].has_spec()
+        spec: Any = getattr(vars(self.hook).get(hook), "spec", None)
         if options is not None and (options["wrapper"] or options["hookwrapper"]):
             why = "each plugin is called separately; use plain @hookimpl, and return what the plugin offers"
             raise pluggy.PluginValidationError(plugin, f"{name} is a wrapper, but {why}")
-        if options is not None and not specified:
+        if options is not None and spec is None:
             if hook not in read_catalog()["hooks"]:
                 names = [candidate for candidate, caller in vars(self.hook).items() if caller.has_spec()]
                 raise pluggy.PluginValidationError(plugin, f"unknown hook {hook!r}{did_you_mean(hook, names)}")
             options["optionalhook"] = True
-        written = getattr(plugin, name) if options is not None or specified else None  # properties may raise
+        written: Any = getattr(plugin, name) if options or spec else None  # properties may raise
         if options is not None and (inspect.iscoroutinefunction(written) or inspect.isasyncgenfunction(written)):
             raise pluggy.PluginValidationError(plugin, f"{name} is never awaited; write def {name}(...), without async")
-        if options is None and specified and written is not vars(self.hook)[hook].spec.function:
+        if options is None and spec is not None and written is not spec.function:
             raise pluggy.PluginValidationError(plugin, f"{name} is not marked with @hookimpl, so it has no effect")
+        taken = () if options is None or spec is None else pluggy.HookImpl(plugin, name, written, options).argnames
+        if unknown := [argument for argument in taken if argument not in spec.argnames]:
+            right = f"has no argument {unknown[0]!r}; write def {name}({', '.join(spec.argnames)})"
+            raise pluggy.PluginValidationError(plugin, f"the hook {hook} {right}")
         return options
 
 

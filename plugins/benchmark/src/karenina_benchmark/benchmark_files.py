@@ -115,6 +115,8 @@ def _read(
     `BenchmarkFileError` if `columns` are given but the format has none. An unexpected exception, for example from a
     plugin, becomes a `BenchmarkFileError` that names the plugin.
     """
+    from karenina_benchmark.content import BenchmarkContent
+
     read_columns = offer.value.read_columns
     if columns and read_columns is None:
         what = f"columns cannot be mapped because the file is {offer.value.name}, which has no columns"
@@ -131,6 +133,9 @@ def _read(
             benchmark = read_columns(path, columns)
         else:
             benchmark = offer.value.read(path, note_and_check)
+        returned: object = benchmark
+        if not isinstance(returned, BenchmarkContent):
+            raise TypeError(f"the format returned {returned!r:.80}, not a BenchmarkContent")
     except KareninaError:
         raise
     except Exception as error:

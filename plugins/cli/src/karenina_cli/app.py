@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import sys
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.models import CommandInfo, TyperInfo
 
 from karenina_cli.hookspecs import karenina_commands
-from karenina_terminal.lazy_commands import WholeSummaries, add_lazy_command
+from karenina_terminal.lazy_commands import LazyCommand, WholeSummaries, add_lazy_command
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from karenina_terminal.screen import Screen
+    from karenina_toolkit.package_check.metadata import Finding
 
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -116,24 +119,25 @@ def _build() -> tuple[typer.Typer, Callable[..., object]]:
     app = _core_app()
     options, known = app.registered_callback, _added(app)
     _owners.clear()
+    _ignored.clear()
     try:
-        for offer in command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
-            owner = f"{offer.distribution} {offer.version}"
-            for one in _added(app):
-                if one not in known:
-                    _note_owner(app, one, owner)
-                    known.append(one)
-            if app.registered_callback is not options:
-                app.registered_callback = options
-                why = "it would replace the options of karenina itself"
-                typer.echo(f"Warning: the callback of {owner} was ignored because {why}.", err=True)
+        with redirect_stdout(sys.stderr):  # for plugins that print
+            for offer in command_plugins().each(karenina_commands, app=app):  # a hook that fails is recorded
+                owner = f"{offer.distribution} {offer.version}"
+                for one in _added(app):
+                    if one not in known:
+                        _note_owner(app, one, owner)
+                        known.append(one)
+                if app.registered_callback is not options:
+                    app.registered_callback = options
+                    _ignore(owner, "the callback", "it would replace the options of karenina itself")
     except PluginError as error:
         typer.echo(f"Warning: plugin commands are not available: {error}", err=True)
     for one in _added(app):
         if _name(one) in COMMANDS:
             _remove(app, one)
-            why = "Karenina already has a command with that name"
-            typer.echo(f"Warning: a plugin's {_name(one)!r} command was ignored because {why}.", err=True)
+            owner = _owners.pop(_name(one), "a plugin")
+            _ignore(owner, f"the command {_name(one)!r}", "Karenina already has a command with that name")
     try:
         return app, typer.main.get_command(app)
     except Exception:
@@ -166,10 +170,8 @@ def _drop_broken(app: typer.Typer) -> None:
             typer.main.get_group(single)
         except Exception as error:
             _remove(app, one)
-            owner = _owners.get(_name(one), "a plugin")
-            typer.echo(
-                f"Warning: the command {_name(one)!r} of {owner} cannot be built and was ignored: {error}.", err=True
-            )
+            owner = _owners.pop(_name(one), "a plugin")
+            _ignore(owner, f"the command {_name(one)!r}", f"it cannot be built: {error}")
 
 
 def _note_owner(app: typer.Typer, added: CommandInfo | TyperInfo, owner: str) -> None:
@@ -182,9 +184,28 @@ def _note_owner(app: typer.Typer, added: CommandInfo | TyperInfo, owner: str) ->
         for one in _added(app):
             if one is not added and _name(one) == name:
                 _remove(app, one)
-        why = f"{owner} has one with that name; uninstall one of them"
-        typer.echo(f"Warning: the command {name!r} of {other} was ignored because {why}.", err=True)
+        _ignore(other, f"the command {name!r}", f"{owner} has one with that name; uninstall one of them")
     _owners[name] = owner
+
+
+def _ignore(owner: str, what: str, why: str) -> None:
+    """Print a warning about a part of a distribution that is ignored, and store it for `check_commands`."""
+    _ignored.setdefault(owner, []).append(f"{what} was ignored because {why}")
+    typer.echo(f"Warning: {what} of {owner} was ignored because {why}.", err=True)
+
+
+def check_commands(context: typer.Context, owner: str) -> Iterator[Finding]:
+    """Yield findings about the commands that a distribution adds. `owner` is its name and version. Commands are
+    imported, but not called.
+    """
+    from karenina_toolkit.package_check.metadata import Finding
+
+    yield from (Finding("Commands", "problem", text) for text in _ignored.get(owner, ()))
+    root = context.find_root()
+    for name, command in getattr(root.command, "commands", {}).items():
+        if _owners.get(name) == owner:
+            problem = command.why_missing() if isinstance(command, LazyCommand) else None
+            yield Finding("Commands", "ok" if problem is None else "problem", problem or name)
 
 
 def _name(added: CommandInfo | TyperInfo) -> str | None:
@@ -201,6 +222,8 @@ def _name(added: CommandInfo | TyperInfo) -> str | None:
 
 _owners: Final[dict[str | None, str]] = {}
 """The distribution and version that each plugin command or group comes from."""
+_ignored: Final[dict[str, list[str]]] = {}
+"""What was ignored, keyed by distribution and version."""
 
 
 class _Commands(WholeSummaries):
@@ -229,7 +252,8 @@ class _Commands(WholeSummaries):
         try:
             return super().resolve_command(ctx, args)
         except Exception as error:
-            ctx.fail(f"{str(error).removesuffix('.')}{not_loaded(command_plugins()) or '.'}")
+            note = not_loaded(command_plugins())
+            ctx.fail(f"{str(error).removesuffix('.')}{note}" if note else str(error))
 
 
 def _core_app() -> typer.Typer:

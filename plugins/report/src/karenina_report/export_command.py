@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, TextIO, cast
 
 import typer
 
 from karenina_report.options import Model, config_error, moved_note
 from karenina_terminal.completion import matching, result_files
 from karenina_terminal.options import output_option
-from karenina_terminal.screen import get_screen
+from karenina_terminal.screen import get_screen, print_only_results
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
     from karenina_report.exports.exporter import Exporter, ExportRequest
+    from karenina_terminal.screen import Screen
 
 logger: Final = logging.getLogger("karenina")
 
@@ -109,6 +109,8 @@ def export(
         from karenina_report.exports.registered import choose, open_results
         from karenina_terminal.command_hook import command_plugins
 
+        if output is None or str(output) == "-":
+            print_only_results(ctx)
         installed = command_plugins()
         exporter = choose(installed, format, output)
         if table is not None and not exporter.takes_table:
@@ -138,17 +140,18 @@ def export(
                 "--files DIR writes them under their names."
             )
         if output is None or str(output) == "-":
-            _print(exporter, request)
+            _print(exporter, request, screen)
         else:
             _save(exporter, request, output, screen.note)
 
 
-def _print(exporter: Exporter, request: ExportRequest) -> None:
+def _print(exporter: Exporter, request: ExportRequest, screen: Screen) -> None:
     """Write an export to standard output, but raise `ConfigError` if the format is binary and that is a terminal."""
-    if exporter.is_binary and sys.stdout.isatty():
+    if exporter.is_binary and screen.out.file.isatty():
         raise config_error(f"the {exporter.name!r} format cannot be shown in a terminal; specify a file with -o")
-    _write(exporter, request, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    file = cast(TextIO, screen.out.file).buffer
+    _write(exporter, request, file)
+    file.flush()
 
 
 def _write(exporter: Exporter, request: ExportRequest, file: BinaryIO) -> None:

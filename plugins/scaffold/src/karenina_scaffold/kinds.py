@@ -101,7 +101,7 @@ KINDS: Final = {
             ("karenina-core", "karenina-importing"),
             "karenina.plugins",
             "$name",
-            "karenina import --help",
+            "karenina plugins",
             "`karenina import FILE.jsonl -o benchmark.yaml` recognizes files of the format; `--from $name` names it.",
             tests=_RUNS,
         ),

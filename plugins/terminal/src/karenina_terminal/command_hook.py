@@ -5,11 +5,11 @@ Importing this module does not import typer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from karenina_core.hooks import hookimpl
-from karenina_core.plugins import Plugins, active_plugins
+from karenina_core.plugins import PluginInfo, Plugins, active_plugins
 
 if TYPE_CHECKING:
     import typer
@@ -20,6 +20,14 @@ def command_plugins() -> Plugins:
     command line fast, stages and adapters are not imported.
     """
     return active_plugins(("other",))
+
+
+def failed_commands(plugins: Plugins) -> Iterator[PluginInfo]:
+    """Yield the plugins that `plugins` lists as loaded, but whose commands could not be added, each with the reason."""
+    loaded = {(info.name, info.distribution) for info in plugins.describe() if info.state == "loaded"}
+    for info in command_plugins().describe():
+        if info.state == "failed" and (info.name, info.distribution) in loaded:
+            yield info
 
 
 def lazy_commands(commands: Mapping[str, tuple[str, str]]) -> staticmethod[[typer.Typer], None]:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from inspect import iscoroutinefunction
 from pkgutil import resolve_name
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -55,6 +55,32 @@ class StrictCommand(TyperCommand):
         return rest
 
 
+class LazyCommand(TyperCommand):
+    """A placeholder in the list of commands. It imports the real command when it is called."""
+
+    load_command: ClassVar[staticmethod[[], Any]]
+    location: ClassVar[str]
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Import the command and return its context. If it cannot be imported, the reason is printed and the program
+        exits with code 2.
+        """
+        problem = self.why_missing()
+        if problem is not None:
+            typer.echo(f"Error: {problem}", err=True)
+            raise typer.Exit(ExitCode.BAD_INPUT)
+        return self.load_command().make_context(info_name, args, parent, **extra)
+
+    def why_missing(self) -> str | None:
+        """Import the command, and return the reason if that fails, otherwise None."""
+        try:
+            self.load_command()
+        except Exception as error:
+            logger.debug("the traceback of the command %s:", self.name, exc_info=True)
+            return _explain_failure(str(self.name), self.location, error)
+        return None
+
+
 def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> None:
     """Add a command to `app` that is listed with `summary` and only imported from `target` (`module:object`, a function
     or a `typer.Typer`) when needed. If the import fails, the command prints the reason and exits with code 2.
@@ -74,14 +100,11 @@ def add_lazy_command(app: typer.Typer, name: str, target: str, summary: str) -> 
     def load() -> Any:
         return _load(app, name, target)
 
-    class LazyCommand(TyperCommand):
-        """A placeholder in the list of commands. It imports the real command when it is called."""
+    class Placeholder(LazyCommand):
+        load_command = staticmethod(load)
+        location = target
 
-        def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-            """Import the command and return its context."""
-            return load().make_context(info_name, args, parent, **extra)
-
-    app.command(name, cls=LazyCommand, help=summary)(_unloaded)
+    app.command(name, cls=Placeholder, help=summary)(_unloaded)
 
 
 def _unloaded() -> None:
@@ -90,17 +113,14 @@ def _unloaded() -> None:
 
 
 def _load(app: typer.Typer, name: str, target: str) -> Any:
-    """Import `target`, and return it as a click command called `name` that rejects repeated options. If the import
-    fails, the reason is printed and the program exits with code 2.
+    """Import `target`, and return it as a click command called `name` that rejects repeated options. Exceptions of the
+    import propagate; `TypeError` is also raised if the object is neither a function nor a `typer.Typer`.
     """
-    try:
-        loaded = resolve_name(target)
-        if iscoroutinefunction(loaded):
-            raise TypeError("the function is async, but commands are not awaited")
-    except Exception as error:
-        logger.debug("the traceback of the command %s:", name, exc_info=True)
-        typer.echo(f"Error: {_explain_failure(name, target, error)}", err=True)
-        raise typer.Exit(ExitCode.BAD_INPUT) from error
+    loaded = resolve_name(target)
+    if iscoroutinefunction(loaded):
+        raise TypeError("the function is async, but commands are not awaited")
+    if not callable(loaded):
+        raise TypeError(f"{loaded!r:.80} is neither a function nor a typer.Typer")
     _be_strict(loaded)
     around = typer.Typer(rich_markup_mode=app.rich_markup_mode, pretty_exceptions_short=app.pretty_exceptions_short)
     if not isinstance(loaded, typer.Typer):

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from contextlib import redirect_stdout
 from dataclasses import dataclass, is_dataclass
 from functools import cache, update_wrapper
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol, Self, get_args
 
 import typer
+
+from karenina_terminal.screen import print_only_results
+
+
+def json_option(help: str) -> Any:
+    """Return the option `--json`, for use in `Annotated`. If it is given, what plugins print goes to standard error."""
+
+    def read(context: typer.Context, wanted: bool) -> bool:
+        if wanted and not context.resilient_parsing:  # True during shell completion
+            print_only_results(context)
+        return wanted
+
+    return typer.Option("--json", help=help, callback=read)
+
 
 Columns = Annotated[
     list[str] | None,
@@ -35,8 +51,8 @@ Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="The sheet of an
 Exact = Annotated[
     bool, typer.Option("--exact", help="Also compare sentences in the correct answers of a table, word for word.")
 ]
-PrintJSON = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-JSONObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+PrintJSON = Annotated[bool, json_option("Print JSON.")]
+JSONObject = Annotated[bool, json_option("Print one JSON object.")]
 NoProgress = Annotated[bool, typer.Option("--quiet", help="Print no progress.")]
 JournalPath = Annotated[Path | None, typer.Option(metavar="FILE", help="The journal. Default: next to the output.")]
 
@@ -156,7 +172,9 @@ class _GroupedCommand:
         kinds = self._kinds().values()
         static = [other for other in kinds if _is_group(other) and not _is_dynamic(other)]
         parameters = [*self._own(), *(parameter for other in static for parameter in self._listed(other))]
-        return list(group.option_parameters({name for parameter in parameters for name in _option_names(parameter)}))
+        taken = {name for parameter in parameters for name in _option_names(parameter)}
+        with redirect_stdout(sys.stderr):  # for plugins that print
+            return list(group.option_parameters(taken))
 
 
 @cache

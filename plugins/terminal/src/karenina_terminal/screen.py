@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from enum import IntEnum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -82,20 +82,20 @@ class Screen(NamedTuple):
 
     def json(self, value: Any) -> None:
         """Print `value` as JSON. Raises `ValueError` if it contains NaN or infinity."""
-        sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
-        sys.stdout.flush()
+        self.out.file.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+        self.out.file.flush()
 
     def json_list(self, name: str, values: Iterable[Any], rest: Mapping[str, Any]) -> None:
         """Print a JSON object that contains the list `name`, followed by the entries of `rest`, which must not be
         empty. Each value is printed on a line of its own as soon as it is read, so part of the output is there if
         `values` raises an exception, or a value contains NaN or infinity, for which `ValueError` is raised.
         """
-        write = sys.stdout.write
+        write = self.out.file.write
         write(f"{{\n{json.dumps(name)}: [")
         for number, value in enumerate(values):
             write((",\n" if number else "\n") + json.dumps(value, allow_nan=False))
         write("\n],\n" + json.dumps(dict(rest), indent=2, allow_nan=False).removeprefix("{\n") + "\n")
-        sys.stdout.flush()
+        self.out.file.flush()
 
     def note(self, text: str) -> None:
         """Print a message to standard error. Control characters are shown in visible form."""
@@ -128,7 +128,7 @@ class Screen(NamedTuple):
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, sys.stdout.fileno())  # otherwise the interpreter reports the error when it flushes at exit
+            os.dup2(nowhere, self.out.file.fileno())  # otherwise flushing at exit reports it again
             raise typer.Exit(ExitCode.BROKEN_PIPE) from None
         except OSError as error:
             if error.errno != errno.ENAMETOOLONG:  # other errors are handled where the file is used
@@ -140,6 +140,14 @@ def get_screen(context: typer.Context) -> Screen:
     """Return the screen of a command's invocation. If it has none, return a new one."""
     screen = context.find_root().obj
     return screen if isinstance(screen, Screen) else Screen.make()
+
+
+def print_only_results(context: typer.Context) -> None:
+    """Redirect `sys.stdout` to standard error until the command ends, so that plugins that print do not add to output
+    that programs read. The command's screen still writes to standard output.
+    """
+    context.find_root().obj = get_screen(context)
+    context.with_resource(redirect_stdout(sys.stderr))
 
 
 def print_wrapped(console: Console, text: Text) -> None:
@@ -207,7 +215,8 @@ def _console(*, stderr: bool) -> Console:
     """Return a console for standard output, or for standard error if `stderr` is set. If it is not a terminal and
     `COLUMNS` is not set, its size is `_PIPE_WIDTH` by `_PIPE_HEIGHT`.
     """
-    console = _console_class()(stderr=stderr, highlight=False, emoji=False)  # `:bug:` is printed as written
+    file = sys.stderr if stderr else sys.stdout
+    console = _console_class()(file=file, stderr=stderr, highlight=False, emoji=False)  # `:bug:` is printed as written
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.size = (_PIPE_WIDTH, _PIPE_HEIGHT)  # without a height, rich looks for a terminal at each `print`
     return console

@@ -110,6 +110,7 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
     """Yield findings about broken or blocked plugins and ineffective hooks, and the number of loaded plugins."""
     from karenina_core.stages.stage import registered_stages
     from karenina_engine.check.plugin_checks import broken_plugins, deprecated_hooks, misplaced_plugins, misspelt_places
+    from karenina_terminal.command_hook import failed_commands
     from karenina_toolkit.package_check.offers import reject_wrong_offers
     from karenina_toolkit.plugin_lookup import registered_adapters
 
@@ -121,6 +122,9 @@ def check_plugins(plugins: Plugins) -> Iterator[Finding]:
             f"fix or uninstall the package, or block its plugins with [plugins] block = [{', '.join(map(repr, names))}]"
         )
         yield Finding("Plugins", "problem", f"{', '.join(names)} of {owner} cannot be used: {failure}; {cure}")
+    for info in failed_commands(plugins):
+        why = f"the commands of {info.distribution} {info.version} are missing: {info.failure}"
+        yield Finding("Plugins", "problem", f"{why}; fix or uninstall the package")
     yield from (Finding("Plugins", "problem", text) for text in misplaced_plugins())
     yield from (Finding("Plugins", "warning", text) for text in [*misspelt_places(plugins), *deprecated_hooks(plugins)])
     infos = plugins.describe()

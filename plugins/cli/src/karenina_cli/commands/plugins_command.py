@@ -59,7 +59,7 @@ def list_plugins(
         if check is not None:
             if hooks:
                 raise ConfigError(["--check and --hooks cannot be used together; use only one of them"])
-            _check_package(screen, check, as_json)
+            _check_package(ctx, check, as_json)
             return
         if hooks:
             _list_hooks(screen, as_json)
@@ -99,13 +99,21 @@ def _print_plugin(screen: Screen, plugin: dict[str, Any]) -> None:
         print_wrapped(screen.out, Text(clean(f"      {details}")))
 
 
-def _check_package(screen: Screen, name: str, as_json: bool) -> None:
+def _check_package(context: typer.Context, name: str, as_json: bool) -> None:
     """Check an installed package, print the findings, and exit with 2 if a check failed."""
+    from karenina_cli.app import check_commands
+    from karenina_core.plugins import active_plugins
+    from karenina_terminal.command_hook import failed_commands
     from karenina_toolkit.package_check.check import check_package
+    from karenina_toolkit.package_check.metadata import Finding
 
+    screen = get_screen(context)
     package, findings = check_package(name)
-    problems = sum(finding.state == "problem" for finding in findings)
     who = f"{package.name} {package.distribution.version}"
+    failures = {info.failure for info in failed_commands(active_plugins()) if info.distribution == package.name}
+    findings += [Finding("Commands", "problem", f"karenina_commands failed: {failure}") for failure in failures]
+    findings += check_commands(context, who)
+    problems = sum(finding.state == "problem" for finding in findings)
     if as_json:
         screen.json(
             {
@@ -197,6 +205,7 @@ def describe_plugins() -> list[dict[str, Any]]:
     """
     from karenina_core import plugins
     from karenina_core.stages.stage import registered_stages
+    from karenina_terminal.command_hook import failed_commands
     from karenina_toolkit.package_check.offers import reject_wrong_offers
     from karenina_toolkit.plugin_lookup import registered_adapters
 
@@ -207,8 +216,9 @@ def describe_plugins() -> list[dict[str, Any]]:
         (adapter.spec.interface, adapter.distribution): adapter.spec for adapter in registered_adapters(current)
     }
     described = []
+    without_commands = {(info.name, info.distribution): info for info in failed_commands(current)}
     for info in current.describe():
-        plugin = _plugin_json(info)
+        plugin = _plugin_json(without_commands.get((info.name, info.distribution), info))
         spec = adapters.get((info.name, info.distribution)) if info.kind == "adapter" else None
         if spec is not None:
             reason = _unavailable_reason(spec)

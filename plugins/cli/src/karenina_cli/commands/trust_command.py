@@ -13,6 +13,7 @@ import typer
 from rich.text import Text
 
 from karenina_terminal import completion
+from karenina_terminal.options import json_option
 from karenina_terminal.screen import Screen, get_screen
 from karenina_toolkit.printable import clean
 
@@ -89,7 +90,7 @@ def trust(
         ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Trust without confirmation.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON. Trust is stored only with --yes.")] = False,
+    as_json: Annotated[bool, json_option("Print JSON. Trust is stored only with --yes.")] = False,
 ) -> None:
     """List the code and the restricted values in a file and, after confirmation, trust exactly that content.
 

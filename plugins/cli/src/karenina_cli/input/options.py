@@ -13,6 +13,7 @@ import typer
 from karenina_cli.input import completion_values
 from karenina_cli.running.ci_reports import Limits, read_count, read_share
 from karenina_terminal import completion
+from karenina_terminal.options import json_option
 
 
 def benchmark_argument(help: str, metavar: str = "FILE") -> Any:
@@ -147,7 +148,7 @@ SummaryMarkdown = Annotated[
         "variable is not set.",
     ),
 ]
-ResultsJSON = Annotated[bool, typer.Option("--json", help="Print the results and the summary as one JSON object.")]
+ResultsJSON = Annotated[bool, json_option("Print the results and the summary as one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the summary, without progress or individual results.")]
 
 

@@ -245,7 +245,10 @@ def prepare_output(
         finally:
             os.close(handle)
     except OSError as error:
-        raise ConfigError([f"the output file {path} cannot be written: {error.strerror or error}"]) from error
+        why = error.strerror or error
+        raise ConfigError(
+            [f"the output file {path} cannot be written: {why}; choose another file (--output)"]
+        ) from error
     return moved
 
 

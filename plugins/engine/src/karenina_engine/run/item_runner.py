@@ -11,7 +11,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING
 
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import RunError
+from karenina_core.errors import KareninaError, RunError, type_and_message
 from karenina_core.stages.context import Item
 from karenina_engine.cost.budget import OverBudget
 from karenina_engine.model_settings import configured_models
@@ -158,16 +158,19 @@ class ItemRunner:
 
 
 async def _evaluate(panel: Panel, answer: PanelAnswer) -> VerificationResult:
-    """Return the panel's result for an answer. Raises `RunError` if `evaluate` is not async or returns no result."""
-    evaluating: object = panel.evaluate(answer)
-    if not isawaitable(evaluating):
-        raise RunError(
-            f"evaluate() of the panel {panel.model.id!r} is not async; write async def evaluate(self, answer)"
-        )
-    result: object = await evaluating
+    """Return the panel's result for an answer. Raises `RunError` if `evaluate` fails, is not async or returns no
+    result.
+    """
+    method = f"evaluate() of the panel {panel.model.id!r}"
+    try:
+        evaluating: object = panel.evaluate(answer)
+        if not isawaitable(evaluating):
+            raise RunError(f"{method} is not async; write async def evaluate(self, answer)")
+        result: object = await evaluating
+    except KareninaError:
+        raise
+    except Exception as error:
+        raise RunError(f"{method} failed: {type_and_message(error)}") from error
     if not isinstance(result, VerificationResult):
-        raise RunError(
-            f"evaluate() of the panel {panel.model.id!r} returned {result!r:.80}; write return "
-            "answer.result_of(self.model, base, results)"
-        )
+        raise RunError(f"{method} returned {result!r:.80}; write return answer.result_of(self.model, base, results)")
     return result

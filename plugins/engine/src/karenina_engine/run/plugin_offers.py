@@ -96,14 +96,27 @@ def configured_panel(plugins: Plugins, config: VerificationConfig) -> Panel | No
     Raises `ConfigError` if there are several panels, `PluginError` if it is not a panel, and `KareninaError` if a
     plugin rejects the run.
     """
-    offers = plugins.implementations(hookspecs.karenina_panel)
-    panels = [(offer.distribution, panel) for offer in offers if (panel := offer.value(config=config)) is not None]
+    offered = [(offer, _offered_panel(offer, config)) for offer in plugins.implementations(hookspecs.karenina_panel)]
+    panels = [(offer.distribution, panel) for offer, panel in offered if panel is not None]
     if len(panels) > 1:
         names = " and ".join(distribution for distribution, _ in panels)
         raise ConfigError([f"a run can have only one panel of judges, but {names} each offer one; configure only one"])
     for distribution, panel in panels:
         _check_panel(panel, distribution)
     return panels[0][1] if panels else None
+
+
+def _offered_panel(offer: Offer[Callable[..., Panel | None]], config: VerificationConfig) -> Panel | None:
+    """Return the panel that a plugin offers for `config`, or None. Raises `PluginError` if the plugin fails, and
+    `KareninaError` if it rejects the run.
+    """
+    try:
+        return offer.value(config=config)
+    except KareninaError:
+        raise
+    except Exception as error:
+        what = f"the panel of {offer.distribution} cannot be used: {offer.hook} failed"
+        raise PluginError(f"{what}: {type_and_message(error)}") from error
 
 
 def _check_panel(panel: object, distribution: str) -> None:

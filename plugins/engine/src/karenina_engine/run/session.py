@@ -240,7 +240,7 @@ class RunSession:
         """Execute the run, and yield results with their indexes and stored texts as items end, beginning with those
         from `computed`, which other processes have computed, if it is given. If the run is stopped, the results end
         early, and a warning gives the number of items without one. Raises `JournalError` if the journal can no longer
-        be written.
+        be written, and `RunError` if the executor leaves out the result of an item or yields it twice.
 
         The start and end of the run are recorded in the journal and reported to observers.
         """
@@ -248,6 +248,7 @@ class RunSession:
         core, observers = self.config.core, self.parts.observers
         models = [model for _, model in configured_models(self.config)]
         repeated = {unit: count * core.replicate_count for unit, count in self.matrix.repeated.items()}
+        executor, ended = f"the executor {type(self.executor).__name__}", bytearray(len(self))
         totals = self._totals = Totals(per_question=core.replicate_count, repeated=repeated)
         began = time.monotonic()
         journal = self.journal if self.journal is not None and not self.journal.replaying else None
@@ -271,9 +272,14 @@ class RunSession:
                 for stream in self._streams():
                     async with aclosing(stream):
                         async for placed in stream:
+                            if ended[placed.place]:
+                                raise RunError(f"{executor} yielded the result of an item twice; yield each once")
+                            ended[placed.place] = 1
                             totals.add(placed.result)
                             observers.item_finished(placed.result)
                             yield placed
+            if len(totals) < len(self) and self.stopped is None:
+                raise RunError(f"{executor} ended after the results of {len(totals)} of {len(self)} items; yield all")
         finally:
             interrupted = len(totals) < len(self)
             if interrupted and self.stopped is not None:

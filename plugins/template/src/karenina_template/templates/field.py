@@ -16,7 +16,8 @@ from pydantic import Field, JsonValue, PydanticUserError, TypeAdapter, Validatio
 from pydantic.fields import FieldInfo
 
 from karenina_core.catalog import read_catalog
-from karenina_core.namespaces import flatten, is_owned
+from karenina_core.errors import type_and_message
+from karenina_core.namespaces import flatten, is_owned, namespace_of
 from karenina_core.text import did_you_mean
 from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive, Undecided
@@ -108,18 +109,23 @@ class FieldRule:
     def passes(self, value: object, response: str) -> bool | Undecided:
         """Return whether `value` passes or, if the field reads the raw response, `response`; a ground truth of False
         then reverses the result. Raises `InvalidAnswer` if the primitive returns anything but True, False or
-        `Undecided`.
+        `Undecided`, and if one of a third-party plugin raises an exception.
         """
-        primitive = self.primitive
-        answer: object = (
-            primitive.check_trace(response)
-            if self.reads_trace
-            else primitive.check_extracted(value, self.truth, response)
-        )
+        primitive, kind = self.primitive, type(self.primitive)
+        try:
+            answer: object = (
+                primitive.check_trace(response)
+                if self.reads_trace
+                else primitive.check_extracted(value, self.truth, response)
+            )
+        except Exception as error:
+            if not namespace_of(kind):
+                raise
+            problem = f"the primitive {kind.__name__} in {kind.__module__} failed: {type_and_message(error)}"
+            raise InvalidAnswer(problem) from error
         if isinstance(answer, Undecided):
             return answer
         if not isinstance(answer, bool):
-            kind = type(primitive)
             raise InvalidAnswer(
                 f"the primitive {kind.__name__} in {kind.__module__} returned {answer!r:.200} "
                 f"({type(answer).__name__}); {'check_trace' if self.reads_trace else 'check'} must return True, "
