@@ -83,7 +83,7 @@ async def pay(limit: int, planned: Sequence[Planned]) -> tuple[Bill, Budget]:
         left = list(one.outputs)
 
         async def ask() -> LLMReply:
-            output = left.pop(0)(longest.get(line, 0))
+            output = max(left.pop(0)(longest.get(line, 0)), 1)  # a server that counts none has not counted
             cost = RATES[one.model.id] * (one.input + output)
             bill.began_late |= bill.spent >= limit
             bill.made += 1

@@ -6,7 +6,6 @@ fails.
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
@@ -17,6 +16,7 @@ from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import Message
 from karenina_terminal.completion import matching
 from karenina_terminal.options import PrintJSON
+from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,7 +84,9 @@ Again = Annotated[bool, typer.Option("--again", help="Download the file even if 
 
 
 @model_app.command("pull")
-def pull_command(name: Name, source: Source = "auto", again: Again = False, as_json: PrintJSON = False) -> None:
+def pull_command(
+    ctx: typer.Context, name: Name, source: Source = "auto", again: Again = False, as_json: PrintJSON = False
+) -> None:
     """Download a model's file, check that it is the official one, and save it in the cache folder."""
     from karenina_local.catalogue import PullError
     from karenina_local.download import pull
@@ -100,19 +102,19 @@ def pull_command(name: Name, source: Source = "auto", again: Again = False, as_j
     except PullError as error:
         fail(str(error))
     if as_json:
-        typer.echo(json.dumps({**_as_dict(state_of(model)), "pulled": not here}))
+        get_screen(ctx).json({**_as_dict(state_of(model)), "pulled": not here})
     else:
         typer.echo(f"{model.name} {'is already installed' if here else 'is installed'}: {path}")
 
 
 @model_app.command("list")
-def list_command(as_json: PrintJSON = False) -> None:
+def list_command(ctx: typer.Context, as_json: PrintJSON = False) -> None:
     """List the models in the catalogue, and show which are installed."""
     from karenina_local.store import list_models, models_folder
 
     states = list_models()
     if as_json:
-        typer.echo(json.dumps({"folder": str(models_folder()), "models": [_as_dict(state) for state in states]}))
+        get_screen(ctx).json({"folder": str(models_folder()), "models": [_as_dict(state) for state in states]})
         return
     for state in states:
         model = state.model
@@ -124,7 +126,7 @@ def list_command(as_json: PrintJSON = False) -> None:
 
 
 @model_app.command("remove")
-def remove_command(name: Name, as_json: PrintJSON = False) -> None:
+def remove_command(ctx: typer.Context, name: Name, as_json: PrintJSON = False) -> None:
     """Delete a model's file from the cache folder."""
     from karenina_local.store import remove, state_of
 
@@ -134,13 +136,14 @@ def remove_command(name: Name, as_json: PrintJSON = False) -> None:
     except OSError as error:
         fail(f"{state_of(model).path} could not be deleted: {error.strerror or error}")
     if as_json:
-        typer.echo(json.dumps({**_as_dict(state_of(model)), "removed": removed}))
+        get_screen(ctx).json({**_as_dict(state_of(model)), "removed": removed})
     else:
         typer.echo(f"{name} {'was removed' if removed else 'is not installed'}")
 
 
 @model_app.command("bench")
 def bench_command(
+    ctx: typer.Context,
     model: Annotated[
         str, typer.Argument(help="A name from `karenina model list`, or a GGUF file.", autocompletion=model_names)
     ],
@@ -162,7 +165,7 @@ def bench_command(
         fail(str(error))
     if as_json:
         rates = {"read_per_second": speed.read_per_second, "written_per_second": speed.written_per_second}
-        typer.echo(json.dumps({"model": model, **rates, **asdict(speed)}))
+        get_screen(ctx).json({"model": model, **rates, **asdict(speed)})
     else:
         typer.echo(f"{model}: {speed}")
 
