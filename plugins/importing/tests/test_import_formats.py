@@ -400,7 +400,16 @@ def test_results_of_promptfoo(tmp_path: Path, version: int) -> None:
 
 def test_refusals_that_promptfoo_marks_are_recorded_as_refusals(tmp_path: Path) -> None:
     response = {"output": "I cannot help.", "isRefusal": True, "finishReason": "stop"}
-    rows = [{"prompt": {"raw": "Who?"}, "vars": {}, "provider": {"id": "a"}, "response": response}]
+    rows = [
+        {
+            "prompt": {"raw": "Who?"},
+            "vars": {},
+            "provider": {"id": "a"},
+            "response": response,
+            "testCase": {},
+            "success": True,
+        }
+    ]
     source = write_json(tmp_path / "results.json", {"results": {"version": 3, "results": rows}, "config": {}})
 
     done = import_file(source, *RECORD)
