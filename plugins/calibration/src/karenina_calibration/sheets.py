@@ -204,10 +204,11 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
     """Make a label from one labeller's rows about one answer: whether it is right, None if no row asks this, and a
-    label for each extracted value in a row. Notes are joined. Raises `ConfigError` if a row is malformed. The message
-    names the row.
+    label for each extracted value in a row. Notes are joined. Raises `ConfigError` if a row is malformed or contradicts
+    another one. The message names the row.
     """
     right: bool | None = None
+    first: dict[tuple[str, str, str], tuple[str, bool | None]] = {}
     extractions, notes = [], []
     truth = next((row["truth_id"].strip() for _, row in rows if row.get("truth_id", "").strip()), "")
     for place, row in rows:
@@ -215,6 +216,12 @@ def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, R
         kind, name = _asked(row)
         if row.get("note", "").strip():
             notes.append(_unprotected(row["note"].strip()))
+        about = (kind, name, row.get("value", "") if name else "")
+        before, earlier = first.setdefault(about, (place, verdict)) if _said(row) else ("", verdict)
+        if earlier is not verdict:
+            raise ConfigError(
+                [f"{place}: the label contradicts that of {labeller} for the same answer at {before}; keep one of them"]
+            )
         if kind == ANSWER:
             right = verdict
         elif kind in ("field", "trait") and name:
