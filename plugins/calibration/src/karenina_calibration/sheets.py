@@ -18,7 +18,7 @@ from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
-from karenina_report.exports.spreadsheets import could_be_formula, fit_cell, protect
+from karenina_report.exports.spreadsheets import could_be_formula, escape_cell, fit_cell, protect
 from karenina_report.options import write_whole
 from karenina_toolkit.files import FileError, plain_cell, read_records
 
@@ -108,7 +108,7 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         for row in rows:
             cells = []
             for text in row:
-                cell = WriteOnlyCell(sheet, value=fit_cell(text))
+                cell = WriteOnlyCell(sheet, value=escape_cell(fit_cell(text)))
                 cell.data_type = "s"
                 cells.append(cell)
             sheet.append(cells)
