@@ -252,6 +252,19 @@ async def test_the_password_of_a_proxy_is_not_in_errors(
     assert not [word for word in ("password", "bWU6cGFzc3dvcmQ=") if word in str(caught.value)]
 
 
+@pytest.mark.parametrize("exempt", ["nowhere.invalid:80", "nowhere.invalid.", "a.example *.invalid"])
+async def test_hosts_in_no_proxy_are_reached_without_one(
+    exempt: str, server: ScriptedServer, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.says("Paris.")
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", exempt)
+    with pytest.raises(PortError, match="could not connect"):
+        await open_port(ClaudeLLM(model("http://nowhere.invalid"))).invoke(ASK)
+
+    assert server.requests == []
+
+
 @pytest.mark.parametrize("address", ["socks5://me:password@host:1", "file:///password"])
 async def test_a_proxy_of_an_unknown_kind_is_an_error(
     address: str, open_port: Keep, monkeypatch: pytest.MonkeyPatch

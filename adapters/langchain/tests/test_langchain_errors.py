@@ -278,6 +278,17 @@ async def test_the_password_of_a_proxy_is_not_in_errors(
     assert not [word for word in ("password", "bWU6cGFzc3dvcmQ=") if word in str(error)]
 
 
+@pytest.mark.parametrize("exempt", ["nowhere.invalid:80", "nowhere.invalid.", "a.example *.invalid"])
+async def test_hosts_in_no_proxy_are_reached_without_one(
+    exempt: str, server: Scripted, open_port: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("no_proxy", exempt)
+    error = await fails(open_port(LangchainLLM(model("http://nowhere.invalid/v1"))))
+
+    assert not list(server.requests), error
+
+
 class GoogleError(Exception):
     """An error in the form of the package google-genai, which LangChain's package for Google raises another from."""
 

@@ -170,7 +170,7 @@ def test_another_form_of_the_same_question_is_not_reported(
     ("question", "warned"),
     [("When?", True), ("where? ", False), ("Answer briefly.\n\nWhere?", False), ("Where", False)],
 )
-def test_a_recording_with_the_text_of_another_question_is_reported(
+def test_a_recording_with_another_text_of_its_question_is_reported(
     question: str, warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = lines(tmp_path, {"id": "q1", "question": question}, {"id": "q2", "question": "When?"})
@@ -178,9 +178,28 @@ def test_a_recording_with_the_text_of_another_question_is_reported(
     assert mismatches(file) == []
     assert caplog.messages == (
         [
-            f"{file}: 1 recorded answer has the text of another question: 'q1' (line 1); check that the ids are those "
-            "of these questions"
+            f"{file}: 1 recorded answer does not have the text of the question: 'q1' (line 1); check that the ids are "
+            "those of these questions"
         ]
         if warned
         else []
     )
+
+
+def test_recordings_with_exchanged_ids_match_no_question(tmp_path: Path) -> None:
+    file = lines(tmp_path, {"id": "q1", "question": "When?"}, {"id": "q2", "question": "Where?"})
+
+    assert mismatches(file) == [
+        "2 recordings have the id of one question and the text of another: 'q1' (line 1), 'q2' (line 2); correct the "
+        "ids, or leave them out to find recordings by their text"
+    ]
+
+
+@pytest.mark.anyio
+async def test_the_answer_to_another_question_is_an_error_of_its_call(tmp_path: Path) -> None:
+    file = lines(tmp_path, {"id": "q1", "question": "When?"}, {"id": "q2", "question": "Where?"})
+    assert SPEC.llm is not None
+    port = SPEC.llm(ModelConfig(id="m", interface="manual", model_name="x", manual_traces=file))
+
+    with pytest.raises(PortError, match=r"has the text of another question \(.*line 1\), .*another id \(.*line 2\)"):
+        await port.invoke([], info=QUESTIONS[0])

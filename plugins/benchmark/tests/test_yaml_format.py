@@ -60,6 +60,12 @@ questions:
     assert (second.id, second.answer_template) == ("year", "class Answer(BaseAnswer):\n    year: int\n")
 
 
+def test_characters_that_json_escapes_as_two_halves_are_read(tmp_path):
+    benchmark = load(tmp_path, r'questions: [{"question": "What is \ud83d\ude00?", "raw_answer": "\uD83D\uDE00"}]')
+    (question,) = benchmark
+    assert (question.question, question.raw_answer) == ("What is \N{GRINNING FACE}?", "\N{GRINNING FACE}")
+
+
 @pytest.mark.parametrize(
     ("written", "read"),
     [

@@ -303,6 +303,14 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
             "item,asked,right\n{item},gene,yes\n",
             "the `asked` column must be `answer`, `field NAME` or `trait NAME`, not 'gene'",
         ),
+        (
+            "item,right,labeller\n{item},yes,ann\n{item},no,bob\n{item},yes,ann\n{item},unclear,bob\n",
+            "line 5: the label contradicts that of bob for the same answer at",
+        ),
+        (
+            "item,asked,value,right\n{item},field a,x,yes\n{item},field a,y,no\n{item},field a,x,no\n",
+            "line 4: the label contradicts that of",
+        ),
     ],
 )
 def test_a_wrong_sheet_is_an_error_with_its_row(run: Path, tmp_path: Path, text: str, problem: str) -> None:

@@ -398,6 +398,26 @@ def test_results_of_promptfoo(tmp_path: Path, version: int) -> None:
     assert run_imported(tmp_path, "--answering", chosen) == {"q1-the-capital-of": False, "q2-of-peru": True}
 
 
+def test_refusals_that_promptfoo_marks_are_recorded_as_refusals(tmp_path: Path) -> None:
+    response = {"output": "I cannot help.", "isRefusal": True, "finishReason": "stop"}
+    rows = [
+        {
+            "prompt": {"raw": "Who?"},
+            "vars": {},
+            "provider": {"id": "a"},
+            "response": response,
+            "testCase": {},
+            "success": True,
+        }
+    ]
+    source = write_json(tmp_path / "results.json", {"results": {"version": 3, "results": rows}, "config": {}})
+
+    done = import_file(source, *RECORD)
+
+    assert done.code == 0, done.err
+    assert json.loads(Path("answers.jsonl").read_text("utf-8"))["finish_reason"] == "refusal"
+
+
 def test_parquet_files_of_hugging_face(tmp_path: Path) -> None:
     from pyarrow import Table
     from pyarrow.parquet import write_table

@@ -246,6 +246,44 @@ def test_runs_of_langsmith_with_feedback_of_people(tmp_path: Path) -> None:
     assert run_imported(tmp_path, *RECORD, *ids, "--partial") == {"radium": True, "polonium": False, "x": True}
 
 
+_MESSAGE = {"type": "ai", "content": "It is Ann", "response_metadata": {"finish_reason": "length"}}
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [
+        {"answer": "It is Ann", "finish_reason": "length"},
+        {"output": _MESSAGE},
+        {"messages": [{"type": "human", "content": "Who?"}, _MESSAGE]},
+        {"choices": [{"message": {"content": "It is Ann"}, "finish_reason": "length"}], "model": "m", "usage": {}},
+        {"generations": [[{"generation_info": {"finish_reason": "length"}, "message": _MESSAGE}]], "llm_output": None},
+        {"generations": [[{"text": "It is Ann", "message": {"lc": 1, "kwargs": _MESSAGE}}]], "llm_output": None},
+    ],
+)
+@pytest.mark.parametrize("tool", ["langsmith", "langfuse"])
+def test_outputs_state_why_an_answer_ended(tool: str, outputs: dict[str, Any], tmp_path: Path) -> None:
+    runs = {
+        "langsmith": {"run_type": "llm", "inputs": {"question": "Who?"}, "outputs": outputs},
+        "langfuse": {"traceId": "a", "input": "Who?", "output": outputs},
+    }
+
+    done = import_file(write_json(tmp_path / "runs.json", [runs[tool]]), *RECORD)
+
+    assert done.code == 0, done.err
+    assert [(line["response"], line["finish_reason"]) for line in recorded()] == [("It is Ann", "length")]
+
+
+@pytest.mark.parametrize("failed", [{"level": "ERROR", "statusMessage": "429"}, {"error": "429"}])
+def test_errors_of_langfuse_and_braintrust_are_named(failed: dict[str, str], tmp_path: Path) -> None:
+    good = {"traceId": "a", "input": "Who?", "output": "Ann"}
+    bad = {"traceId": "b", "input": "Where?", "output": None, **failed}
+
+    done = import_file(write_json(tmp_path / "traces.json", [good, bad]), *RECORD)
+
+    assert done.code == 0, done.err
+    assert "item 2: the row has an error instead of an answer: 429" in done.err
+
+
 def test_items_of_langfuse(tmp_path: Path) -> None:
     items = [
         {
@@ -355,6 +393,18 @@ def test_a_run_of_helm(tmp_path: Path) -> None:
         ("id1", "org/m"),
         ("id1-dialect-1", "org/m"),
     ]
+
+
+@pytest.mark.parametrize(("reason", "stated"), [("length", "length"), ("endoftext", None), (None, None)])
+def test_helm_states_why_an_answer_ended(reason: str | None, stated: str | None, tmp_path: Path) -> None:
+    answered = state("id1", "Who discovered radium?", "The answer is")
+    answered["result"]["completions"][0]["finish_reason"] = reason and {"reason": reason}
+    run = {"adapter_spec": {"model": "org/m"}, "request_states": [answered]}
+
+    done = import_file(write_json(tmp_path / "scenario_state.json", run), *RECORD)
+
+    assert done.code == 0, done.err
+    assert recorded()[0].get("finish_reason") == stated
 
 
 def test_options_of_helm_that_are_numbers_are_found_by_their_text(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from karenina_engine.results.result_set import read_results
 from karenina_report.commands import commands
 from karenina_report.exports.exporter import Exporter, ExportRequest
 from karenina_report.exports.json_lines import DIALECT
+from karenina_toolkit.files import read_records
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 MODELS = ("-a", "scripted:m", "-j", "scripted:j", "--set", "evaluation_mode=rubric_only")
@@ -163,6 +164,17 @@ def test_cells_of_excel_hold_no_more_characters_than_it_reads() -> None:
     for sheet in load_workbook("out.xlsx"):
         cells = [cell.value for row in sheet.iter_rows() for cell in row if isinstance(cell.value, str)]
         assert max(len(text.encode("utf-16-le")) // 2 for text in cells) <= 32_767
+    assert export("out.xlsx", "-o", "back.jsonl").code == 0
+    assert list(read_results("back.jsonl")) == list(read_results(file))
+
+
+@pytest.mark.parametrize("text", ["a_x000D_b", "_x005F_x000d_", "x_x0041_y"])
+def test_excel_shows_what_looks_like_its_notation_for_characters(text: str) -> None:
+    file = save(Path("run.results.jsonl"), [result("q1", True, answer=text)])
+
+    assert export(file, "-o", "out.xlsx").code == 0
+    with read_records(Path("out.xlsx"), sheet="results") as (row,):
+        assert row.values["response"] == text
     assert export("out.xlsx", "-o", "back.jsonl").code == 0
     assert list(read_results("back.jsonl")) == list(read_results(file))
 

@@ -121,7 +121,10 @@ OTHER = [
     ("5 mg and 10 mg", "7 mg"),
 ]
 UNCLEAR = {
-    "may change the number": [("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")],
+    "may change the number": [
+        *(("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3"), ("10 gallons (UK)", "10 US gallons")),
+        *(("5 miles (nautical)", "5 miles"), ("5 oz (troy)", "5 oz")),
+    ],
     "is not evaluated": [("12!", "12"), ("\u221a144", "12")],
     "is not known whether": [
         *[

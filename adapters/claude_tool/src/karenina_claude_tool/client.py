@@ -36,7 +36,7 @@ from karenina_toolkit.http.http_errors import (
     status_error,
 )
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import find_secrets, is_local, redact_url
+from karenina_toolkit.http.urls import find_secrets, redact_url, uses_proxy
 from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, find_port_error, read_json
 from karenina_toolkit.traces.formats.anthropic import read_usage
 
@@ -206,14 +206,14 @@ class Client:
         if self._closed:
             raise PortError(f"{self.where}: this client is closed", category=ErrorCategory.PERMANENT)
         if self._sdk is None:
-            # Redirects are not followed: they would send the key elsewhere. Localhost needs no proxy.
+            # Redirects are not followed: they would send the key elsewhere. NO_PROXY is read as by all adapters.
             try:
                 http = DefaultAsyncHttpxClient(
                     verify=_tls(),
                     follow_redirects=False,
                     headers={"Accept-Encoding": ACCEPTED_ENCODINGS},
                     event_hooks={"response": [make_bounding_hook(httpx2.AsyncByteStream, self.where, self._bounds)]},
-                    trust_env=not is_local(self._base_url),
+                    trust_env=uses_proxy(self._base_url),
                 )
             except (ImportError, ValueError):  # the error's text can contain the proxy URL
                 problem = (

@@ -13,7 +13,7 @@ from karenina_langchain.providers import provider_name, provider_of
 from karenina_langchain.settings import DEFAULT_TIMEOUT, base_url_of, extra_of, is_trusted, key_of
 from karenina_toolkit.http.http_errors import redact_text
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import find_secrets, is_local, redact_url
+from karenina_toolkit.http.urls import find_secrets, redact_url, uses_proxy
 from karenina_toolkit.replies.reply_bounds import ReplyBounds
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def describe_server(model: ModelConfig) -> str:
 
 def _http_settings(model: ModelConfig) -> dict[str, Any]:
     """Return the settings of an HTTP client that follows no redirects, limits replies, and removes unwanted headers.
-    For localhost, it uses no proxy.
+    For localhost and the hosts in `NO_PROXY`, it uses no proxy.
     """
     import httpx2
 
@@ -210,12 +210,12 @@ def _http_settings(model: ModelConfig) -> dict[str, Any]:
     bound = make_bounding_hook(
         httpx2.AsyncByteStream, describe_server(model), ReplyBounds.of(model), keep=lambda: BODY.get(None)
     )
-    loopback = is_local(base_url_of(model) or "")
+    base_url = base_url_of(model)
     return {
         "verify": _tls(),
         "timeout": _timeout(model),
         "follow_redirects": False,
-        "trust_env": not loopback,
+        "trust_env": base_url is None or uses_proxy(base_url),
         "headers": {"Accept-Encoding": ACCEPTED_ENCODINGS},
         "event_hooks": {"request": [strip], "response": [bound]},
     }

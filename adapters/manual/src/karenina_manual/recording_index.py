@@ -111,6 +111,18 @@ class EmptyRecording(RecordingMissing):
         self.place = place
 
 
+class OtherQuestion(RecordingMissing):
+    """Raised if the recording with a question's id has the text of another one, and another recording has its text."""
+
+    def __init__(self, sought: str, recording: Recording, fitting: Recording) -> None:
+        super().__init__(
+            f"the recording with the id of {sought} has the text of another question ({recording.place}), and the one "
+            f"with its text has another id ({fitting.place}); correct the ids, or leave them out to find recordings by "
+            "their text"
+        )
+        self.recording = recording
+
+
 @dataclass(slots=True)
 class Mismatches:
     """The differences between a run's questions and the recordings.
@@ -118,7 +130,8 @@ class Mismatches:
     `questions` is the number of questions. `missing` and `empty` are those whose recording is missing or empty, and
     `unused` are recordings without a question. `later` counts recordings of replicates beyond those of the run, and
     `last` is the highest of these replicates. `other` are conversations whose first message is not about the question.
-    `renamed` are recordings with the question's id and another text of the question.
+    `renamed` are recordings with the question's id and another text of the question, and `moved` those for whose
+    question there is a recording with its text and another id.
     """
 
     questions: int = 0
@@ -129,10 +142,11 @@ class Mismatches:
     last: int = 0
     other: list[str] = field(default_factory=list)
     renamed: list[str] = field(default_factory=list)
+    moved: dict[str, None] = field(default_factory=dict)
 
     def messages(self) -> Iterator[str]:
-        """Yield messages about questions without a recording or with an empty one, and about recordings without a
-        question, but none about `later`, `other` and `renamed`.
+        """Yield messages about questions without a recording, with an empty one or with that of another question, and
+        about recordings without a question, but none about `later`, `other` and `renamed`.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
@@ -140,6 +154,13 @@ class Mismatches:
         if self.empty:
             places = list_some([*self.empty.values()])
             yield f"{len(self.empty)} of {self.questions} {have} an empty recorded answer: {places}"
+        if self.moved:
+            lines = "recording has" if len(self.moved) == 1 else "recordings have"
+            named = list_some([*self.moved])
+            yield (
+                f"{len(self.moved)} {lines} the id of one question and the text of another: {named}; "
+                "correct the ids, or leave them out to find recordings by their text"
+            )
         if self.unused:
             lines = "recording matches" if len(self.unused) == 1 else "recordings match"
             yield f"{len(self.unused)} {lines} no question: {list_some(self.unused)}"
@@ -284,6 +305,8 @@ class RecordingIndex:
                         renamed[self._describe(question_id, recording)] = None
                     elif not isinstance(value, str) and _asks_another(value, text):
                         other[self._describe(question_id, recording)] = None
+                except OtherQuestion as error:
+                    found.moved[self._describe(question_id, error.recording)] = None
                 except EmptyRecording as error:
                     found.empty.setdefault(repr(question_id), f"{question_id!r} ({error.place})")
                 except RecordingMissing:
@@ -356,13 +379,13 @@ class RecordingIndex:
 
     def _find_recording(self, question_id: str, text: str, replicate: int) -> tuple[Recording, Any]:
         """Return a question's recording, and its value for the replicate. A recording for this replicate takes
-        precedence over one for all replicates. Raises `RecordingMissing` if there is none, if it is null or empty, or
-        if the question's text has several different ones.
+        precedence over one for all replicates. Raises `RecordingMissing` if there is none, if it is null or empty, if
+        the question's text has several different ones, or if another recording has this text and its own is another.
         """
         recordings, by_text = self._recordings_of(question_id, text)
         if not by_text and len(recordings) == 1 and recordings[0].replicate is None:
             value = recordings[0].value
-            if isinstance(value, str) and has_content(value):
+            if isinstance(value, str) and has_content(value) and recordings[0].asked in (None, text):
                 return recordings[0], value
         sought = f"question {question_id!r}" + (f" ({_shorten(text)})" if text else "")
         if not recordings:
@@ -386,6 +409,9 @@ class RecordingIndex:
                 f"({first.place} and others); give the questions the ids of the recordings"
                 + (", or use one model with extra.model" if len({recording.model for recording in chosen}) > 1 else "")
             )
+        fitting = () if by_text or first.asked in (None, text) else self._by_text.get(compose(text), ())
+        if fitting and first.asked is not None and _differ(first.asked, text):
+            raise OtherQuestion(sought, first, fitting[0])
         value = _select_replicate(first, replicate, sought)
         if value is None:
             why = "" if first.error is None else f" because of the error {_shorten(first.error)}"

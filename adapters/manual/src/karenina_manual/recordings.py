@@ -70,22 +70,18 @@ class Recordings:
                 found.last,
                 found.last,
             )
-        if found.other:
-            one = len(found.other) == 1
-            logger.warning(
-                "%s: %s not begin with the text of the question: %s; check that the ids are those of these questions",
-                index.name,
-                "1 recorded conversation does" if one else f"{len(found.other)} recorded conversations do",
-                list_some(found.other),
-            )
-        if found.renamed:
-            one = len(found.renamed) == 1
-            logger.warning(
-                "%s: %s the text of another question: %s; check that the ids are those of these questions",
-                index.name,
-                "1 recorded answer has" if one else f"{len(found.renamed)} recorded answers have",
-                list_some(found.renamed),
-            )
+        for one, several, differs, names in (
+            ("conversation does", "conversations do", "begin with", found.other),
+            ("answer does", "answers do", "have", found.renamed),
+        ):
+            if names:
+                logger.warning(
+                    "%s: %s not %s the text of the question: %s; check that the ids are those of these questions",
+                    index.name,
+                    f"1 recorded {one}" if len(names) == 1 else f"{len(names)} recorded {several}",
+                    differs,
+                    list_some(names),
+                )
         return [f"{index.name}: {problem}" for problem in found.messages()]
 
     def find(self, info: CallInfo) -> Answer:

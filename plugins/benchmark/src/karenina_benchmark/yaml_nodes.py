@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from karenina_toolkit.files.json_values import MAX_DEPTH
+from karenina_toolkit.files.json_values import MAX_DEPTH, has_lone_surrogate
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -215,7 +215,10 @@ class _Composer:
         node: Node
         if is_scalar:
             tag = tag or (_resolve(event.value) if event.implicit[0] else TEXT)
-            node = ScalarNode(tag, event.value, line, event.style == "|")
+            value = event.value
+            if has_lone_surrogate(value):  # halves of a character, as JSON escapes it
+                value = value.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+            node = ScalarNode(tag, value, line, event.style == "|")
             if anchor is not None:
                 self._anchors[anchor] = node
             return node

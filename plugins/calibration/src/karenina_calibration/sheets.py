@@ -18,7 +18,7 @@ from karenina_core.catalog import install_command
 from karenina_core.errors import ConfigError
 from karenina_core.text import compose
 from karenina_engine.results.tables import LibraryMissing
-from karenina_report.exports.spreadsheets import could_be_formula, fit_cell, protect
+from karenina_report.exports.spreadsheets import could_be_formula, escape_cell, fit_cell, protect
 from karenina_report.options import write_whole
 from karenina_toolkit.files import FileError, plain_cell, read_records
 
@@ -108,7 +108,7 @@ def _excel_writer(rows: Iterable[Sequence[str]]) -> Callable[[BinaryIO], None]:
         for row in rows:
             cells = []
             for text in row:
-                cell = WriteOnlyCell(sheet, value=fit_cell(text))
+                cell = WriteOnlyCell(sheet, value=escape_cell(fit_cell(text)))
                 cell.data_type = "s"
                 cells.append(cell)
             sheet.append(cells)
@@ -204,10 +204,11 @@ def _find_answer(row: Row, answers: Answers, by_question: Mapping[str, Sequence[
 
 def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, Row]], answer: Answer) -> Label:
     """Make a label from one labeller's rows about one answer: whether it is right, None if no row asks this, and a
-    label for each extracted value in a row. Notes are joined. Raises `ConfigError` if a row is malformed. The message
-    names the row.
+    label for each extracted value in a row. Notes are joined. Raises `ConfigError` if a row is malformed or contradicts
+    another one. The message names the row.
     """
     right: bool | None = None
+    first: dict[tuple[str, str, str], tuple[str, bool | None]] = {}
     extractions, notes = [], []
     truth = next((row["truth_id"].strip() for _, row in rows if row.get("truth_id", "").strip()), "")
     for place, row in rows:
@@ -215,6 +216,12 @@ def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, R
         kind, name = _asked(row)
         if row.get("note", "").strip():
             notes.append(_unprotected(row["note"].strip()))
+        about = (kind, name, row.get("value", "") if name else "")
+        before, earlier = first.setdefault(about, (place, verdict)) if _said(row) else ("", verdict)
+        if earlier is not verdict:
+            raise ConfigError(
+                [f"{place}: the label contradicts that of {labeller} for the same answer at {before}; keep one of them"]
+            )
         if kind == ANSWER:
             right = verdict
         elif kind in ("field", "trait") and name:

@@ -409,23 +409,18 @@ class _Converter:
             responses = [as_response(response) for response in several]
         replicate = self._replicate(row, several=len(responses) > 1)
         is_one = len(responses) == 1
-        label, end = (self._label(row), self._early_end(row)) if is_one else (None, None)
+        label = self._label(row) if is_one else None
+        end = _early_end(self._value(row, "finish_reason")) if is_one else None
         return [(response, model, replicate, label, end) for response in responses]
-
-    def _early_end(self, row: SourceRow) -> str | None:
-        """Return the reason why the answer in a row ended early, such as a token limit, or None if it did not, or if
-        the reason is not text.
-        """
-        reason = self._value(row, "finish_reason")
-        return reason if isinstance(reason, str) and read_end(reason)[0] in _EARLY_ENDS else None
 
     def _label(self, row: SourceRow) -> dict[str, Any] | None:
         verdict = self._value(row, "label") if self.mapping.of("label") else None
         return None if verdict is None else make_label(verdict, self._text(row, "labeller"))
 
     def _given_recordings(self, recordings: Sequence[Mapping[str, Any]]) -> list[_Recorded]:
-        """Return the answers that the format found in a row, as tuples of response, model, replicate, label and None,
-        and add `response` to the fields that were found. Raises `_RowError` if there are none.
+        """Return the answers that the format found in a row, as tuples of response, model, replicate, label and the
+        reason why it ended early, and add `response` to the fields that were found. Raises `_RowError` if there are
+        none.
         """
         if not recordings:
             raise _RowError("the row has no answer")
@@ -437,7 +432,7 @@ class _Converter:
                     recording.get("model"),
                     recording.get("replicate"),
                     recording.get("label"),
-                    None,
+                    _early_end(recording.get("finish_reason")),
                 )
                 for recording in recordings
             ]
@@ -551,6 +546,13 @@ def _show_needed(item: Any, options: Options) -> str:
     if isinstance(item, list):
         return " or ".join(map(str, item))
     return f"{item}. {options[item]}" if item in options else str(item)
+
+
+def _early_end(reason: Any) -> str | None:
+    """Return the reason why an answer ended if that was early, such as at a token limit, or None if it was not, or if
+    the reason is not text.
+    """
+    return reason if isinstance(reason, str) and read_end(reason)[0] in _EARLY_ENDS else None
 
 
 def _is_several(value: list[Any]) -> bool:

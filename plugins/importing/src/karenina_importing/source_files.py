@@ -37,10 +37,10 @@ class SourceRow:
     traits are combined, and an answer type that the user chooses overrides `answer`. Rows without an ID are different
     questions if these keys differ.
 
-    `recordings` replaces the mapped response. Each recording has a `response`, and may have a `model`, a `replicate`
-    and a `label`, which is a person's verdict as in a label file. `left_out` lists what is not used, by type. `notes`
-    contains messages about the source, each of which is shown only once. `files` are the contents of the question's
-    attachments, by path relative to the benchmark.
+    `recordings` replaces the mapped response. Each recording has a `response`, and may have a `model`, a `replicate`, a
+    `finish_reason`, and a `label`, which is a person's verdict as in a label file. `left_out` lists what is not used,
+    by type. `notes` contains messages about the source, each of which is shown only once. `files` are the contents of
+    the question's attachments, by path relative to the benchmark.
     """
 
     place: str

@@ -14,7 +14,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from karenina_mcp.stdio import Output, connect_stdio
 from karenina_toolkit.http.reply_body import ACCEPTED_ENCODINGS, make_bounding_hook
-from karenina_toolkit.http.urls import is_local
+from karenina_toolkit.http.urls import uses_proxy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
             timeout=seconds,
             event_hooks={"response": [bound]},
             verify=httpx2.create_ssl_context(),  # trusts what the environment names, also without `trust_env`
-            trust_env=not is_local(server.url()),
+            trust_env=uses_proxy(server.url()),
         ) as client,
         # The client already limits events as configured; the library's own limit is 1 MB.
         streamable_http_client(server.url(), http_client=client, max_sse_event_size=None) as streams,

@@ -121,10 +121,10 @@ astronomical_unit          ; au, AU             ; astronomical unit
 hectare                    ; ha                 ; hectare
 acre_ or acre              ;                    ; acre
 milliliter                 ; cc, ccm            ;
-gallon                     ; gal                ; gallon, us gallon
-quart                      ; qt                 ; quart
-liquid_pint                ;                    ; pint
-fluid_ounce                ; fl oz, fl. oz      ; fluid ounce
+gallon                     ; gal                ; gallon, us gallon, us gal
+quart                      ; qt                 ; quart, us quart, us qt
+liquid_pint                ;                    ; pint, us pint
+fluid_ounce                ; fl oz, fl. oz      ; fluid ounce, us fluid ounce, us fl oz, us fl. oz
 imperial_gallon            ;                    ; imperial gallon, imperial gal
 imperial_quart             ;                    ; imperial quart, imperial qt
 imperial_pint              ;                    ; imperial pint

@@ -86,7 +86,16 @@ _SHARE: Final = lazy_pattern(
     r"(?:(?:\s(?P<noun>[^\W\d_]{3,}))?\s(?:in(?: every)?|out of(?: every)?|per|for every)\s|\s?(?P<colon>:)\s?)"
     r"(?P<whole>[1-9][0-9]{0,2}(?: [0-9]{3})+|[1-9][0-9,]*|hundred|thousand|million)(?P<after>(?:\s[^\W\d_]+){0,2})"
 )
-_TON: Final = lazy_pattern(r"(?<!metric )\btons?\b", re.IGNORECASE)
+_TON: Final = lazy_pattern(r"(?<!metric )(?<!short )(?<!long )(?<!imperial )(?<!us )\btons?\b", re.IGNORECASE)
+_SYSTEM: Final = (
+    r"(?:(?P<us>u\.?s\.?(?:a\.?)?(?: liquid)?|american)|(?:u\.?k\.?|british|english|imp(?:erial)?\.?))(?: customary)?"
+)
+_OF_SYSTEMS: Final = r"(?P<unit>gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?)|tons?)\b"
+_WITH_SYSTEM: Final = (
+    lazy_pattern(rf"\b{_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
+    lazy_pattern(rf"\b{_OF_SYSTEMS}\s?\({_SYSTEM}\)", re.IGNORECASE),
+)
+"""A unit that is another in the US than in the imperial system, with the system before or after it."""
 _COUNTED: Final = (
     lazy_pattern(r"\bbeats?\b|\bbpm\b", re.IGNORECASE),
     lazy_pattern(r"\bbreaths?\b", re.IGNORECASE),
@@ -110,6 +119,7 @@ _OTHER_SYMBOLS: Final = (
         re.compile(r"(?<!imperial )(?<!us )\b(gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?))\b", re.I),
         r"imperial \1",
     ),
+    (lazy_pattern(r"(?<=[0-9])\s?(?:oz|ounces?)\b", re.IGNORECASE), " fl oz"),
 )
 """Symbols and words that are often written for other units, with those."""
 _DIRECTION: Final = lazy_pattern(
@@ -143,6 +153,8 @@ def clean(text: str) -> str:
 
         text = with_digits(text)
     text = _HOURS.sub(r"\1 h \2 min", _with_arcs(_BY_VOLUME.sub(" g/dL", text)))
+    for pattern in _WITH_SYSTEM:
+        text = pattern.sub(lambda match: f"{'US' if match['us'] else 'imperial'} {match['unit']}", text)
     text = _PER_VOLUME.sub(lambda match: f" {_THOUSANDS[(match[1] or match[2]).casefold()]}", text)
     return _POWER.sub(" x ", text)
 

@@ -298,11 +298,11 @@ def _check_server(address: str) -> Finding:
     """Connect to a server without sending a request, and return the finding. A server behind a proxy is not tried, and
     counts as working.
     """
-    from karenina_toolkit.http.urls import find_proxy, redact_url
+    from karenina_toolkit.http.urls import redact_url, uses_proxy
 
     parts, shown = urlsplit(address), redact_url(address)
     host = parts.hostname or ""
-    if find_proxy(parts) is not None:
+    if uses_proxy(address):
         return Finding("Servers", "ok", f"{shown} was not tried because connections to this server go through a proxy")
     try:
         port = parts.port or _PORTS[parts.scheme]

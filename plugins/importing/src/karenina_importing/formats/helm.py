@@ -162,8 +162,11 @@ def _recordings(state: Mapping[str, Any], model: str | None) -> tuple[list[dict[
     completions = result["completions"] if isinstance(result.get("completions"), list) else []
     own = request.get("model") if isinstance(request, Mapping) else None
     name = model or (own if isinstance(own, str) else None)
-    texts = [completion.get("text") for completion in completions if isinstance(completion, Mapping)]
-    recordings = [make_recording(text, name) for text in texts if isinstance(text, str) and text]
+    recordings = [
+        make_recording(text, name, end=as_mapping(completion.get("finish_reason")).get("reason"))
+        for completion in map(as_mapping, completions)
+        if isinstance(text := completion.get("text"), str) and text
+    ]
     return recordings, None if recordings else "the completion is empty"
 
 

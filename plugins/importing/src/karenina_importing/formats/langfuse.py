@@ -19,6 +19,7 @@ from karenina_importing.formats.structured_values import (
     objects,
     parse_text,
     read_objects,
+    stated_end,
 )
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow
@@ -65,14 +66,16 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
     question = {**as_metadata({"metadata": item.get("metadata")}), **_keywords(item.get("tags"))}
     recordings = None
     if item.get("output") is not None and _TRACE & item.keys():
-        response, more = answered(_decode(item["output"]))
+        output = _decode(item["output"])
+        response, more = answered(output)
         label, scores = _scores(item.get("scores"))
         left = [*left, *more]
         model = item.get("model") or item.get("providedModelName")
         named = model if isinstance(model, str) else None
-        recordings = [make_recording(response, named, label)] if response not in (None, "") else []
+        recordings = [make_recording(response, named, label, stated_end(output))] if response not in (None, "") else []
         left_out = [*(f"output {name!r:.40}" for name in left), *(f"score {name!r:.40}" for name in scores)]
         return SourceRow(place, values, question=question, recordings=recordings, left_out=left_out)
+    values["failure"] = item.get("error") or (item.get("statusMessage") if item.get("level") == "ERROR" else None)
     return SourceRow(place, values, question=question, left_out=[f"output {name!r:.40}" for name in left])
 
 
@@ -112,6 +115,6 @@ LANGFUSE: Final = make_import_format(
     "Langfuse or Braintrust items or traces",
     _detect,
     _rows,
-    FieldMapping(paths={"question": ("question",), "raw_answer": ("expected",), "id": ("id",)}),
+    FieldMapping(paths={"question": ("question",), "raw_answer": ("expected",), "id": ("id",), "error": ("failure",)}),
 )
 """Dataset items and traces of Langfuse and Braintrust."""

@@ -18,6 +18,7 @@ from karenina_importing.formats.structured_values import (
     make_recording,
     objects,
     read_objects,
+    stated_end,
 )
 from karenina_importing.import_format import Fit, make_import_format
 from karenina_importing.source_files import FileHead, SourceRow
@@ -78,7 +79,7 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
         return [], left
     label, scores = choose_label(list(_scores(run.get("feedback") or run.get("feedbacks"))))
     left += [f"feedback {name!r:.40}" for name in scores]
-    return [make_recording(response, _model(run), label)], left
+    return [make_recording(response, _model(run), label, stated_end(run.get("outputs")))], left
 
 
 def _model(run: Mapping[str, Any]) -> str | None:

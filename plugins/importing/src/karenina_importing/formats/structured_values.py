@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.source_files import FileHead, SourceRow, read_json, read_lines
+from karenina_toolkit.traces.recorded_ends import END_KEYS
 
 _ASKED: Final = (
     *("question", "input", "prompt", "query", "user_input", "user_query", "instruction", "message", "text", "task"),
@@ -44,19 +45,58 @@ def asked(value: Any) -> Any:
 
 def answered(value: Any) -> tuple[Any, list[str]]:
     """Return the answer in an output, and the names of the values that are left out. If there are only `messages`, the
-    answer is the content of the last one. An object without an answer becomes JSON, and an empty object becomes None.
-    An output that is not an object is returned unchanged.
+    answer is the content of the last one, and of a chat completion or the generations of a LangChain model, that of the
+    reply. An object without an answer becomes JSON, and an empty object becomes None. An output that is not an object
+    is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
-    messages = value.get("messages")
-    if isinstance(messages, list) and messages and isinstance(messages[-1], Mapping) and len(value) == 1:
-        return messages[-1].get("content"), []
-    name = next(iter(value), None) if len(value) == 1 else _first(value, _ANSWERED)
+    if (reply := _reply(value)) is not None:
+        return answered(reply)
+    name = _answer_key(value)
     if name is None:
         return json.dumps(value, ensure_ascii=False, default=str) if value else None, []
     inner, left = answered(value[name])
-    return inner, [*left, *(str(key) for key in value if key != name)]
+    return inner, [*left, *(str(key) for key in value if key != name and key not in END_KEYS)]
+
+
+def stated_end(value: Any) -> Any:
+    """Return the finish reason that an output states next to the answer found by `answered`, or None."""
+    if not isinstance(value, Mapping):
+        return None
+    if (reply := _reply(value)) is not None:
+        return stated_end(reply)
+    own, name = next(iter(_ends(value).values()), None), _answer_key(value)
+    return own if own or name is None else stated_end(value[name])
+
+
+def _answer_key(value: Mapping[str, Any]) -> str | None:
+    """Return the only key of an object, or the one with a usual name for an answer, or None."""
+    return next(iter(value)) if len(value) == 1 else _first(value, _ANSWERED)
+
+
+def _reply(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the last of the messages that an object consists of, or the first reply, with its finish reason, in a chat
+    completion or in the generations of a LangChain model, or None for any other object.
+    """
+    messages = value.get("messages")
+    if isinstance(messages, list) and messages and isinstance(messages[-1], Mapping) and len(value) == 1:
+        message = beside = messages[-1]
+    else:
+        choice = value.get("choices") or value.get("generations")
+        while isinstance(choice, list) and choice:
+            choice = choice[0]
+        if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
+            return None
+        message = as_mapping(choice["message"].get("kwargs")) or choice["message"]
+        beside = {**as_mapping(choice.get("generation_info")), **choice}
+    return {"content": message.get("content"), **_ends(message), **_ends(beside)}
+
+
+def _ends(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the finish reasons in an object and its `response_metadata`, by their keys."""
+    beside = {**as_mapping(value.get("response_metadata")), **value}
+    return {key: beside[key] for key in END_KEYS if beside.get(key)}
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
@@ -111,9 +151,12 @@ def as_messages(value: Any) -> Any:
     return messages if is_conversation(messages) else value
 
 
-def make_recording(response: Any, model: str | None = None, label: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Make an entry for `SourceRow.recordings`. An empty model or label is omitted."""
-    return {"response": response, **({"model": model} if model else {}), **({"label": label} if label else {})}
+def make_recording(
+    response: Any, model: str | None = None, label: Mapping[str, Any] | None = None, end: Any = None
+) -> dict[str, Any]:
+    """Make an entry for `SourceRow.recordings`. An empty model, label or finish reason (`end`) is omitted."""
+    named = {"model": model, "label": label, "finish_reason": end}
+    return {"response": response, **{key: value for key, value in named.items() if value}}
 
 
 def objects(head: FileHead, *keys: str) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby
@@ -40,6 +41,8 @@ _SHEET_OF_RESULTS: Final = "data"
 _LONGEST_CELL: Final = 32_000
 """The maximum number of UTF-16 code units in a cell. Excel allows 32,767."""
 _MOST_ROWS: Final = 1_048_575
+_CODE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
+"""The beginning of a character in the notation of Excel, such as `_x000D_`."""
 
 
 def _cell(value: Cell) -> str | int | float | bool | None:
@@ -76,6 +79,13 @@ def _csv_cell(value: Cell) -> str | int | float | bool | None:
     """Convert a value for a CSV cell. Text that could be taken for a formula gets a leading apostrophe."""
     cell = _cell(value)
     return protect(cell) if isinstance(cell, str) else cell
+
+
+def escape_cell(text: str) -> str:
+    """Return `text` as Excel stores it: text that looks like its notation for a character, such as `_x000D_`, with an
+    escaped underscore, so that it is shown as it is.
+    """
+    return _CODE.sub("_x005F_", text)
 
 
 def _write_csv(request: ExportRequest, file: BinaryIO) -> None:
@@ -174,6 +184,7 @@ class _Sheets:
         rows = 0
         for number, result in enumerate(self._request.results, 1):
             text = NOT_XML.sub(lambda match: f"\\u{ord(match[0]):04x}", result.model_dump_json())
+            text = _CODE.sub(r"\\u005f", text)
             size = _LONGEST_CELL if text.isascii() or max(text) <= "\uffff" else _LONGEST_CELL // 2
             pieces = [text[start : start + size] for start in range(0, len(text), size)]
             if rows + len(pieces) > _MOST_ROWS:
@@ -207,8 +218,8 @@ class _Sheets:
         text = fit_cell(cell)
         self._cut += len(text) < len(cell)
         if not could_be_formula(text):
-            return text
-        text_cell = WriteOnlyCell(sheet, value=text)
+            return escape_cell(text)
+        text_cell = WriteOnlyCell(sheet, value=escape_cell(text))
         text_cell.data_type = "s"
         text_cell.quotePrefix = True
         return text_cell

@@ -39,8 +39,8 @@ _UNIT: Final = re.compile(rf"(?:General|[0#?])\s*((?:{_LITERAL.pattern}|\s)+)(?=
 divides the number by a thousand (`0,"k"`), the text is not a unit."""
 _COLOR: Final = re.compile(r"\[(?![hms]+\])[^\]]*\]", re.IGNORECASE)
 """A color, a language or a condition in a cell's number format, but not hours that count on, as in `[h]:mm`."""
-_CONTROL_CODE: Final = re.compile(r"_x00([01][0-9A-Fa-f])_")
-"""The notation of Excel for a control character in a text, such as `_x000D_`."""
+_CONTROL_CODE: Final = re.compile(r"_x00([01][0-9A-Fa-f])_|_x005F_(?=x[0-9A-Fa-f]{4}_)")
+"""The notation of Excel for a control character in a text, such as `_x000D_`, or for the first `_` of a literal one."""
 _EXPONENT: Final = re.compile(r"[-\N{MINUS SIGN}]?(?:[0-9]+|n)")
 """Matches a superscript that is an exponent, but not the charge of an ion (`2+`, `+2`) or the end of an ordinal (`th`).
 """
@@ -171,7 +171,7 @@ def _shown_value(cell: Any, is_unit: Callable[[str], object] | None) -> Any:
     if isinstance(value, list):
         value = _join_runs(value)
     if isinstance(value, str) and "_x00" in value:
-        value = _CONTROL_CODE.sub(lambda match: chr(int(match[1], 16)), value)
+        value = _CONTROL_CODE.sub(lambda match: chr(int(match[1], 16)) if match[1] else "_", value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value if value != "" else None
     shape = _LITERAL_OR_SPACE.sub(r"\1", str(cell.number_format or "")[:_LONGEST_FORMAT])

@@ -10,9 +10,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from karenina_toolkit.http.urls import find_proxy
+from karenina_toolkit.http.urls import uses_proxy
 
 SECONDS: Final = 3.0
 """The time limit for a request."""
@@ -33,7 +33,7 @@ def ask_server(base_url: str, model_name: str) -> ServedMedia | None:
     None if the server does not state it, or cannot be reached. No key is sent, and no proxy is used: servers behind a
     proxy are not asked.
     """
-    if find_proxy(urlsplit(base_url)) is not None:
+    if uses_proxy(base_url):
         return None
     root = base_url.rstrip("/").removesuffix("/v1")
     try:

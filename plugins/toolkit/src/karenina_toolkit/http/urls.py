@@ -73,6 +73,14 @@ def find_proxy(url: SplitResult) -> str | None:
     return proxy
 
 
+def uses_proxy(url: str) -> bool:
+    """Return whether the environment sets a proxy for `url`. An invalid URL has none."""
+    try:
+        return find_proxy(urlsplit(url)) is not None
+    except ValueError:
+        return False
+
+
 def find_proxy_problem(proxy: str) -> str | None:
     """Return why requests cannot go through a proxy, or None if its scheme is supported or missing."""
     scheme, found, _ = proxy.partition("://")

@@ -156,6 +156,7 @@ def _row(place: str, result: Any) -> SourceRow:
     done = convert(assertions, variables, threshold=_get(test, "threshold"), rendered=rendered)
     expected = expected_answer(assertions, variables, rendered)
     values = {**result, "vars": variables, "prompt": prompt, "expected": expected, "failure": _failure(result)}
+    values["stopped"] = "refusal" if _get(result, "response", "isRefusal") is True else None
     output = _get(result, "response", "output")
     if isinstance(output, list) and not is_conversation(output):  # a single answer, such as tool calls
         values["response"] = {**result["response"], "output": json.dumps(output, ensure_ascii=False)}
@@ -225,7 +226,7 @@ PROMPTFOO: Final = make_import_format(
                 *(f"vars.{name}" for name in ANSWERS),
             ),
             "response": ("response.output",),
-            "finish_reason": ("response.finishReason",),
+            "finish_reason": ("stopped", "response.finishReason"),
             "model": ("provider.label", "provider.id", "provider"),
             "error": ("failure",),
         },

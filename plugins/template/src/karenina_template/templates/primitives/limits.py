@@ -70,7 +70,7 @@ _DECREASE: Final = lazy_pattern(
 )
 _CHANGE: Final = lazy_pattern(
     rf"(?<!\w)(?:{_LESS}|(?:more|heavier|higher|taller|longer|larger|bigger|early|late|over the|off|discount|each"
-    r"|apiece)\b|square\W*\Z)",
+    r"|apiece)\b|square\W*\Z)|\((?:u\.?k\.?|british|imp(?:erial)?\.?|troy|nautical|sidereal)\)",
     re.IGNORECASE,
 )
 _RATE: Final = lazy_pattern(
