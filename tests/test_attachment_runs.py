@@ -459,7 +459,7 @@ def test_a_url_is_refused_with_the_cure(server: ScriptedServer, file: Path, url:
 
     assert code == 2
     assert "line 7" in printed
-    assert "attachments are not downloaded; give the path of a file" in " ".join(printed.split())
+    assert "attachments are not downloaded; give a file's path" in " ".join(printed.split())
     assert not server.log
 
 
