@@ -526,6 +526,32 @@ def test_an_agent_without_a_last_word_is_judged_by_its_workspace(
     assert [one["role"] for one in result.template.trace_messages or []] == ["assistant", "tool", "assistant"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "outcome"),
+    [
+        ({"agentic_parsing": False}, Outcome.AUTO_FAILED),
+        ({"agentic_judge_context": "trace_only"}, Outcome.AUTO_FAILED),
+        ({"agentic_judge_context": "trace_and_workspace"}, Outcome.CORRECT),
+    ],
+)
+def test_an_agent_without_a_last_word_fails_if_only_its_answer_is_judged(
+    root: Path, settings: dict[str, Any], outcome: Outcome
+) -> None:
+    judge = investigator(READ)
+    left: list[str | Body] = [call("write_file", path="data/code.txt", content="QX4711"), "", ""]
+    room = Plugins.discover()
+    room.register(Deep())
+    with (
+        recording_server(lambda body: left.pop(0) if body["model"] == "silent" else judge(body)) as server,
+        plugin_room.use_plugins(room),
+    ):
+        silent = {"id": "a", "interface": "deep", "model_name": "silent", "endpoint_base_url": server.url}
+        (result,) = run(server, root, answering_models=[silent], **settings)
+    assert (result.outcome, result.metadata.error) == (outcome, None)
+    reasons = [veto.reason.partition(":")[0] for veto in result.vetoes]
+    assert reasons == (["the trace does not end in an answer"] if outcome is Outcome.AUTO_FAILED else [])
+
+
 def test_an_agent_that_says_and_does_nothing_is_not_judged(root: Path) -> None:
     judge = investigator(READ)
     room = Plugins.discover()

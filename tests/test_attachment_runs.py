@@ -451,14 +451,15 @@ def test_a_path_out_of_the_folder_needs_trust(server: ScriptedServer, file: Path
     assert [result["outcome"] for result in results] == ["correct"]
 
 
-def test_a_url_is_refused_with_the_cure(server: ScriptedServer, file: Path) -> None:
-    file.write_text(BENCHMARK.replace("[images/label.png]", "[https://example.org/a.png]"), "utf-8")
+@pytest.mark.parametrize("url", ["https://example.org/a.png", "data:image/png;base64,iVBORw0KGgo="])
+def test_a_url_is_refused_with_the_cure(server: ScriptedServer, file: Path, url: str) -> None:
+    file.write_text(BENCHMARK.replace("[images/label.png]", f'["{url}"]'), "utf-8")
 
     code, _, printed = run(server, file)
 
     assert code == 2
     assert "line 7" in printed
-    assert "attachments are not downloaded" in " ".join(printed.split())
+    assert "attachments are not downloaded; give a file's path" in " ".join(printed.split())
     assert not server.log
 
 

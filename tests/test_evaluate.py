@@ -336,6 +336,16 @@ def test_an_output_that_was_cut_off_is_truncated(judge: Judge) -> None:
     assert found.outcome is Outcome.TRUNCATED
 
 
+def test_a_recorded_conversation_without_an_answer_is_not_judged(judge: Judge) -> None:
+    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}
+    Path("out.jsonl").write_text(json.dumps({"messages": [*CONVERSATION[:1], call]}), "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    assert command("out.jsonl", "--template", "t.py", "-j", "scripted:j").code != 0
+    (found,) = VerificationResultSet.load("out.results.jsonl")
+    assert found.outcome is Outcome.PARSE_ERROR
+    assert "does not end with an assistant message" in (found.metadata.error or "")
+
+
 def test_a_conversation_that_was_cut_off_before_an_answer_is_truncated(judge: Judge) -> None:
     thought = {"role": "assistant", "content": [{"type": "thinking", "thinking": "TP53 or"}]}
     call = {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "look", "input": {}}]}

@@ -211,11 +211,13 @@ def test_the_judge_sees_the_final_message_or_the_whole_conversation(full: bool, 
     assert found.field("used_full_trace") is full
 
 
-def test_a_conversation_without_a_final_message_is_not_judged() -> None:
-    found = parse(filled(), artifacts={Keys.TRACE_MESSAGES: TRACE, Keys.FINAL_AI_MESSAGE: None})
-    assert found.error is not None
-    assert found.error.outcome is Outcome.PARSE_ERROR
-    assert found.field("trace_extraction_error") == found.error.message
+def test_a_conversation_without_a_final_message_fails_without_a_judge() -> None:
+    models = ScriptedModels()
+    found = parse(models, artifacts={Keys.TRACE_MESSAGES: TRACE, Keys.FINAL_AI_MESSAGE: None})
+    (veto,) = found.vetoes
+    assert veto.outcome is Outcome.AUTO_FAILED
+    assert veto.reason == f"the trace does not end in an answer: {found.field('trace_extraction_error')}"
+    assert models.requests == []
 
 
 @pytest.mark.parametrize("artifacts", FAILED_ALREADY)

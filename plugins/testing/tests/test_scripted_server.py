@@ -187,6 +187,16 @@ def test_a_malformed_request_gets_status_400(name: str, caplog: pytest.LogCaptur
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions"])
+def test_streams_become_part_of_the_log(path: str) -> None:
+    with ScriptedServer("Paris.") as server, connect(server.url) as connection:
+        connection.sendall(request({**chat("Hi"), "stream": True}, path))
+        hear(connection, pause=PATIENCE, one=True)
+        with urllib.request.urlopen(f"{server.url}/log") as reply:
+            (shown,) = [json.loads(line) for line in reply.read().splitlines()]
+    assert "Paris." in json.dumps(shown["body"])
+
+
 def test_keys_are_masked_where_the_log_becomes_text() -> None:
     keys = ["Authorization: Bearer s3cret", "X-Api-Key: s3cret", "api-key: s3cret", "x-goog-api-key: s3cret"]
     keys += ["Cookie: id=s3cret", "Proxy-Authorization: Basic s3cret", "Accept: text/plain"]

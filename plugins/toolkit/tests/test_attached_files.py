@@ -78,6 +78,7 @@ def test_the_first_bytes_decide_the_media_type(tmp_path: Path, name: str) -> Non
         ("a.jpg", PNG, r"its name does not end in \.png"),
         ("scan", PNG, "rename or convert"),
         ("a.png", b"", "is empty"),
+        ("a.png", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("a.png", b"hello", "is not a PNG"),
         ("a.svg", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
         ("a.png", b"\xef\xbb\xbf <?xml version='1.0'?><svg/>", "SVG"),

@@ -48,3 +48,15 @@ def test_only_own_results_may_exceed_the_bound(tmp_path: Path) -> None:
         assert len(list(iter_lines(opened, file, any_size=True))) == 2
     with limit_file_size(1000), pytest.raises(FileError, match="the limit is 1,000 bytes"):
         open_file(file)
+
+
+def test_a_pointer_of_git_lfs_is_refused(tmp_path: Path) -> None:
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 12345\n"
+    file, text = tmp_path / "a.parquet", tmp_path / "a.md"
+    file.write_bytes(pointer)
+    text.write_bytes(pointer.ljust(2000))
+
+    for read in (read_bytes, open_file):
+        with pytest.raises(FileError, match="is a Git LFS pointer, not the actual content; run `git lfs pull`"):
+            read(file)
+    assert read_bytes(text).startswith(b"version")

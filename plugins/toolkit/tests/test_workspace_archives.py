@@ -138,15 +138,21 @@ def test_an_archive_with_too_many_files_is_refused(root: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"no archive", gzip.compress(b"no archive"), gzip.compress(b"a" * 9000)[:20]],
-    ids=["empty", "no archive", "packed text", "cut"],
+    ("content", "why"),
+    [
+        (b"", "cannot be unpacked"),
+        (b"no archive", "cannot be unpacked"),
+        (gzip.compress(b"no archive"), "cannot be unpacked"),
+        (gzip.compress(b"a" * 9000)[:20], "cannot be unpacked"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "because it is a Git LFS pointer"),
+    ],
+    ids=["empty", "no archive", "packed text", "cut", "pointer"],
 )
-def test_a_broken_archive_is_refused(root: Path, content: bytes) -> None:
+def test_a_broken_archive_is_refused(root: Path, content: bytes, why: str) -> None:
     (root / "task.tar.gz").write_bytes(content)
 
     with (
-        pytest.raises(WorkspaceError, match="cannot be unpacked"),
+        pytest.raises(WorkspaceError, match=why),
         opened_source(root / "task.tar.gz", root, most_bytes=MOST),
     ):
         pass

@@ -49,7 +49,7 @@ class Attachment:
         if not isinstance(path, str | PurePath) or not PurePath(path).name:
             raise ValueError(f"an attachment must be a path, or a mapping with `file` and `pages`, not {value!r:.200}")
         if _URL.match(str(path)):
-            raise ValueError(f"{str(path)!r:.200} is a URL, but attachments are not downloaded; give a local path")
+            raise ValueError(f"{str(path)!r:.200} is a URL, but attachments are not downloaded; give a file's path")
         text = None if pages is None or isinstance(pages, bool) else str(pages).replace(" ", "")
         if pages is not None and not (text and _PAGES.fullmatch(text)):
             raise ValueError(f"pages must be numbers from 1, or ranges of them, such as 1-2,5, not {pages!r:.200}")

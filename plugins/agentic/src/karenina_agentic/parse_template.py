@@ -29,7 +29,7 @@ from karenina_template.parsing_stage import ParsingStage, fill_template, read_hi
 from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSWER
 from karenina_toolkit.agent_work import AGENT_WORK
 from karenina_toolkit.files.workspace_copy import WorkspaceError
-from karenina_toolkit.stage_support import make_judge_input
+from karenina_toolkit.stage_support import fail_without_answer, make_judge_input
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
@@ -110,16 +110,17 @@ class AgenticParseTemplate(ParsingStage):
     @staticmethod
     def _visible_response(context: VerificationContext, bound: BoundTemplate) -> str | None:
         """Return the answer as the agent sees it, and record it in the result. It is None if the agent must not see it,
-        or if no field needs a judge. If the answer cannot be shown, no exception is raised: the item's error is set,
-        and the text is None.
+        or if no field needs a judge. If there is no answer to show, and the agent cannot look into the workspace
+        instead, `fail_without_answer` is called.
         """
-        if _settings(context).agentic_judge_context == "workspace_only" or not bound.judge_fields:
+        sees = _settings(context).agentic_judge_context
+        if sees == "workspace_only" or not bound.judge_fields:
             context.offer_result_field("used_full_trace", False)
             context.offer_result_field("evaluation_input", None)
             return None
         shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
-        if shown.error is not None:
-            context.mark_error(shown.error, Outcome.PARSE_ERROR)
+        if shown.error is not None and (sees == "trace_only" or context.answer_is_recorded()):
+            fail_without_answer(context, shown.error)
         return shown.text
 
     @staticmethod

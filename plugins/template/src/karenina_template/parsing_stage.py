@@ -16,7 +16,7 @@ from karenina_template.templates.bound_template import ANSWER_CLASS, PARSED_ANSW
 from karenina_template.turns import group_by_turn
 from karenina_toolkit.conversations import CONVERSATION
 from karenina_toolkit.fences import fence
-from karenina_toolkit.stage_support import make_judge_input, skip_if_failed
+from karenina_toolkit.stage_support import fail_without_answer, make_judge_input, skip_if_failed
 from karenina_toolkit.structured import ask
 from karenina_toolkit.structured.schema_forms import describe_fields
 from karenina_toolkit.turn_context import TurnContext
@@ -144,7 +144,7 @@ class ParsingStage(Stage):
         answers: list[BaseAnswer] = []
         for part, bound in parts:
             text = _text_for_judge(part, bound)
-            if text is None:
+            if context.error is not None:
                 return
             try:
                 if text.strip():
@@ -166,16 +166,15 @@ class ParsingStage(Stage):
         context.set_artifact(PARSED_ANSWER, answers[0])
 
 
-def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str | None:
-    """Return the text for the judge to read. It is empty if no field needs a judge. If the answer cannot be shown to a
-    judge, marks an error and returns None.
+def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str:
+    """Return the text for the judge to read. It is empty if no field needs a judge, or if there is no answer to show to
+    a judge, in which case `fail_without_answer` is called.
     """
     if not bound.judge_fields:
         return ""
     shown = make_judge_input(context, full_trace=context.config.core.use_full_trace_for_template)
     if shown.error is not None:
-        context.mark_error(shown.error, Outcome.PARSE_ERROR)
-        return None
+        fail_without_answer(context, shown.error)
     return shown.text
 
 

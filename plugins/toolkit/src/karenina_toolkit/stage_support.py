@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from karenina_core.artifacts.keys import ArtifactKeys as Keys
+from karenina_core.data.outcome import Outcome
 from karenina_core.errors import ItemInterrupt, RunError
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_core.stages.stage import Skip
@@ -73,6 +74,16 @@ def make_judge_input(context: VerificationContext, *, full_trace: bool) -> Judge
     context.offer_result_field("evaluation_input", judge_input.text if judge_input.error is None else None)
     context.offer_result_field("trace_extraction_error", judge_input.error)
     return judge_input
+
+
+def fail_without_answer(context: VerificationContext, why: str) -> None:
+    """Veto the item because the trace has no final message to judge, as `why` states: the model ended so. A recording
+    may lack it, so a recorded answer ends with PARSE_ERROR instead.
+    """
+    if context.answer_is_recorded():
+        context.mark_error(why, Outcome.PARSE_ERROR)
+    else:
+        context.veto(f"the trace does not end in an answer: {why}")
 
 
 async def call_service(ask: Ask, limit: float) -> str:

@@ -33,7 +33,6 @@ _TAG: Final = re.compile(r"!(function|include)[ \t]+(.+)")
 _LOCAL: Final = ("json", "csv", "parquet", "text", "arrow", "pandas")
 _SPLITS: Final = ("test_split", "validation_split", "fewshot_split", "training_split")
 _STRIP: Final = re.compile(r"\.(?:strip|rstrip|lstrip)\(\s*\)(?=\s*[}|])")
-_LFS: Final = b"version https://git-lfs"
 _MOST_INCLUDED: Final = 5
 _RUN_IT: Final = "run the task with --log_samples and import the samples"
 
@@ -115,8 +114,6 @@ def _files(task: Mapping[str, Any], path: Path, folder: Folder) -> list[Path]:
             raise BenchmarkFileError(
                 path, "dataset_kwargs.data_files", str(error), "copy the file next to the task"
             ) from error
-    for file in paths:
-        check_not_pointer(file)
     return paths
 
 
@@ -131,14 +128,6 @@ def _check_not_tagged(value: Any, path: Path, key: str) -> None:
     what = f"the task gets its documents from the Python function {match[2]:.80}, which Karenina does not run"
     cure = "write the documents to a JSON Lines file next to the task and name that file in data_files"
     raise BenchmarkFileError(path, key, what, f"{_RUN_IT}, or {cure}")
-
-
-def check_not_pointer(file: Path) -> None:
-    """Raise `BenchmarkFileError` if a file is a Git LFS pointer, because its content was not downloaded."""
-    if FileHead(file).start.startswith(_LFS):
-        raise BenchmarkFileError(
-            file, "", "the file is a Git LFS pointer, not the actual content", "run `git lfs pull`"
-        )
 
 
 def _notes(task: Mapping[str, Any]) -> list[str]:

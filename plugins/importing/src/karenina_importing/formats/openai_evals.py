@@ -19,7 +19,6 @@ from typing import Any, Final
 
 from karenina_benchmark.errors import BenchmarkFileError
 from karenina_importing.field_mapping import FieldMapping
-from karenina_importing.formats.lm_eval_tasks import check_not_pointer
 from karenina_importing.formats.promptfoo.assertions import convert
 from karenina_importing.formats.promptfoo.files import YAML, Folder, NotRead, read_document
 from karenina_importing.import_format import Fit, make_import_format
@@ -180,7 +179,6 @@ def _find_samples(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
         except (NotRead, ValueError) as error:
             problem = problem or str(error)
             continue
-        check_not_pointer(file)
         return file
     raise BenchmarkFileError(path, f"{name}, samples_jsonl", problem, "copy the sample file next to the registry file")
 

@@ -123,10 +123,12 @@ class Entry:
         return self.reply.body if self.reply.chunks is None else self.reply.chunks
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-compatible dict without streams, in which secrets, recognized by the names of headers and query
-        parameters, are replaced by `***`. Bodies are not changed.
+        """Return a JSON-compatible dict in which secrets, recognized by the names of headers and query parameters, are
+        replaced by `***`. Bodies are not changed, but bytes in a list of chunks become text, and other streams None.
         """
         body = self.body if isinstance(self.body, (str, dict, list)) else None
+        if isinstance(body, list):
+            body = [chunk.decode("utf-8", "replace") if isinstance(chunk, bytes) else chunk for chunk in body]
         sent = {"fault": self.fault, "status": self.status, "body": body, "whole": self.whole}
         headers = {name: MASK if _SECRET.search(name) else value for name, value in self.request.headers.items()}
         came = {"path": _mask_query(self.request.path), "headers": headers, "request": self.request.text}

@@ -14,10 +14,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from karenina_core.errors import ConfigError, KareninaError
 from karenina_toolkit.files.safe_paths import open_folder, resolve_links
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 MAX_BYTES: Final = 100_000_000
 """The default size limit for files, in bytes."""
@@ -35,6 +38,10 @@ _KINDS: Final = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISSOCK, "a socket"),
 )
+
+_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+"""How a file begins that stands for one in Git LFS."""
+_LONGEST_POINTER: Final = 1024
 
 # Without O_NONBLOCK, opening a pipe waits for a writer; for a regular file it has no effect.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -112,8 +119,8 @@ def read_text(path: Path, *, max_bytes: int | None = None) -> str:
 
 
 def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
-    """Return the contents of a file or pipe. Raises `FileError` if it cannot be read or has more than `max_bytes` (by
-    default, the current limit), or if a pipe is empty or sends nothing for 30 seconds.
+    """Return the contents of a file or pipe. Raises `FileError` if it cannot be read, is a Git LFS pointer or has
+    more than `max_bytes` (by default, the current limit), or if a pipe is empty or sends nothing for 30 seconds.
 
     Pipes make arguments such as `-c <(command)` possible.
     """
@@ -122,6 +129,7 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
         try:
             with _open(path) as file:
                 if _kind(file) is None:
+                    _check_not_pointer(file, path)
                     _check_size(file, path, most)
                     data = file.read(most + 1) or b""  # some system files return None if they have no data
                 elif stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
@@ -136,14 +144,15 @@ def read_bytes(path: Path, *, max_bytes: int | None = None) -> bytes:
 
 
 def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
-    """Open a file to read parts of it, and return it. Raises `FileError` if it cannot be opened, is not a regular file,
-    or is too large. Set `any_size` to disable the size limit.
+    """Open a file to read parts of it, and return it. Raises `FileError` if it cannot be opened, is not a regular file
+    or is a Git LFS pointer, or is too large. Set `any_size` to disable the size limit.
     """
     try:
         file = _open(path)
         try:
             if _kind(file) is not None:
                 raise _not_a_file(path, file)
+            _check_not_pointer(file, path)
             if not any_size:
                 _check_size(file, path, max_file_bytes())
         except BaseException:
@@ -152,6 +161,11 @@ def open_file(path: Path, *, any_size: bool = False) -> IO[bytes]:
     except OSError as error:
         raise unreadable_error(path, error) from error
     return file
+
+
+def is_pointer(file: BufferedReader) -> bool:
+    """Return whether an open file is a Git LFS pointer, which stands for a file that was not downloaded."""
+    return os.fstat(file.fileno()).st_size < _LONGEST_POINTER and file.peek(len(_POINTER)).startswith(_POINTER)
 
 
 def iter_lines(file: IO[bytes], path: Path, *, any_size: bool = False) -> Iterator[bytes]:
@@ -207,7 +221,7 @@ def size_limit_cure(most: int) -> str:
     )
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> BufferedReader:
     """Open a file for reading bytes, without waiting for a device, and return it. Raises `OSError` if it cannot be
     opened, or is outside the folder that `open_only_below` allows.
     """
@@ -241,6 +255,12 @@ def _not_a_file(path: Path, file: IO[bytes]) -> FileError:
     return FileError(
         path, "", f"the path is {_kind(file)}, not a file", "write the contents to a file and use that file"
     )
+
+
+def _check_not_pointer(file: BufferedReader, path: Path) -> None:
+    """Raise `FileError` if a file is a Git LFS pointer, because its content was not downloaded."""
+    if is_pointer(file):
+        raise FileError(path, "", "the file is a Git LFS pointer, not the actual content", "run `git lfs pull`")
 
 
 def _check_size(file: IO[bytes], path: Path, most: int) -> None:

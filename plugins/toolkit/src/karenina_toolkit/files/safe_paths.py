@@ -13,7 +13,10 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from io import BufferedReader
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -110,7 +113,7 @@ def _open_root(root: Path) -> int:
     return here
 
 
-def open_file(root: Path, file: Path) -> IO[bytes]:
+def open_file(root: Path, file: Path) -> BufferedReader:
     """Open a regular file below `root` for reading in binary mode. Raises `OSError` if the file cannot be opened or its
     path contains a link, and `NotAFileError` for folders, FIFOs and devices.
     """
@@ -118,7 +121,7 @@ def open_file(root: Path, file: Path) -> IO[bytes]:
         return open_file_at(file.name, folder)
 
 
-def open_file_at(name: str, folder: int) -> IO[bytes]:
+def open_file_at(name: str, folder: int) -> BufferedReader:
     """Open a regular file for reading in binary mode. `folder` is the descriptor of the folder that contains it. Raises
     `OSError` if the file cannot be opened or is a link, and `NotAFileError` for folders, FIFOs and devices.
     """

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
 
+from karenina_toolkit.files.bounded_files import is_pointer
 from karenina_toolkit.files.created_folders import printable_path
 from karenina_toolkit.files.safe_paths import open_file
 from karenina_toolkit.files.workspace_copy import (
@@ -138,7 +139,10 @@ def _unpack(archive: Path, root: Path, most_bytes: int) -> CreatedFolder:
     named = f"the archive {printable_path(archive)}"
     try:
         with ExitStack() as stack:
-            stream: IO[bytes] = stack.enter_context(open_file(root, archive))
+            opened = stack.enter_context(open_file(root, archive))
+            if is_pointer(opened):
+                raise _Refused("is a Git LFS pointer, not the actual content; run `git lfs pull`")
+            stream: IO[bytes] = opened
             reader = _READERS.get(suffix.rpartition(".")[2].replace("tgz", "gz"))
             if reader is not None:
                 stream = stack.enter_context(reader(stream))
