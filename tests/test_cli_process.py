@@ -238,6 +238,40 @@ def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Environment) 
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_calls_in_flight_are_kept_if_the_reader_of_the_progress_goes_away(site: Environment) -> None:
+    third = TWO_GENES[TWO_GENES.index("  - id: second") :].replace("second", "third").replace("mutated", "copied")
+    file = site.write("genes.yaml", TWO_GENES + third)
+    gone, last = threading.Event(), threading.Event()
+
+    async def in_turn(body: Mapping[str, object]) -> str:
+        waits = {"mutated": gone, "copied": last}
+        for event in [event for word, event in waits.items() if word in json.dumps(body)]:
+            await asyncio.to_thread(event.wait, 200)
+        if gone.is_set() and "response_format" in body:
+            threading.Timer(0.5, last.set).start()  # by then, the second result could not be reported
+        return reply(body)
+
+    with recording_server(in_turn) as server:
+        model = f"openai:m@{server.url}"
+        arguments = ("run", file, "-a", model, "-j", model, "-o", "out.jsonl")
+        try:
+            with started(site, sys.executable, "-c", PATIENT, *arguments) as running:
+                assert running.stderr is not None
+                assert "1/3" in running.stderr.readline()
+                running.stderr.close()
+                gone.set()
+                code = running.wait(60)
+        finally:
+            for event in (gone, last):
+                event.set()
+        asked = len(server.seen)
+        again = site.karenina(*arguments, "--json")
+
+    assert (code, asked) == (141, 5)
+    assert [one["outcome"] for one in json.loads(again.stdout)["results"]] == ["correct", "wrong", "wrong"]
+    assert len(server.seen) == 6
+
+
 def test_the_command_ends_with_70_where_it_breaks_itself(site: Environment) -> None:
     program = (
         "import sys\nsys.argv = ['karenina', 'plan']\n"
