@@ -18,6 +18,7 @@ from journal_runs import CONFIG, ScriptedRuns, make_benchmark, summarize
 
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.models.ports import ErrorCategory, PortError, Usage
 from karenina_engine.calls.concurrency import Bounds
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.journal.file import JournalInUse
@@ -315,3 +316,24 @@ def test_instant_models_wait_for_no_commit(tmp_path: Path) -> None:
     request = RunRequest(make_benchmark(*"abcdefgh"), VerificationConfig(**CONFIG), journal=tmp_path / "j.journal")
     with plugin_room.use_plugins(ScriptedRuns().plugins()), open_run(request) as run:
         assert run_in_virtual_time(seconds(run)) == 0
+
+
+def test_a_failed_attempt_is_in_the_journal_before_the_next_one(tmp_path: Path) -> None:
+    journal, spent = tmp_path / "j.journal", list[int]()
+    runs = ScriptedRuns()
+
+    def fail_once(_text: str) -> None:
+        with JournalView(journal) as view:
+            spent.append(sum(line.spent.output_tokens for line in view.status().spent))
+        if len(spent) == 1:
+            raise PortError("empty", category=ErrorCategory.EMPTY, usage=Usage(10, 50, calls=1), retry_after=5.0)
+
+    runs.on_call = fail_once
+    config = VerificationConfig(**{**CONFIG, "answering_models": CONFIG["answering_models"][:1]})
+    with (
+        plugin_room.use_plugins(runs.plugins()),
+        open_run(RunRequest(make_benchmark("a"), config, journal=journal)) as run,
+    ):
+        run_in_virtual_time(collect_results(run))
+
+    assert spent[:2] == [0, 50]
