@@ -272,6 +272,26 @@ def test_calls_in_flight_are_kept_if_the_reader_of_the_progress_goes_away(site: 
     assert len(server.seen) == 6
 
 
+def test_a_low_limit_on_open_files_is_raised_for_the_connections(site: Environment) -> None:
+    question = (
+        "  - id: q{0}\n    question: What is {0}?\n    answer: {{gene: {{description: The gene, ground_truth: true, "
+    )
+    questions = "".join(f"{question.format(number)}{IN_THE_ANSWER}}}}}\n" for number in range(150))
+    site.write("genes.yaml", f"karenina: 1\nname: Genes\nquestions:\n{questions}")
+
+    async def slow(body: Mapping[str, object]) -> str:
+        await asyncio.sleep(1)
+        return reply(body)
+
+    with recording_server(slow) as server:
+        command = f"ulimit -Sn 100; karenina run genes.yaml -a openai:m@{server.url} --json --quiet"
+        more = "--set max_concurrency=150 --set concurrency_start=150 --set retry_connection=0"
+        done = subprocess.run(["bash", "-c", f"{command} {more}"], cwd=site.folder, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert {one["outcome"] for one in json.loads(done.stdout)["results"]} == {"correct"}
+
+
 def test_the_command_ends_with_70_where_it_breaks_itself(site: Environment) -> None:
     program = (
         "import sys\nsys.argv = ['karenina', 'plan']\n"
