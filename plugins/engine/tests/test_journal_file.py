@@ -111,6 +111,17 @@ def test_repaired_journal_is_one_file(tmp_path: Path) -> None:
     assert _beside(journal) == ["copy.journal", "j.journal"]
 
 
+def test_repair_warns_of_a_newer_format(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = tmp_path / "j.journal"
+    ScriptedRuns().run(make_benchmark("a"), journal=journal)
+    _newer(journal)
+    report = repair(journal)
+
+    assert report.kept["results"] == 2
+    assert report.kept_as is not None
+    assert "has format 99, but this version of Karenina reads only up to 3" in caplog.text
+
+
 def test_run_ends_while_a_process_reads_its_journal(tmp_path: Path) -> None:
     journal, runs = tmp_path / "j.journal", ScriptedRuns()
     runs.run(make_benchmark("a"), journal=journal)
