@@ -265,17 +265,23 @@ def scripts() -> Path:
 
 
 def _connect() -> None:
-    """Connect to the process that forks, which ends after its last connection; start it if no test has done so."""
+    """Connect to the process that forks, which ends after its last connection; start it if no test has done so.
+
+    Raises `RuntimeError` if it cannot start.
+    """
     global _server
+    started: subprocess.Popen[bytes] | None = None
     with _lock:
         while _server is None:
+            if started is not None and started.wait() != 0:
+                raise RuntimeError("the process that forks commands could not start; its error is printed above")
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with Path(__file__).open("rb") as file:  # one process of the tests starts it
                 fcntl.flock(file, fcntl.LOCK_EX)
                 try:
                     connection.connect(_ADDRESS)
                 except ConnectionRefusedError:
-                    _start_server()
+                    started = _start_server()
                     connection.connect(_ADDRESS)
             with suppress(ConnectionError):
                 connection.send(_STAY)
@@ -283,7 +289,7 @@ def _connect() -> None:
                     _server = connection
 
 
-def _start_server() -> None:
+def _start_server() -> subprocess.Popen[bytes]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         listening.bind(_ADDRESS)
         listening.listen()
@@ -291,7 +297,7 @@ def _start_server() -> None:
         # A fork copies the table of pages, which is short if they are large.
         environment |= {"PYTHONMALLOC": "malloc", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
         command = [sys.executable, __file__, str(listening.fileno())]
-        subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[listening.fileno()])
+        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, pass_fds=[listening.fileno()])
 
 
 def _fork(request: bytes, words: list[str], files: tuple[IO[bytes], IO[bytes]], timeout: float) -> tuple[int, int]:

@@ -238,6 +238,60 @@ def test_a_reader_that_goes_away_ends_the_command_in_silence(site: Environment) 
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_calls_in_flight_are_kept_if_the_reader_of_the_progress_goes_away(site: Environment) -> None:
+    third = TWO_GENES[TWO_GENES.index("  - id: second") :].replace("second", "third").replace("mutated", "copied")
+    file = site.write("genes.yaml", TWO_GENES + third)
+    gone, last = threading.Event(), threading.Event()
+
+    async def in_turn(body: Mapping[str, object]) -> str:
+        waits = {"mutated": gone, "copied": last}
+        for event in [event for word, event in waits.items() if word in json.dumps(body)]:
+            await asyncio.to_thread(event.wait, 200)
+        if gone.is_set() and "response_format" in body:
+            threading.Timer(0.5, last.set).start()  # by then, the second result could not be reported
+        return reply(body)
+
+    with recording_server(in_turn) as server:
+        model = f"openai:m@{server.url}"
+        arguments = ("run", file, "-a", model, "-j", model, "-o", "out.jsonl")
+        try:
+            with started(site, sys.executable, "-c", PATIENT, *arguments) as running:
+                assert running.stderr is not None
+                assert "1/3" in running.stderr.readline()
+                running.stderr.close()
+                gone.set()
+                code = running.wait(60)
+        finally:
+            for event in (gone, last):
+                event.set()
+        asked = len(server.seen)
+        again = site.karenina(*arguments, "--json")
+
+    assert (code, asked) == (141, 5)
+    assert [one["outcome"] for one in json.loads(again.stdout)["results"]] == ["correct", "wrong", "wrong"]
+    assert len(server.seen) == 6
+
+
+def test_a_low_limit_on_open_files_is_raised_for_the_connections(site: Environment) -> None:
+    question = (
+        "  - id: q{0}\n    question: What is {0}?\n    answer: {{gene: {{description: The gene, ground_truth: true, "
+    )
+    questions = "".join(f"{question.format(number)}{IN_THE_ANSWER}}}}}\n" for number in range(150))
+    site.write("genes.yaml", f"karenina: 1\nname: Genes\nquestions:\n{questions}")
+
+    async def slow(body: Mapping[str, object]) -> str:
+        await asyncio.sleep(1)
+        return reply(body)
+
+    with recording_server(slow) as server:
+        command = f"ulimit -Sn 100; karenina run genes.yaml -a openai:m@{server.url} --json --quiet"
+        more = "--set max_concurrency=150 --set concurrency_start=150 --set retry_connection=0"
+        done = subprocess.run(["bash", "-c", f"{command} {more}"], cwd=site.folder, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert {one["outcome"] for one in json.loads(done.stdout)["results"]} == {"correct"}
+
+
 def test_the_command_ends_with_70_where_it_breaks_itself(site: Environment) -> None:
     program = (
         "import sys\nsys.argv = ['karenina', 'plan']\n"

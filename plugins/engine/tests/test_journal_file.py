@@ -18,6 +18,7 @@ from journal_runs import CONFIG, ScriptedRuns, make_benchmark, summarize
 
 from karenina_core import VerificationConfig
 from karenina_core import plugins as plugin_room
+from karenina_core.models.ports import ErrorCategory, PortError, Usage
 from karenina_engine.calls.concurrency import Bounds
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.journal.file import JournalInUse
@@ -108,6 +109,17 @@ def test_repaired_journal_is_one_file(tmp_path: Path) -> None:
         assert view.status().done == 4
 
     assert _beside(journal) == ["copy.journal", "j.journal"]
+
+
+def test_repair_warns_of_a_newer_format(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    journal = tmp_path / "j.journal"
+    ScriptedRuns().run(make_benchmark("a"), journal=journal)
+    _newer(journal)
+    report = repair(journal)
+
+    assert report.kept["results"] == 2
+    assert report.kept_as is not None
+    assert "has format 99, but this version of Karenina reads only up to 3" in caplog.text
 
 
 def test_run_ends_while_a_process_reads_its_journal(tmp_path: Path) -> None:
@@ -315,3 +327,24 @@ def test_instant_models_wait_for_no_commit(tmp_path: Path) -> None:
     request = RunRequest(make_benchmark(*"abcdefgh"), VerificationConfig(**CONFIG), journal=tmp_path / "j.journal")
     with plugin_room.use_plugins(ScriptedRuns().plugins()), open_run(request) as run:
         assert run_in_virtual_time(seconds(run)) == 0
+
+
+def test_a_failed_attempt_is_in_the_journal_before_the_next_one(tmp_path: Path) -> None:
+    journal, spent = tmp_path / "j.journal", list[int]()
+    runs = ScriptedRuns()
+
+    def fail_once(_text: str) -> None:
+        with JournalView(journal) as view:
+            spent.append(sum(line.spent.output_tokens for line in view.status().spent))
+        if len(spent) == 1:
+            raise PortError("empty", category=ErrorCategory.EMPTY, usage=Usage(10, 50, calls=1), retry_after=5.0)
+
+    runs.on_call = fail_once
+    config = VerificationConfig(**{**CONFIG, "answering_models": CONFIG["answering_models"][:1]})
+    with (
+        plugin_room.use_plugins(runs.plugins()),
+        open_run(RunRequest(make_benchmark("a"), config, journal=journal)) as run,
+    ):
+        run_in_virtual_time(collect_results(run))
+
+    assert spent[:2] == [0, 50]

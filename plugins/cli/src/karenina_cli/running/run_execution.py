@@ -201,14 +201,16 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
     except JournalError as error:
         code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
         screen.fail(f"stopped after {progress.done} of {quantity(len(session), 'item')}: {error}", code)
+    except BrokenPipeError:  # the reader of the progress has gone
+        raise
     except OSError as error:
         kept = "the results written so far are kept"
         if session.journal is not None:
             again = ", and the same command continues the run" if session.resumable else ""
             kept = f"the results so far are in the journal {session.journal.path}{again}"
         screen.fail(
-            f"stopped after {progress.done} of {quantity(len(session), 'item')}, because {path} cannot be written: "
-            f"{error.strerror or error}; {kept}",
+            f"stopped after {len(session.outcomes)} of {quantity(len(session), 'item')}, because {path} cannot be "
+            f"written: {error.strerror or error}; {kept}",
             ExitCode.FAILED,
         )
 

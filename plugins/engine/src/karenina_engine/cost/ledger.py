@@ -5,7 +5,7 @@ Prices come from the user or from price lists. The ledger has one line for each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
 
@@ -254,6 +254,8 @@ class Ledger:
     free: bool = False
     changed: dict[int, LedgerLine] = field(default_factory=dict)
     """The lines with calls that are not in the journal yet, by the lines' `id()`."""
+    on_call: Callable[[], None] | None = None
+    """A function to call after a call has been recorded."""
     _lines: dict[tuple[int, str, str], LedgerLine] = field(default_factory=dict)
     _by_names: dict[tuple[str, str, str, str, str], LedgerLine] = field(default_factory=dict)
 
@@ -263,6 +265,8 @@ class Ledger:
         cost = self.cost(call, usage, is_blank=is_blank)
         line.spent.add(usage, cost)
         self.changed[id(line)] = line
+        if self.on_call is not None:
+            self.on_call()
         return cost
 
     def record_cached(self, call: CallRecord, usage: Usage, *, is_blank: bool = False) -> None:

@@ -304,6 +304,7 @@ class Journal:
         ledger.before = sum_ledger_lines(self.path, self._database.execute("SELECT * FROM spent").fetchall())
         (last,) = self._database.execute("SELECT max(id) FROM sessions").fetchone()
         self._writer.session, self._writer.ledger = (last or 0) + 1, ledger
+        ledger.on_call = self._writer.commit_later
         self._session = (self._writer.session, self.run_id, time.time())
         self._database.execute(
             STORE_SESSION, with_digest("sessions", (*self._session, json.dumps(ledger.prices.snapshot())))
@@ -338,6 +339,7 @@ class Journal:
         ledger, self._writer.ledger = self._writer.ledger, None
         with self._writer.transaction():
             if ledger is not None:  # store the prices again: a stage may have used a model of its own
+                ledger.on_call = None
                 prices = json.dumps(ledger.prices.snapshot())
                 self._database.execute(STORE_SESSION, with_digest("sessions", (*self._session, prices)))
             (row,) = self._database.execute("SELECT * FROM runs WHERE id = ?", (self.run_id,)).fetchall()

@@ -7,6 +7,7 @@ the damaged file's place. If a repair is killed at any point, it can be repeated
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import sqlite3
@@ -30,6 +31,7 @@ from karenina_engine.journal.file import (
 from karenina_engine.journal.rows import DECODE_ERRORS, read_reply_row, read_run_row
 from karenina_engine.journal.schema import (
     APPLICATION,
+    FORMAT,
     READABLE,
     STORE_FACT,
     create_tables,
@@ -58,6 +60,8 @@ _ROW_IDS: Final = {
 }
 _TEMPORARY_FACTS: Final = frozenset({"pid", "host"})
 """Names in `meta` that only exist while a process is using the journal."""
+
+logger = logging.getLogger("karenina")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +176,7 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
         beside = path.with_name(path.name + ending)
         if beside.exists():
             _copy(beside, copy.with_name(copy.name + ending))
-    source, whole = _open_copy(copy)
+    source, whole = _open_copy(path, copy)
     kept, lost = {}, {}
     with contextlib.closing(source), contextlib.closing(connect(str(new))) as target:
         create_tables(target)
@@ -187,15 +191,23 @@ def _read_into(path: Path, copy: Path, new: Path) -> tuple[bool, dict[str, int],
     return whole and has_digests and not any(lost.values()), kept, lost
 
 
-def _open_copy(copy: Path) -> tuple[sqlite3.Connection, bool]:
-    """Open the copy, and return the connection with whether the copy is undamaged. If its first page is unusable, it is
-    replaced in the file with the first page of a new journal, whose tables start at the same positions.
+def _open_copy(path: Path, copy: Path) -> tuple[sqlite3.Connection, bool]:
+    """Open the copy of `path`, and return the connection with whether the copy is undamaged. If its first page is
+    unusable, it is replaced in the file with the first page of a new journal, whose tables start at the same positions.
+    A warning is logged if a later version may have written it.
     """
     database = connect(str(copy))
     try:
-        if _version(database) == 1 and _application(database) == APPLICATION and _has_tables(database):
+        if (version := _version(database)) > FORMAT and _application(database) == APPLICATION:
+            logger.warning(
+                "the journal %s has format %d, but this version of Karenina reads only up to %d. Unless this number is "
+                "damaged, the repaired journal may lack what a later version stores; update Karenina "
+                "(pip install -U karenina) and use the old file",
+                *(path, version, FORMAT),
+            )
+        if version == 1 and _application(database) == APPLICATION and _has_tables(database):
             return database, False
-        if _version(database) in READABLE and find_foreign_object(database) is None:
+        if version in READABLE and find_foreign_object(database) is None:
             whole = _application(database) == APPLICATION and is_writable(database)
             return database, whole and database.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
     except _UNREADABLE_FILE:

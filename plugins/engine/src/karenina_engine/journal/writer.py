@@ -29,6 +29,8 @@ Rows that arrive in between are committed together. Their items then also contin
 with half of this interval, a question takes a fifth less time. With a longer interval, a server that allows few
 concurrent calls is idle between commits (`benchmarks/efficiency.py`).
 """
+_LEDGER_DELAY: Final = 1.0
+"""The maximum number of seconds until the ledger lines of a call are committed, if no rows are committed before."""
 
 logger = logging.getLogger("karenina")
 
@@ -91,6 +93,15 @@ class JournalWriter:
         loop.
         """
         self._add_row(_Row(statement, values), asyncio.get_running_loop())
+
+    def commit_later(self) -> None:
+        """Commit the ledger's changed lines with the next rows, or after `_LEDGER_DELAY` seconds. A failed call that
+        waits for its next attempt has no row yet. This must be called in an event loop.
+        """
+        if self._timer is None and self.broken is None:
+            loop = asyncio.get_running_loop()
+            self._due = loop.time() + _LEDGER_DELAY
+            self._timer = loop.call_at(self._due, self._tick)
 
     def flush(self) -> None:
         """Commit the collected rows and the changed ledger lines now. Rows that cannot be stored are skipped, and their

@@ -26,6 +26,7 @@ from karenina_engine.results.result_file import HEADER_INDEX, ResultFile, header
 from karenina_engine.results.result_lines import LineWriter
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.run.precompute import precompute_results
+from karenina_engine.run.session import GRACE
 from karenina_engine.settings import EngineSettings
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ async def execute_session(
     end. An existing file is renamed, or replaced if this run continues the run that wrote it. Raises `ConfigError` if
     the file cannot be written.
 
+    If a result cannot be written, or `on_result` raises an exception, the run stops. With a journal, calls in flight
+    get a moment to finish, so that their replies are stored. Then the exception is raised.
+
     For the format, see `karenina_engine.results.result_file`. With `full_results`, every result is complete in itself.
     If you have already entered the context of `precompute_results`, pass its value as `computed`.
     """
@@ -71,17 +75,26 @@ async def execute_session(
         _result_file(session, Path(output)) if output is not None else nullcontext() as file,
     ):
         begun = False
+        failure: Exception | None = None
         async with aclosing(session.indexed_results(ready)) as results:
             async for index, result, text in results:
-                if file is not None and not begun:
-                    begun = True
-                    file.write(HEADER_INDEX, _header(session))
-                if file is not None and full:
-                    file.write(index, result.model_dump_json())
-                elif file is not None:
-                    file.write_result(index, writer.lines(result if text is None else text))
-                if on_result is not None:
-                    on_result(index, result)
+                if failure is not None:
+                    continue
+                try:
+                    if file is not None and not begun:
+                        begun = True
+                        file.write(HEADER_INDEX, _header(session))
+                    if file is not None and full:
+                        file.write(index, result.model_dump_json())
+                    elif file is not None:
+                        file.write_result(index, writer.lines(result if text is None else text))
+                    if on_result is not None:
+                        on_result(index, result)
+                except Exception as error:
+                    failure, grace = error, GRACE if session.journal is not None else 0.0
+                    session.stop("a result could not be written or passed on", grace=grace)
+        if failure is not None:
+            raise failure
         if file is not None:
             if not begun:
                 file.write(HEADER_INDEX, _header(session))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -40,6 +41,9 @@ GRACE: Final = 3.0
 """The number of seconds that calls in flight have to finish, so that their replies are stored, when Ctrl-C or the time
 limit stops a run.
 """
+
+_OPEN_FILES: Final = 4096
+"""The number of files that a process may open during a run, if the system allows it. Connections count as files."""
 
 StopListener = Callable[[float], None]
 """A function to call when a run is stopped, with the number of seconds that calls in flight may still take."""
@@ -311,6 +315,7 @@ class RunSession:
         tools.
         """
         limit, clock = self.config.section(EngineSettings).run_timeout, None
+        _allow_open_files()
         self._loop = asyncio.get_running_loop()
 
         def time_out() -> None:
@@ -379,3 +384,14 @@ class RunSession:
                 )
                 result, text = await self.result_store.finish(task, judge, result)
         return IndexedResult(task.index(judge), result, text)
+
+
+def _allow_open_files() -> None:
+    """Raise this process's limit on open files to `_OPEN_FILES`, or as far as the system allows. The default is 256 on
+    macOS, which is too low for the connections of 256 concurrent calls.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # the system refuses
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
