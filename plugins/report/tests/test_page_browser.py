@@ -142,8 +142,8 @@ def test_rows_of_a_plot_have_distinct_labels(context: BrowserContext, tmp_path: 
     page = OpenPage(context, write(tmp_path, results), "#summary").page
     labels = page.locator("[data-section=keywords] svg[role=img] text").all_text_contents()
     assert [label for label in labels if "\u2026" in label] == [
-        "questions abo\u2026sm of warfarin",
         "questions abo\u2026ism of aspirin",
+        "questions abo\u2026sm of warfarin",
     ]
 
 
