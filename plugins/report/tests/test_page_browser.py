@@ -71,7 +71,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [320, 1440])
 def test_each_view_opens_without_a_request_or_an_error(browser: Browser, rich: Path, view: str, width: int) -> None:
     with closing(browser.new_context(viewport={"width": width, "height": 800}, offline=True)) as context:
         opened = OpenPage(context, rich, view)
@@ -158,6 +158,17 @@ def test_large_whole_numbers_keep_their_digits(context: BrowserContext, tmp_path
     expect(opened.part("field-row").nth(1)).to_contain_text(f"[{extracted}]")
     opened.page.locator("details.whole summary").click()
     expect(opened.page.locator("details.whole")).to_contain_text(f'"n": {extracted}')
+
+
+def test_what_is_cut_on_the_screen_is_printed_whole(context: BrowserContext, many: Path) -> None:
+    page = OpenPage(context, many, "#items").page
+    rows = page.locator("[data-test=item-row]")
+    assert rows.count() < 100
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(rows).to_have_count(1000)
+    expect(page.locator(".rows")).to_contain_text("The first 1,000 of 2,000 items.")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(rows).not_to_have_count(1000)
 
 
 def test_a_plot_is_saved_as_svg(context: BrowserContext, rich: Path) -> None:
