@@ -441,3 +441,14 @@ def test_earlier_calls_of_unknown_cost_are_not_free(earlier: SpendCounts, spent:
     budget.ledger.before = [LedgerLine("m", "scripted", "m", "S", "", earlier)]
     budget.count_earlier([MODEL])
     assert budget.spent == spent * 10**6
+
+
+def test_earlier_calls_of_unknown_cost_include_what_they_wrote_to_the_cache() -> None:
+    plugins = Plugins()
+    plugins.register(ScriptedModels())
+    ledger = Ledger(PriceTable(plugins, {"m": OwnPrice(input=1, output=1, cache_write=3)}))
+    counts = SpendCounts(calls=1, input_tokens=50, cache_write_tokens=40, unpriced=1)
+    ledger.before = [LedgerLine("m", "scripted", "m", "S", "", counts)]
+    budget = Budget(10**12, ledger)
+    budget.count_earlier([MODEL])
+    assert budget.spent == (10 + 40 * 3) * 10**6

@@ -64,11 +64,11 @@ def test_traits_without_a_score_are_counted_separately() -> None:
     found = summaries(
         result(llm_trait_scores={"clear": True}),
         result(llm_trait_scores={"clear": None}, trait_errors={"clear": "away", "gone": "no plugin"}),
-        result(dynamic_rubric_skipped_traits={"clear": "not present"}),
+        result(llm_trait_scores={"sure": None}, dynamic_rubric_skipped_traits={"clear": "not present"}),
         result(),
     )
     assert found["clear"] == TraitSummary(n=1, not_scored=1, skipped=1, share=1.0)
-    assert found["gone"] == TraitSummary(not_scored=1)
+    assert found["gone"] == found["sure"] == TraitSummary(not_scored=1)
 
 
 def test_each_pair_of_models_has_its_own_summary() -> None:

@@ -33,11 +33,11 @@ CONTRAST = {"resultTypes": ["violations"], "runOnly": ["color-contrast"]}
 VIEWS = ("#summary", "#items", "#item?at=1", "#comparison")
 
 
-def write(folder: Path, *runs: object, name: str = "report.html") -> Path:
+def write(folder: Path, *runs: object, name: str = "report.html", by: str | None = None) -> Path:
     plugins = Plugins()
     plugins.register(commands, distribution="karenina-report")
     with plugin_room.use_plugins(plugins):
-        write_page(list(runs), folder / name, ReportOptions(), warn=pytest.fail)  # type: ignore[arg-type]
+        write_page(list(runs), folder / name, ReportOptions(by=by), warn=pytest.fail)  # type: ignore[arg-type]
     return folder / name
 
 
@@ -71,7 +71,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("width", [320, 1440])
 def test_each_view_opens_without_a_request_or_an_error(browser: Browser, rich: Path, view: str, width: int) -> None:
     with closing(browser.new_context(viewport={"width": width, "height": 800}, offline=True)) as context:
         opened = OpenPage(context, rich, view)
@@ -126,6 +126,49 @@ def test_a_small_report_of_one_file_counts_whole_items_and_its_models(context: B
     assert page.locator(".about").inner_text().startswith("4 items of 2 models, written")
     ticks = page.locator("figure.plot").first.locator("svg g[font-variant=tabular-nums] text").all_text_contents()
     assert ticks == ["0", "1", "2"]
+
+
+def test_the_groups_of_a_single_run_are_shown(context: BrowserContext, tmp_path: Path) -> None:
+    results = [item for at in (1, 2) for item in run([at == 1, True, None], replicate=at)]
+    opened = OpenPage(context, write(tmp_path, results, by="replicate"), "#summary")
+    groups = opened.page.get_by_role("region", name="Groups of the run").get_by_role("row")
+    rows = [re.compile(text) for text in ("Correct.*Not judged", r"100\.0%.*221$", r"50\.0%.*121$")]
+    expect(groups).to_have_text(rows)
+
+
+def test_rows_of_a_plot_have_distinct_labels(context: BrowserContext, tmp_path: Path) -> None:
+    names = [f"questions about the metabolism of {name}" for name in ("warfarin", "aspirin")]
+    results = run([True, False]) + [result(f"k{at}", True, keywords=(name,)) for at, name in enumerate(names)]
+    page = OpenPage(context, write(tmp_path, results), "#summary").page
+    labels = page.locator("[data-section=keywords] svg[role=img] text").all_text_contents()
+    assert [label for label in labels if "\u2026" in label] == [
+        "questions abo\u2026ism of aspirin",
+        "questions abo\u2026sm of warfarin",
+    ]
+
+
+def test_large_whole_numbers_keep_their_digits(context: BrowserContext, tmp_path: Path) -> None:
+    extracted, truth = 12345678901234567891, 12345678901234567890
+    item = result("q", False, extracted={"n": extracted, "all": [extracted]})
+    item.template.parsed_gt_response = {"n": truth}
+    item.template.field_results = {"n": False}
+    opened = OpenPage(context, write(tmp_path, [item]), "#item?at=1")
+    expect(opened.part("field-row").first).to_contain_text(f"{extracted}")
+    expect(opened.part("field-row").first).to_contain_text(f"{truth}")
+    expect(opened.part("field-row").nth(1)).to_contain_text(f"[{extracted}]")
+    opened.page.locator("details.whole summary").click()
+    expect(opened.page.locator("details.whole")).to_contain_text(f'"n": {extracted}')
+
+
+def test_what_is_cut_on_the_screen_is_printed_whole(context: BrowserContext, many: Path) -> None:
+    page = OpenPage(context, many, "#items").page
+    rows = page.locator("[data-test=item-row]")
+    assert rows.count() < 100
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(rows).to_have_count(1000)
+    expect(page.locator(".rows")).to_contain_text("The first 1,000 of 2,000 items.")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(rows).not_to_have_count(1000)
 
 
 def test_a_plot_is_saved_as_svg(context: BrowserContext, rich: Path) -> None:
@@ -323,9 +366,9 @@ def test_an_item_names_a_judge_only_if_there_was_one(context: BrowserContext, tm
 @pytest.mark.parametrize(
     ("tokens", "in_item", "in_summary"),
     [
-        ((10, 3), "13 in 1 calls", "1: input tokens 10, output tokens 3"),
-        ((0, 3), "3 in 1 calls", "1: input tokens not reported, output tokens 3"),
-        ((0, 0), "not reported in 1 calls", "1; their tokens were not reported"),
+        ((10, 3), "13 in 1 call", "1: input tokens 10, output tokens 3"),
+        ((0, 3), "3 in 1 call", "1: input tokens not reported, output tokens 3"),
+        ((0, 0), "not reported in 1 call", "1; their tokens were not reported"),
     ],
 )
 def test_tokens_that_no_server_reported_are_not_shown_as_none(

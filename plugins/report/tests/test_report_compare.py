@@ -105,6 +105,18 @@ def test_an_unknown_column_names_those_there_are() -> None:
         compare(run([True]), run([True], model="b"), by="keywrod")
 
 
+def test_groups_of_replicates_contain_only_their_results() -> None:
+    """The whole questions would give each replicate the rates of all."""
+    a, b = (
+        [item for at in (1, 2) for item in run([(at == 1) == (model == "a")] * 6, model=model, replicate=at)]
+        for model in ("a", "b")
+    )
+
+    groups = only(compare(a, b, by="replicate").pairs).groups
+
+    assert [(group.value, group.questions, group.a, group.b) for group in groups] == [("1", 6, 1, 0), ("2", 6, 0, 1)]
+
+
 def test_different_judges_are_refused_unless_any_judge() -> None:
     a, b = run([True, False], judge="j"), run([True, True], judge="k", model="b")
 

@@ -15,6 +15,8 @@ from karenina_core.models.prompts import PromptTask
 from karenina_core.plugins import Plugins
 from karenina_report import compare
 from karenina_report.commands import commands
+from karenina_report.page.own_sections import run_sections
+from karenina_report.page.section import PageRuns, TableBlock
 from karenina_report.runs import read_runs
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("own_folder")]
@@ -82,6 +84,17 @@ def test_the_cost_is_that_of_the_journal_of_these_results() -> None:
     assert moved.cost_usd == known.cost_usd
     shown = run_karenina("compare", "one.results.jsonl", "moved.results.jsonl", plugins=plugins()).out
     assert re.search(rf"Cost +\${known.cost_usd:.6f} ", shown)  # not $0.0001
+
+
+def test_the_table_of_models_states_that_a_cost_is_not_whole() -> None:
+    run("one", "--set", 'prices={"j": {"input": 1, "output": 2}}')
+    runs = read_runs(["one.results.jsonl"])
+
+    models = next(section for section in run_sections(PageRuns(runs, ["A"])) if section.id == "models")
+
+    (table,) = models.blocks
+    assert isinstance(table, TableBlock)
+    assert table.note.endswith("A: the cost is at least this, because that of some calls is not known.")
 
 
 def test_a_changed_judge_prompt_is_refused_with_the_cure() -> None:

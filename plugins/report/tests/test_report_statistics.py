@@ -375,3 +375,40 @@ def test_recorded_judges_of_nq301_are_described() -> None:
     assert statistics.pass_rate is None
     assert [(rate.out_of, rate.clusters) for rate in statistics.by_judge.values()] == [(747, 150), (748, 150)]
     assert statistics.agreement[0].raw.hits == 747 - 44 - 32
+
+
+def test_sections_of_the_page_have_the_intervals_of_the_cluster() -> None:
+    results = [result(f"q{at}", at % 8 < 5, keywords=(f"doc{at // 8}", "all")) for at in range(40)]
+    page = PageRuns(read_runs([results]), ["A"], cluster="keyword")
+
+    sections = {section.id: section.blocks[0] for section in run_sections(page)}
+
+    for id, column in (("models", "A: m"), ("keywords", "all")):
+        table = sections[id]
+        assert isinstance(table, TableBlock)
+        rate = described(results, cluster="keyword").pass_rate
+        assert [*next(row for row in table.rows if row[0] == column)[1:4]] == [rate.value, rate.low, rate.high]
+
+
+def test_components_are_not_blamed_on_a_single_replicate_if_there_are_several() -> None:
+    results = [result(f"q{at}", at > 2, replicate=replicate) for at in range(6) for replicate in (1, 2 + at % 2)]
+
+    text = " ".join(str(described(results)).split())
+
+    assert "the components are not known: fewer than two questions have all replicates judged by all judges" in text
+    assert "cannot be separated with one judge and one replicate" in str(described(run([True, False])))
+
+
+def test_rounding_errors_are_no_component_of_variance() -> None:
+    """One judge is right about one question, always: its component is a difference of equal mean squares."""
+    results = [
+        result(f"q{at}", judge == "j" and at == 0, judge=judge, replicate=replicate)
+        for at in range(12)
+        for judge in ("j", "k")
+        for replicate in (1, 2)
+    ]
+
+    variance = described(results).variance
+
+    assert variance is not None
+    assert {name: share for name, share in variance.shares.items() if share} == {BOTH: 1.0}

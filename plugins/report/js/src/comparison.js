@@ -2,6 +2,7 @@
 import { html } from "htm/preact";
 import { useMemo, useState } from "preact/hooks";
 import { count, points, pEquals, pValue, quantity, share } from "./format.js";
+import { usePrinting } from "./print.js";
 import { Table } from "./table.js";
 import { Marked, plain } from "./text.js";
 import { wordsOf } from "./outcomes.js";
@@ -172,7 +173,7 @@ function Flips({ flips, pair, link }) {
 
 function Changes({ changes, pair, link, open }) {
   const [all, setAll] = useState(false);
-  const shown = all ? changes : changes.slice(0, MOST);
+  const shown = usePrinting() || all ? changes : changes.slice(0, MOST);
   return html`<div class="changes">
     ${shown.map(
       (change) =>

@@ -3,12 +3,15 @@
 const cache = new Map();
 const MOST_CACHED = 24;
 
-async function unpack(id) {
+/** Keep the digits of whole numbers that JavaScript would round, where the browser can. */
+const whole = (key, value, { source } = {}) => (Number.isInteger(value) && !Number.isSafeInteger(value) && JSON.rawJSON ? JSON.rawJSON(source) : value);
+
+async function unpack(id, reviver) {
   const block = document.getElementById(`karenina-${id}`);
   if (!block) throw new Error(`The data block ${id} is missing: the file is not complete.`);
   const packed = Uint8Array.from(atob(block.textContent), (ch) => ch.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return JSON.parse(await new Response(stream).text());
+  return JSON.parse(await new Response(stream).text(), reviver);
 }
 
 export const canUnpack = () => typeof DecompressionStream === "function";
@@ -23,7 +26,7 @@ export function readChunk(number) {
     cache.set(number, known);
     return known;
   }
-  const found = unpack(`chunk-${number}`);
+  const found = unpack(`chunk-${number}`, whole);
   cache.set(number, found);
   if (cache.size > MOST_CACHED) cache.delete(cache.keys().next().value);
   return found;

@@ -94,7 +94,7 @@ function Facts({ head, at, meta, item }) {
     ["Reference answer", meta.raw_answer],
     ["Score", index.granular[at] === null ? null : number(index.granular[at])],
     ["Time", `${seconds(meta.execution_time)}, ended ${(meta.timestamp ?? "").slice(0, 19).replace("T", " ")} UTC`],
-    ["Tokens", `${tokens(index.tokens[at], index.calls[at])} in ${count(index.calls[at])} calls`],
+    ["Tokens", `${tokens(index.tokens[at], index.calls[at])} in ${quantity(index.calls[at], "call")}`],
     ["Template", meta.template_id],
     ["Shown to the judge", item.result.evaluation_input === undefined ? null : "another text than the response (see the data below)"],
   ];
@@ -230,9 +230,9 @@ function shownValue(text) {
   try {
     value = JSON.parse(text);
   } catch {
-    return html`<${Marked} text=${text} />`;
+    // a text that is not JSON is shown as it is
   }
-  return html`<${Marked} text=${typeof value === "string" ? value : JSON.stringify(value)} />`;
+  return html`<${Marked} text=${typeof value === "string" ? value || text : text} />`; // numbers of JavaScript have fewer digits
 }
 
 function Fields({ item }) {

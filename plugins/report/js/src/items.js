@@ -4,10 +4,12 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { searchTexts } from "./data.js";
 import { count, quantity, seconds, usd } from "./format.js";
 import { Outcome, wordsOf } from "./outcomes.js";
+import { usePrinting } from "./print.js";
 import { Marked, plain } from "./text.js";
 
 const NARROW = matchMedia("(max-width: 40rem)");
 const SPARE = 6;
+const MOST_PRINTED = 1000;
 
 /** The height of a row in pixels: three lines in a wide row, and one more for each value below the other. */
 function heightOf(shown) {
@@ -223,8 +225,9 @@ function Rows({ head, found, itemLink, selected, shown }) {
       wanted.current = null;
     }
   });
-  const first = Math.max(0, Math.floor(top / ROW) - SPARE);
-  const last = Math.min(found.length, Math.ceil((top + height) / ROW) + SPARE);
+  const printing = usePrinting();
+  const first = printing ? 0 : Math.max(0, Math.floor(top / ROW) - SPARE);
+  const last = Math.min(found.length, printing ? MOST_PRINTED : Math.ceil((top + height) / ROW) + SPARE);
   const go = (event) => {
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -242,12 +245,13 @@ function Rows({ head, found, itemLink, selected, shown }) {
   const list = useRef(null);
   useLayoutEffect(() => {
     list.current.style.paddingTop = `${first * ROW}px`;
-    list.current.style.paddingBottom = `${(found.length - last) * ROW}px`;
+    list.current.style.paddingBottom = `${printing ? 0 : (found.length - last) * ROW}px`;
   });
   return html`<div class="rows" ref=${place} tabindex="0" role="region" aria-label="Items" data-test="rows" onScroll=${(event) => setTop(event.target.scrollTop)} onKeyDown=${go}>
     <ul ref=${list}>
       ${rows}
     </ul>
+    ${printing && found.length > last && html`<p class="note">The first ${count(last)} of ${quantity(found.length, "item")}.</p>`}
     ${!found.length && html`<p class="empty">No item passes these filters.</p>`}
   </div>`;
 }

@@ -54,12 +54,12 @@ function records({ columns, rows }) {
     .map((row, at) => ({ at, ...Object.fromEntries(columns.map(({ name }, place) => [name, row[place]])) }));
 }
 
-/** Return short, distinct labels, since two rows with one label would share a line. */
+/** Return short labels: the beginnings, and also the ends of those that would be equal. */
 function labelsOf(found, label) {
-  return found.map((row) => {
-    const text = plain(row[label] ?? "");
-    return text.length > LONGEST_LABEL ? `${text.slice(0, LONGEST_LABEL - 1)}\u2026` : text;
-  });
+  const texts = found.map((row) => plain(row[label] ?? ""));
+  const cut = (text, end) => (text.length > LONGEST_LABEL ? `${text.slice(0, LONGEST_LABEL - 1 - end)}\u2026${text.slice(text.length - end)}` : text);
+  const short = texts.map((text) => cut(text, 0));
+  return texts.map((text, at) => (short.indexOf(short[at]) === short.lastIndexOf(short[at]) ? short[at] : cut(text, 14)));
 }
 
 function frame(found, labels, width, options, line = 26) {

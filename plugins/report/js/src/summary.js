@@ -117,6 +117,25 @@ function Statistics({ run, several }) {
         />
         ${[...meanNotes].map((note) => html`<p class="note"><${Marked} text=${note} /></p>`)}`,
     );
+  if (found.groups.length) {
+    const withJudge = found.judges.length > 1 && found.by !== "judge";
+    const undecided = found.groups.some(({ rate }) => rate.undecided > 0);
+    const rates = ["Pass rate", "Low", "High", ...(undecided ? ["If undecided are wrong"] : [])];
+    parts.push(
+      html`<h3><${Marked} text=${title(`By ${found.by}`)} /></h3>
+        <${Table}
+          label="Groups of the run"
+          columns=${[text("Group"), ...(withJudge ? [text("Judge")] : []), ...rates.map(shareOf), ...["Correct", "Judged", ...(undecided ? ["Undecided"] : []), "Not judged"].map(countOf)]}
+          rows=${found.groups.map(({ value, judge, rate, not_judged }) => [
+            value,
+            ...(withJudge ? [judge] : []),
+            ...[rate.value, rate.low, rate.high, ...(undecided ? [rate.if_undecided_wrong ?? rate.value] : [])],
+            ...[rate.hits, rate.out_of, ...(undecided ? [rate.undecided ?? 0] : []), not_judged],
+          ])}
+        />
+        <p class="note">Groups are for exploration: their intervals are not corrected for the number of groups.</p>`,
+    );
+  }
   if (found.draws.length)
     parts.push(
       html`<h3>${title("Several answers to a question")}</h3>

@@ -3,6 +3,7 @@ import { html } from "htm/preact";
 import { useState } from "preact/hooks";
 import { cell, isNumeric } from "./format.js";
 import { Plot } from "./plots.js";
+import { usePrinting } from "./print.js";
 import { Marked, plain } from "./text.js";
 
 const FIRST_ROWS = 12;
@@ -35,7 +36,7 @@ export function Cells({ columns, rows, caption, label, kind }) {
 
 export function Table({ columns, rows, caption, label }) {
   const [all, setAll] = useState(false);
-  const shown = all ? rows : rows.slice(0, FIRST_ROWS);
+  const shown = usePrinting() || all ? rows : rows.slice(0, FIRST_ROWS);
   return html`<${Cells}
       label=${label ?? "Table"}
       caption=${caption}

@@ -118,7 +118,11 @@ class Budget:
                 self.spent += line.spent.cost * unknown // priced
             elif unknown and model is not None and tariff is not None:
                 tokens = line.spent.input_tokens, line.spent.output_tokens
-                counted = Usage(*tokens, line.spent.cached_tokens, line.spent.reasoning_tokens, calls=unknown)
+                counted = Usage(
+                    *(*tokens, line.spent.cached_tokens, line.spent.reasoning_tokens),
+                    calls=unknown,
+                    cache_write_tokens=line.spent.cache_write_tokens,
+                )
                 assumed = Usage(FRAME * unknown, (model.max_tokens or OUTPUT) * unknown, calls=unknown)
                 self.spent += tariff.cost(counted if any(tokens) else assumed)
 

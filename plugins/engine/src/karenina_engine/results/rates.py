@@ -322,16 +322,17 @@ class TraitTally:
         `MAX_TRAITS` different names are counted.
         """
         labels = rubric.labels()
-        scores = rubric.get_all_trait_scores()
-        for name, score in scores.items():
-            tally = self._scores_of(name)
-            if tally is not None and score is not None:
+        scores, errors = rubric.get_all_trait_scores(), rubric.trait_errors or {}
+        skipped = rubric.dynamic_rubric_skipped_traits or {}
+        for name in dict.fromkeys([*scores, *errors]):
+            tally, score = self._scores_of(name), scores.get(name)
+            if tally is None:
+                continue
+            if score is not None:
                 tally.add(score, labels.get(name))
-        for name in rubric.trait_errors or ():
-            tally = self._scores_of(name)
-            if tally is not None and scores.get(name) is None:
+            elif name in errors or name not in skipped:
                 tally.not_scored += 1
-        for name in rubric.dynamic_rubric_skipped_traits or ():
+        for name in skipped:
             tally = self._scores_of(name)
             if tally is not None:
                 tally.skipped += 1

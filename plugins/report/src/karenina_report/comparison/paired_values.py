@@ -83,21 +83,19 @@ class PairedQuestion:
         return bool(self.a.count and self.b.count)
 
 
-def pair_values(
-    metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None, ids: Iterable[str] | None = None
-) -> list[PairedQuestion]:
+def pair_values(metric: Metric, pairing: Pairing, judges: Sequence[str] | None = None) -> list[PairedQuestion]:
     """Return the metric's values in both runs, from results of the given `judges` (default: those of the pairing), for
-    each of the questions `ids` (default: all) that has, or should have, a value in either.
+    each of the questions that has, or should have, a value in either.
 
     If both runs have the same stored answers, values of replicates judged in only one run are put in `unpaired`.
     """
     counted = set(pairing.judges if judges is None else judges)
     paired = []
-    for id in pairing.questions if ids is None else ids:
+    for id, pair in pairing.questions.items():
         if metric.questions is not None and id not in metric.questions:
             continue
         sides = [MetricValues(), MetricValues()]
-        for side, results in zip(sides, pairing.questions[id], strict=True):
+        for side, results in zip(sides, pair, strict=True):
             for result in results:
                 judge = pairing.judge_name(result)
                 if judge in counted:

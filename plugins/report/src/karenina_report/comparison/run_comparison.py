@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,13 +18,13 @@ from karenina_report.benchmark_questions import BenchmarkQuestions, load_benchma
 from karenina_report.comparison.changes import find_changes
 from karenina_report.comparison.comparison_result import ComparedRun, Comparison, Difference, Group, Pair
 from karenina_report.comparison.paired_values import estimate_difference, pair_values
-from karenina_report.comparison.pairing import Pairing, pair_runs, read_undecided
+from karenina_report.comparison.pairing import Pairing, Results, pair_runs, read_undecided
 from karenina_report.estimators.paired import adjust_by_holm
 from karenina_report.registered_notes import Note, find_notes
 from karenina_report.rules import Rules, find_missing_rules, find_rules
 from karenina_report.run_notes import NotedRun
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.statistics.columns import Units, assign_units, find_column, require_values
+from karenina_report.statistics.columns import Column, Units, assign_units, find_column, require_values
 from karenina_report.statistics.conversations import count_faults, user_faults
 from karenina_report.statistics.metrics import (
     NOT_JUDGED,
@@ -295,8 +295,9 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
 
 
 def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
-    """Compare the questions with each value of the column `by`, sorted by value. Values without a question that has a
-    verdict in both runs are skipped. Raises `ConfigError` for an unknown column.
+    """Compare the questions with each value of the column `by`, sorted by value. If results of one question in one run
+    have different values, as for replicates and judges, only the results with the value are compared. Values without a
+    question that has a verdict in both runs are skipped. Raises `ConfigError` for an unknown column.
     """
     values = find_column(
         by, [result for pair in pairing.questions.values() for side in pair for result in side], questions
@@ -305,12 +306,22 @@ def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: Be
     for id, (ours, theirs) in pairing.questions.items():
         for value in dict.fromkeys(value for result in [*ours, *theirs] for value in values(result)):
             ids[value].append(id)
+    differ = any(len(set(map(values, side))) > 1 for pair in pairing.questions.values() for side in pair)
     groups = []
     for value in sorted(ids):
-        group = _group(value, pair_values(main, pairing, ids=ids[value]), main, units)
+        members = {id: pairing.questions[id] for id in ids[value]}
+        if differ:
+            members = {id: _results_with(value, values, pair) for id, pair in members.items()}
+        group = _group(value, pair_values(main, replace(pairing, questions=members)), main, units)
         if group is not None:
             groups.append(group)
     return groups
+
+
+def _results_with(value: str, values: Column, pair: tuple[Results, Results]) -> tuple[Results, Results]:
+    """Return the results of both runs that have a value in a column."""
+    a, b = ([result for result in side if value in values(result)] for side in pair)
+    return a, b
 
 
 def _group(value: str, questions: Sequence[PairedQuestion], main: Metric, units: Units) -> Group | None:

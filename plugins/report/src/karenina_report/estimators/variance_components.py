@@ -74,6 +74,7 @@ JUDGE: Final = "judge"
 BOTH: Final = "question x judge"
 REST: Final = "rest"
 BOTH_AND_REST: Final = "question x judge, and rest"
+_ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +133,8 @@ def estimate_components(cells: Sequence[Sequence[Sequence[float]]]) -> VarianceC
 
 
 def _at_least_0(components: dict[str, float]) -> dict[str, float]:
-    """Replace negative estimates by 0."""
-    return {name: max(0.0, component) for name, component in components.items()}
+    """Replace negative estimates by 0, and those that are only rounding errors."""
+    return {name: component if component > _ROUNDING else 0.0 for name, component in components.items()}
 
 
 def _answers(cells: Sequence[Sequence[Sequence[float]]], of_question: Sequence[float]) -> float | None:

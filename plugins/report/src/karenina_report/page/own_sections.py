@@ -12,10 +12,11 @@ from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.summary_text import user_lines
 from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
 from karenina_report.statistics.columns import Units, assign_units, make_judge_namer
-from karenina_report.statistics.run_statistics import group_rates
+from karenina_report.statistics.run_statistics import group_rates, rate_in_units
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
+    from karenina_report.runs import Run
     from karenina_report.statistics.statistics_result import GroupRate
 
 _RATE: Final = (Column("Pass rate", "share"), Column("Low", "share"), Column("High", "share"))
@@ -29,12 +30,12 @@ def run_sections(page: PageRuns) -> Sequence[PageSection]:
     """Return the built-in sections for a page (outcomes, models, judges, keywords), or none if there are no results."""
     if not any(run.results for run in page.runs):
         return ()
-    units = [assign_units(run.results, None) for run in page.runs]
+    units = [assign_units(run.results, page.cluster, page.questions) for run in page.runs]
     groups = [
         _group_section(page, units, "judges", "By judge", "judge"),
         _group_section(page, units, "keywords", "By keyword", "keyword"),
     ]
-    return [_outcomes(page), _models(page), *(group for group in groups if group is not None)]
+    return [_outcomes(page), _models(page, units), *(group for group in groups if group is not None)]
 
 
 def _outcomes(page: PageRuns) -> PageSection:
@@ -49,8 +50,10 @@ def _outcomes(page: PageRuns) -> PageSection:
     return PageSection("outcomes", "Outcomes", [TableBlock(columns, rows, plot=BarPlot("Run", tuple(names)))])
 
 
-def _models(page: PageRuns) -> PageSection:
-    """Return the section with each run's rates, calls and cost. If there are several judges, each has its own row."""
+def _models(page: PageRuns, units: Sequence[Units]) -> PageSection:
+    """Return the section with each run's rates, calls and cost. If there are several judges, each has its own row.
+    `units` are those of each run.
+    """
     undecided = any(run.summary.undecided for run in page.runs)
     columns = [
         Column("Name"),
@@ -65,7 +68,7 @@ def _models(page: PageRuns) -> PageSection:
         Column("Cost", "usd"),
     ]
     rows: list[list[Cell]] = []
-    for label, run in zip(page.labels, page.runs, strict=True):
+    for label, run, of_run in zip(page.labels, page.runs, units, strict=True):
         summary, usage, cost = run.summary, run.usage, run.journal_info.cost
         dollars = float(to_dollars(cost.cost)) if cost is not None and (cost.known or cost.cost) else None
         used: list[Cell] = [usage.calls, usage.input_tokens, usage.output_tokens, run.seconds, dollars]
@@ -74,7 +77,7 @@ def _models(page: PageRuns) -> PageSection:
             rows.append([f"{label}: {run.name}", *empty, summary.judged, summary.not_judged, *used])
             used = [None] * len(used)
         for group in summary.groups:
-            rate = group.pass_rate
+            rate = rate_in_units([item for item in run.results if item.metadata.parsing_id == group.judge], of_run)
             by = f", judged by {group.judge}" if len(summary.groups) > 1 else ""
             rows.append(
                 [
@@ -89,8 +92,22 @@ def _models(page: PageRuns) -> PageSection:
         for label, run in zip(page.labels, page.runs, strict=True)
         for line in user_lines(run.summary)
     ]
-    note = "".join([_NOTE, *faults])
+    note = "".join(
+        [_NOTE, *faults, *(_cost_note(label, run) for label, run in zip(page.labels, page.runs, strict=True))]
+    )
     return PageSection("models", "By answering model", [TableBlock(columns, rows, note=note, plot=_PLOT)])
+
+
+def _cost_note(label: str, run: Run) -> str:
+    """Return what the run's cost leaves out or includes, or an empty text if it is the cost of all its calls alone."""
+    cost = run.journal_info.cost
+    if cost is None or not (cost.known or cost.cost):
+        return ""
+    parts = [
+        *([] if cost.known else ["is at least this, because that of some calls is not known"]),
+        *(["includes other models of its journal"] if run.shares_journal and cost.cost else []),
+    ]
+    return f" {label}: the cost {' and '.join(parts)}." if parts else ""
 
 
 def _groups_by_name(results: Sequence[VerificationResult], by: str, units: Units) -> dict[str, GroupRate]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from karenina_core.text import did_you_mean
 
 if TYPE_CHECKING:
+    from karenina_report.benchmark_questions import BenchmarkQuestions
     from karenina_report.comparison.comparison_result import Comparison
     from karenina_report.runs import Run
 
@@ -148,12 +149,15 @@ class PageRuns:
     """The runs on a page, each with the results of one answering model. The results have no `stages`.
 
     `labels` are the runs' letters (A, B, ...). `comparison` is None if there is only one run, or if the runs cannot be
-    compared.
+    compared. Questions with the same value in the column `cluster` (default: the question text) are one statistical
+    unit, and `questions` adds the columns of a benchmark.
     """
 
     runs: Sequence[Run]
     labels: Sequence[str]
     comparison: Comparison | None = field(default=None)
+    cluster: str | None = None
+    questions: BenchmarkQuestions | None = None
 
 
 def _plotted_columns(plot: IntervalPlot | BarPlot | None) -> tuple[str, ...]:

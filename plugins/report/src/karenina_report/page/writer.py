@@ -120,7 +120,8 @@ def _make_head(
     """
     questions = read_benchmark_questions(benchmark) if benchmark is not None else None
     comparison, problem = _compare(runs, options, questions, rules)
-    page = PageRuns(runs, [run_label(number) for number in range(len(runs))], comparison)
+    labels = [run_label(number) for number in range(len(runs))]
+    page = PageRuns(runs, labels, comparison, options.cluster, questions)
     if problem is not None:
         warn(f"the runs were not compared: {problem}")
     head = {

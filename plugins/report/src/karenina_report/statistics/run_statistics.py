@@ -130,8 +130,8 @@ def _describe_run(
         unit=units.name,
         notes=[*units.notes, *empty, *find_unscaled(run.results, scales)],
         summary=run.summary,
-        pass_rate=_rate(run.results, units) if len(judges) < 2 else None,
-        by_judge={judge: _rate(own, units) for judge, own in _by_judge(run.results, judge_name).items()},
+        pass_rate=rate_in_units(run.results, units) if len(judges) < 2 else None,
+        by_judge={judge: rate_in_units(own, units) for judge, own in _by_judge(run.results, judge_name).items()},
         means=list(_means(run.results, units, judge_name, cuts, scales)),
         by=by,
         groups=groups,
@@ -160,7 +160,7 @@ def _verdicts(results: Sequence[VerificationResult], judge_name: JudgeNamer) -> 
     return verdicts
 
 
-def _rate(results: Sequence[VerificationResult], units: Units) -> Rate:
+def rate_in_units(results: Sequence[VerificationResult], units: Units) -> Rate:
     """Return the pass rate, with an interval that accounts for correlation within units."""
     rated = (result for result in results if has_verdict(result) or not result.outcome.has_verdict)
     return pass_rate((units.of(result.question_id), result.outcome) for result in rated)
@@ -230,7 +230,7 @@ def group_rates(
         for value in values(result):
             by_value[value].append(result)
     return [
-        GroupRate(value=value, judge=judge, rate=_rate(own, units), not_judged=sum(map(is_unjudged, own)))
+        GroupRate(value=value, judge=judge, rate=rate_in_units(own, units), not_judged=sum(map(is_unjudged, own)))
         for value in sorted(by_value)
         for judge, own in _by_judge(by_value[value], judge_name).items()
     ]

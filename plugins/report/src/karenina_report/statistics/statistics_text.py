@@ -147,8 +147,10 @@ def _units(statistics: RunStatistics) -> str:
 def _variance_text(statistics: RunStatistics) -> str:
     """Return the shares of the variance components, or the reason why they are not known."""
     variance = statistics.variance
+    if variance is None and (statistics.draws or len(statistics.judges) > 1):
+        return "the components are not known: fewer than two questions have all replicates judged by all judges"
     if variance is None:
-        return "the components cannot be separated with one judge and one replicate, or with one question"
+        return "the components cannot be separated with one judge and one replicate"
     shares = ", ".join(f"{_whole_percent(share)} {name}" for name, share in variance.shares.items()) or "nothing varies"
     text = (
         f"{shares} ({quantity(variance.questions, 'question')} with {variance.judges} x {variance.replicates} verdicts)"
@@ -178,7 +180,8 @@ def _agreement_facts(pair: Agreement) -> Iterator[tuple[str, str]]:
 def _coefficient_text(coefficient: Coefficient) -> str:
     """Return a coefficient with its interval, or with the reason why it has none."""
     if coefficient.low is None or coefficient.high is None:
-        return f"{number_text(coefficient.value)}, without an interval because too few results have the rarer verdict"
+        why = "too few questions, or too few results with the rarer verdict"
+        return f"{number_text(coefficient.value)}, without an interval: {why}"
     return f"{number_text(coefficient.value)} {_bounds(coefficient.low, coefficient.high)}"
 
 
