@@ -302,9 +302,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
         negative, a sum, the result of a calculation, or `count` times one in the text.
         """
         read = [one for one in quantities[:_MOST_PARTS] if one.numbers and not one.sign and not one.high]
-        units = [
-            read_unit(one.unit) or read_unit(known_part(one.unit, is_unit)) if one.unit else NUMBER for one in read
-        ]
+        named = [one.unit for one in read if one.unit]
+        units = [read_unit(unit) or read_unit(known_part(unit, is_unit)) for unit in named] or [NUMBER]
         numbers = [Fraction(one.numbers[0]) for one in read]
 
         def fits(number: Fraction) -> bool:
