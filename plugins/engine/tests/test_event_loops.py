@@ -74,6 +74,7 @@ def test_ctrl_c_in_a_notebook_cancels_the_coroutine(loop: str) -> None:
         try:
             os.kill(os.getpid(), signal.SIGINT)
             await asyncio.sleep(60)
+            cleaned.append("late")
         finally:
             cleaned.append("up")
 

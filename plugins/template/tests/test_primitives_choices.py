@@ -56,6 +56,11 @@ def test_a_mark_after_a_number_or_symbol_may_change_it(value: str, label: str) -
     assert Choice(options={"A": "5", "B": "x"}).check(f"{label}!", label) is True
 
 
+@pytest.mark.parametrize("value", ["The answer is B!", "Answer: B!", "It is option B!", "The answer is Lima!"])
+def test_an_exclamation_mark_after_a_label_or_word_does_not_count(value: str) -> None:
+    assert Choice(options=CAPITALS).check(value, "B") is True
+
+
 def test_a_list_of_options_has_letters() -> None:
     rule = Choice(options=["Quito", "Lima"])
 

@@ -347,6 +347,11 @@ def test_a_calculation_or_a_number_that_is_too_large_is_undecided(value: str) ->
     assert isinstance(NumberWithUnit().check(value, "5 mg"), Undecided)
 
 
+@pytest.mark.parametrize("value", ["5 + 5 mg", "5 x 5 mg", "5 \u00d7 5 mg tablets"])
+def test_a_calculation_with_the_right_number_is_undecided(value: str) -> None:
+    assert isinstance(NumberWithUnit().check(value, "5 mg"), Undecided)
+
+
 def test_a_calculation_of_another_number_fails() -> None:
     assert NumberWithUnit().check("2 x 2.4 mg", "5 mg") is False
     assert NumberWithUnit().check("0.5 ÷ 0 mg", "5 mg") is False

@@ -302,6 +302,7 @@ def test_a_dose_is_a_rate_in_its_period(truth: str, right: list[str], wrong: lis
         ("735.49875 W", ["1 metric hp"], ["2 hp"], ["1 hp"]),
         ("5 mg", ['"5 mg"', "“5 mg”", "'5 mg'"], ['"6 mg"', '5"'], []),
         ("0.5 m", ["0,5 m"], [",6 m"], [",5 m"]),
+        ("4", ["8/2"], ["2 x 3", "5 + 1"], ["2 x 2", "8 \u00f7 2", "3 + 1", "1 + 2 + 1", "0.5 * 8"]),
     ],
 )  # fmt: skip
 def test_units_and_uncertainties_have_their_usual_meanings(

@@ -23,6 +23,7 @@ from karenina_template.templates.primitives.limits import (
 from karenina_template.templates.primitives.quantity_parser import (
     PART_WORDS,
     DecimalMark,
+    calculated,
     find_quantities,
     is_rounded,
     known_part,
@@ -298,10 +299,11 @@ class Quantity(ReadingPrimitive, defer_build=True):
 
     def _find_other_number(self, text: str, quantities: Sequence[Written], count: int, truth: Truth) -> str:
         """Return why a text without the ground truth's number may still mean it, or an empty string. The number may be
-        negative, a sum, or `count` times one in the text.
+        negative, a sum, the result of a calculation, or `count` times one in the text.
         """
         read = [one for one in quantities[:_MOST_PARTS] if one.numbers and not one.sign and not one.high]
-        units = [read_unit(one.unit) or read_unit(known_part(one.unit, is_unit)) for one in read]
+        named = [one.unit for one in read if one.unit]
+        units = [read_unit(unit) or read_unit(known_part(unit, is_unit)) for unit in named] or [NUMBER]
         numbers = [Fraction(one.numbers[0]) for one in read]
 
         def fits(number: Fraction) -> bool:
@@ -317,6 +319,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return f"it may be {count} times the number"
         if len(numbers) > 1 and len({unit for unit in units if unit}) == 1 and fits(sum(numbers, Fraction(0))):
             return "it may be a sum"
+        if (result := calculated(text, read)) is not None and self._compare(result, truth) is True:
+            return "it may be a calculation"
         return ""
 
     def _is_range_around(self, text: str, truth: Truth) -> bool:

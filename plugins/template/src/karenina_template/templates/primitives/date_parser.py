@@ -168,7 +168,7 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     """Return the dates that a string may mean in forms that `read_dates` does not read: the day, month and year among
     other words or in short (*on January 15, 2024*, *15-Jan-24*, *January 14 or 15, 2024*). A single word beside the day
     and the year may be any month, in another language or misspelled (*15 ocak 2024*). With `with_name`, only dates with
-    the name of their month or its Roman numeral are returned.
+    such a word, the name of their month or its Roman numeral are returned.
 
     The month may be a name, a number or a Roman numeral, the day an ordinal in English words, and the year may have two
     digits, of any century. Week and ordinal dates of ISO 8601, and compact dates with a time, count as well.
@@ -182,7 +182,7 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     numbers = [int(word) for word in words if word.isdecimal() and len(word) <= 4]
     names = [word for word in words if not word.isdecimal()]
     months = [_MONTHS.get(word) or _ROMAN.get(word) for word in names]
-    if not with_name and months == [None] and len(numbers) == 2 and len(names[0]) > 2:
+    if months == [None] and len(numbers) == 2 and len(names[0]) > 2:
         months = [*range(1, 13)]
     orders = list(permutations(numbers)) if len(numbers) in ((2,) if with_name else (2, 3)) else []
     parts = [(year, month, day) for year, *rest, day in orders for month in (*rest, *filter(None, months))]

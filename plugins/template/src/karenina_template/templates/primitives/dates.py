@@ -88,7 +88,8 @@ class DateMatch(_DatePrimitive):
     "01/02/2024" means 2 January (the month comes first), and the field is undecided for 1 February. "01.02.2024" always
     means 1 February. The field is undecided as well if a string is not read as a date, but contains the day, month and
     year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024", "January fifteenth, 2024", "January
-    14 or 15, 2024"), also among other dates, and if it names another weekday.
+    14 or 15, 2024"), also among other dates, or its day and year with a word that may be the month ("15 ocak 2024"),
+    and if it names another weekday.
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -143,7 +144,7 @@ class DateTolerance(_DatePrimitive):
     A date without a time means midnight. If both have time zones, points in time are compared. If neither has one, they
     are compared as written. If only one has a time zone, the field fails. The tolerance must be between 0 and a billion
     days. The field is undecided if a string is not read as a date, but contains the day, year and name of the month
-    of one that passes ("15-Jan-24", "on January 15, 2024").
+    of one that passes ("15-Jan-24", "on January 15, 2024"), or a word that may be that name ("15 ocak 2024").
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -198,7 +199,8 @@ class DateRange(Primitive, defer_build=True):
     A bound is a date or a string that contains one. A bound without a time includes the whole day. If a bound has a
     time, times are compared: an extracted date without a time then means midnight, and it fails if only one of the two
     has a time zone. One of the bounds may be omitted. `min` must not be after `max`. The field is undecided if a string
-    is not read as a date, but contains the day, year and name of the month of one in the range ("15-Jan-24").
+    is not read as a date, but contains the day, year and name of the month of one in the range ("15-Jan-24"), or a word
+    that may be that name ("15 ocak 2024").
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -188,7 +188,8 @@ class OptionReader:
         if _FACTORIAL.search(text) and not any("!" in option for option in self.options.values()):
             return Undecided(f"{text[:60]!r} may be a factorial")
         labels, texts = self.by_label(text), self.by_text(text)
-        if not labels and _MARK.search(text) and not any(_MARK.search(self.options[label]) for label in texts):
+        marked = any(_MARK.search(self.options[label]) for label in texts)
+        if texts and not labels and not marked and _MARK.search(text):
             return Undecided(f"the mark at the end of {text[:60]!r} may change its meaning")
         if "A" in self.options and _A_AND_NAME.match(text) and all(self.options[one][:2] != "A " for one in texts):
             texts = texts and texts | {"A"}

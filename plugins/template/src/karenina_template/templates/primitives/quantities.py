@@ -158,7 +158,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         if not verdicts or all(verdict is False for verdict in verdicts):
             why = self._find_other_reading(text, quantities, truth, expected)
             return bool(why) and Undecided(f"{_quoted(text)} may be the ground truth: {why}")
-        if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
+        if len(verdicts) == 1 or (
+            all(verdict is True for verdict in verdicts) and calculated(text, quantities) is None
+        ):
             return verdicts[0]
         return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
 
