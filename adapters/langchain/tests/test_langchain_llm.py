@@ -81,11 +81,15 @@ async def test_claude_answers_with_its_thoughts_apart(server: Scripted, open_por
 
 
 async def test_text_around_another_block_is_on_lines_of_its_own(server: Scripted, open_port: Keep) -> None:
+    from langchain_core.messages import AIMessage
+
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "capital"}}
     texts = [{"type": "text", "text": text} for text in ("I search.", "Par", "is.")]
     server.says(claude(texts[0], search, *texts[1:]))
 
     assert (await open_port(LangchainLLM(claude_model(server))).invoke(ASK)).text == "I search.\nParis."
+    cited = AIMessage([texts[1], {"type": "reference", "reference_ids": [1]}, texts[2]])  # Mistral
+    assert from_langchain(cited).message.content == "Paris."
 
 
 @pytest.mark.parametrize("kind", ["openai_endpoint", "claude"])

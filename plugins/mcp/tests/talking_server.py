@@ -14,7 +14,11 @@ from pathlib import Path
 from typing import Any
 
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-NULLS = {"type": "object", "properties": {"n": {"type": ["integer", "null"], "default": None}}, "required": None}
+NULLS = {
+    "type": "object",
+    "properties": {"n": {"type": ["integer", "null"], "default": None, "enum": None, "description": None}},
+    "required": None,
+}
 
 
 def send(message: dict[str, Any]) -> None:

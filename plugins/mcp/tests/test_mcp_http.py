@@ -111,7 +111,7 @@ class Forgetful:
 
     def __init__(self, status: int, lost: dict[str, Any], *, always: bool = False) -> None:
         self.status, self.lost, self.always = status, lost, always
-        self.session = 0
+        self.session = self.opened = 0
 
     async def __call__(
         self, scope: Scope, receive: Callable[..., Awaitable[Any]], send: Callable[..., Awaitable[Any]]
@@ -122,11 +122,13 @@ class Forgetful:
             status = 200 if said else 202
         if body.get("method") == "initialize":
             self.session += 1
+            self.opened += 1
             headers.append((b"mcp-session-id", str(self.session).encode()))
         known = dict(scope["headers"]).get(b"mcp-session-id") == str(self.session).encode()
         if body.get("method") == "tools/call":
             if self.always or not known:
-                status, said = self.status, {"id": None, "error": self.lost}
+                status = self.status
+                said = {"id": body["id"] if status == 200 else None, "error": self.lost}
             self.session += 1
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": json.dumps({"jsonrpc": "2.0", **said}).encode()})
@@ -160,3 +162,11 @@ def test_a_session_that_a_server_forgot_is_opened_again(status: int, lost: dict[
     for message in said:
         assert message.is_error is always
         assert lost["message"] in message.content if always else message.content == "BCL2"
+
+
+def test_a_session_of_a_tool_is_not_that_of_the_server() -> None:
+    forgets = Forgetful(200, {"code": -32603, "message": "Session not found"}, always=True)
+    with served(forgets) as url:
+        (said,) = saying(model({"genes": url}), "lookup")
+    assert (said.is_error, "Session not found" in said.content) == (True, True)
+    assert forgets.opened == 1

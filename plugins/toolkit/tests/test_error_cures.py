@@ -145,6 +145,22 @@ def test_an_error_in_a_reply_has_the_cure_of_one_with_a_status(
     assert str(error).endswith(message if cure is None else f"{message.removesuffix('.')}; {cure}")
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "category"),
+    [
+        ("429", "Too many tokens, please wait before trying again.", ErrorCategory.RATE_LIMIT),  # Bedrock
+        ("rate_limit_error", "too many input tokens in a minute", ErrorCategory.RATE_LIMIT),
+        ("server_error", "Too many tokens, please wait before trying again.", ErrorCategory.SERVER),
+        ("503", "the context length is being computed", ErrorCategory.SERVER),
+    ],
+)
+def test_an_error_in_a_reply_that_may_pass_is_tried_again(code: str, message: str, category: ErrorCategory) -> None:
+    gateways = error_in_reply("any:m", {"code": code, "message": message}, NO_USAGE, [], [])
+
+    assert gateways.category is category
+    assert messages_api_error("any:m", code, message, [], []).category is category
+
+
 def test_a_prompt_that_is_too_long_is_named_in_a_reply_of_the_messages_api() -> None:
     said = "prompt is too long: 210000 tokens > 200000 maximum"
     error = messages_api_error("any:m", "invalid_request_error", said, [], [])

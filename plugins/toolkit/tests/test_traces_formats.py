@@ -95,6 +95,22 @@ def test_a_tool_that_the_server_ran_divides_the_turn() -> None:
     ]
 
 
+def test_messages_and_calls_in_one_langchain_message_divide_its_text() -> None:
+    def read(*content: dict[str, Any]) -> Message:
+        return convert_recording([{"type": "human", "content": "?"}, {"type": "ai", "content": [*content]}])[-1]
+
+    def text(text: str, **more: str) -> dict[str, Any]:
+        return {"type": "text", "text": text, **more}
+
+    search = {"type": "server_tool_use", "id": "s", "name": "search", "input": {}}
+    commentary, final = text("I look.", id="1", phase="commentary"), text("17q21.", id="2", phase="final_answer")
+    assert read(text("One.", id="1"), text("On ", id="2"), text("17.", id="2")).content == "One.\nOn 17."
+    assert read(text("I look."), search, text("On "), text("17.")).content == "I look.\nOn 17."
+    assert read(text("On "), {"type": "reference", "reference_ids": [1]}, text("17.")).content == "On 17."
+    assert read(commentary, final) == Message.assistant("17q21.", reasoning="I look.")
+    assert read(commentary) == Message.assistant("I look.")
+
+
 def test_errors_of_server_side_tools_are_marked() -> None:
     failed = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
     result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": failed}

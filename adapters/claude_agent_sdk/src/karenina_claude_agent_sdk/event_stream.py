@@ -100,8 +100,7 @@ def _assemble_reply(text: str) -> WireMessage:
     ended = False
     written: dict[int, list[str]] = {}
     deltas: dict[tuple[int, str], list[str]] = {}
-    for data in _event_data(text):
-        event = _json(data)
+    for event in _iter_events(text):
         kind = event.get("type")
         if kind == "error" or stated_error(event) is not None:
             raise ServerReportedError(*(find_message_error(event) or ("", "no message")), (reply or {}).get("usage"))
@@ -158,13 +157,20 @@ def _collect_delta(
         deltas.setdefault((index, name), []).append(str(delta.get(name, "")))
 
 
-def _event_data(text: str) -> Iterator[str]:
-    """Yield the data of each event in a stream's text, skipping events without data and a last one that was cut off."""
-    *events, last = text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n")
-    for event in [*events, last] if last.rstrip().endswith("}") else events:
+def _iter_events(text: str) -> Iterator[Any]:
+    """Yield the events of a stream, without those that have no data and a last one that was cut off. Raises
+    `ValueError` if another one is not JSON, or if one exceeds the limits for replies.
+    """
+    events = text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n")
+    for number, event in enumerate(events, 1):
         lines = [line[5:].lstrip() for line in event.split("\n") if line.startswith("data:")]
-        if lines:
-            yield "\n".join(lines)
+        try:
+            found = [read_json("\n".join(lines).encode("utf-8", "replace"))] if lines else []
+        except json.JSONDecodeError:
+            if number < len(events):
+                raise ValueError("an event of the stream is not JSON") from None
+            return
+        yield from found
 
 
 def _check_reply(reply: Any) -> WireMessage:
@@ -178,11 +184,3 @@ def _check_reply(reply: Any) -> WireMessage:
     if not isinstance(reply.get("content"), list):
         raise ValueError(f"the reply has no content: {json.dumps(reply, ensure_ascii=False)}")  # noqa: TRY004
     return reply
-
-
-def _json(text: str) -> Any:
-    """Parse JSON. Raises `ValueError` if it is invalid or exceeds the limits for replies."""
-    try:
-        return read_json(text.encode("utf-8", "replace"))
-    except json.JSONDecodeError:
-        raise ValueError("an event of the stream is not JSON") from None

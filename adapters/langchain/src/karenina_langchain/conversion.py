@@ -16,6 +16,7 @@ from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.replies.reply_ends import NO_REASON, read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
 from karenina_toolkit.traces.formats.openai_chat import (
+    CITATIONS,
     UNREADABLE_ARGUMENTS,
     from_wire,
     refused,
@@ -155,10 +156,13 @@ def _to_langchain(message: Message) -> BaseMessage:
 
 
 def _blocks(message: AIMessage) -> list[dict[str, Any]]:
-    """Return the content blocks of a message, with text as a block, or an empty list if its content is text alone."""
+    """Return the content blocks of a message, with text as a block and without citations, which are inside of text. If
+    the content is text alone, the list is empty.
+    """
     if isinstance(message.content, str):
         return []
-    return [block if isinstance(block, dict) else {"type": "text", "text": block} for block in message.content]
+    blocks = [block if isinstance(block, dict) else {"type": "text", "text": block} for block in message.content]
+    return [block for block in blocks if block.get("type") not in CITATIONS]
 
 
 def _split_text(message: AIMessage) -> tuple[str, str]:

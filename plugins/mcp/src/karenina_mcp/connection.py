@@ -15,6 +15,7 @@ import anyio
 from mcp import Client, MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
+    INVALID_REQUEST,
     REQUEST_TIMEOUT,
     AudioContent,
     CallToolResult,
@@ -129,6 +130,7 @@ _DROPPED: Final = re.compile(
     r"\bsession (?:not found|terminated|expired)|\bno valid session\b|\bserver not initialized\b", re.IGNORECASE
 )
 """What remote servers answer if they no longer know a session, such as after a restart."""
+_DROPPED_CODES: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST})  # two of the TypeScript SDK
 _LONGEST_DROPPED: Final = 200
 
 
@@ -274,7 +276,7 @@ class Connection:
             went = f"was disconnected because {link.output.stopped}" if link.output.stopped else "ended"
             message = f"{self.server} {went} before it answered" + (f"; the server wrote: {words}" if words else "")
             return _ServerGone(self._without_secrets(message), stopped=link.output.stopped is not None)
-        elif link is not None and self.server.is_remote and _DROPPED.search(_error_text(error)[:_LONGEST_DROPPED]):
+        elif link is not None and self.server.is_remote and _is_dropped(error):
             link.over = True
             return _ServerGone(self._without_secrets(f"{self.server}: {_error_text(error)}"), stopped=True)
         else:
@@ -374,6 +376,14 @@ def _is_disconnect(error: Exception) -> bool:
         return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
     text = error.message
     return error.code == CONNECTION_CLOSED and (text == "Connection closed" or text.startswith("SSE stream "))
+
+
+def _is_dropped(error: Exception) -> bool:
+    """Return whether a remote server no longer knows the session. A tool may have sessions of its own, about which an
+    error has the code for errors inside the server.
+    """
+    known = isinstance(error, MCPError) and error.code in _DROPPED_CODES
+    return known and _DROPPED.search(_error_text(error)[:_LONGEST_DROPPED]) is not None
 
 
 def _is_timeout(error: Exception) -> bool:

@@ -27,21 +27,8 @@ MOST_OF_TOOLS: Final = 1_000_000
 """The maximum size of a server's tool list, in characters and values. Every request contains the list."""
 LONGEST_NAME: Final = 200
 _SHOWN: Final = 5
-_NEVER_NULL: Final = frozenset(
-    (
-        "type",
-        "properties",
-        "required",
-        "items",
-        "additionalProperties",
-        "$defs",
-        "definitions",
-        "anyOf",
-        "oneOf",
-        "allOf",
-    )
-)
-_VALUES: Final = frozenset(("const", "default", "enum", "examples"))
+_MAY_BE_NULL: Final = frozenset(("const", "default"))
+_VALUES: Final = _MAY_BE_NULL | {"enum", "examples"}
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -121,8 +108,8 @@ def _tool(connection: Connection, tool: mcp_types.Tool) -> MCPTool:
 
 
 def _without_nulls(schema: Any) -> Any:
-    """Return a schema without keywords that are null, which servers write for an empty list or object. Providers refuse
-    them. Values, such as defaults, are kept.
+    """Return a schema without keywords that are null, which servers write if they have no value. Providers refuse them.
+    Values, such as defaults, are kept.
     """
     if isinstance(schema, list):
         return [_without_nulls(entry) for entry in schema]
@@ -131,7 +118,7 @@ def _without_nulls(schema: Any) -> Any:
     return {
         key: value if key in _VALUES else _without_nulls(value)
         for key, value in schema.items()
-        if value is not None or key not in _NEVER_NULL
+        if value is not None or key in _MAY_BE_NULL
     }
 
 

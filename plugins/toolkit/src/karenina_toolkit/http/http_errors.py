@@ -151,9 +151,7 @@ def error_in_reply(
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
     shown = redact_text(detail, secrets, prompt)
-    code = error.get("code") if isinstance(error, Mapping) else None
-    status = int(code) if isinstance(code, int | str) and str(code).isdecimal() and len(str(code)) == 3 else 0
-    stated = status if 400 <= status < 600 else None
+    stated = _stated_status(error.get("code")) if isinstance(error, Mapping) else None
     message = f"{where} {f'forwarded HTTP {stated}' if stated is not None else 'sent no usable reply'}: {shown}"
     category = category_of_status(stated) if stated is not None else ErrorCategory.SERVER
     if stated is None and codes & _RATE_LIMIT_CODES:
@@ -176,9 +174,10 @@ def messages_api_error(
     and unknown ones are server errors. Some messages determine the category regardless of it (see `_read_stated`).
     `usage` is the reply's usage.
     """
-    status = int(kind) if kind.isdecimal() and len(kind) == 3 else 0
-    category = _MESSAGES_API_CATEGORIES.get(kind, category_of_status(status) if status >= 400 else ErrorCategory.SERVER)
-    category, cure = _read_stated(category, None, message, frozenset({kind}), prompt)
+    status = _stated_status(kind)
+    unknown = category_of_status(status) if status is not None else ErrorCategory.SERVER
+    category = _MESSAGES_API_CATEGORIES.get(kind, unknown)
+    category, cure = _read_stated(category, status, message, frozenset({kind}), prompt)
     shown = redact_text(f"{kind}: {message}" if kind else message, secrets, prompt)
     end = f"; {cure}" if cure is not None else ""
     return PortError(
@@ -221,8 +220,16 @@ def _read_stated(
         return ErrorCategory.SERVER, FAILED_GENERATION
     if is_beyond_limit(message):
         return ErrorCategory.PERMANENT, BEYOND_THE_LIMIT
-    cure = cure_for_message(400 if status is None else status, message, codes)
+    # Without a status, an error may be any, but a rate limit on tokens is not about the length of the request.
+    usual = 429 if category is ErrorCategory.RATE_LIMIT else 400
+    cure = cure_for_message(status or usual, message, codes)
     return (category, None) if cure is None else (ErrorCategory.PERMANENT, cure)
+
+
+def _stated_status(code: object) -> int | None:
+    """Return the HTTP status of 400 or more that is the code of an error in a reply with status 200, or None."""
+    is_status = isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code))
+    return int(str(code)) if is_status else None
 
 
 def _cure_for_files(status: int | None, message: str, prompt: Sequence[Message]) -> str | None:

@@ -9,6 +9,7 @@ from karenina_core.models.ports import Message, Role, ToolCall
 from karenina_toolkit.traces.blocks import TraceFormatError, get_entries, get_name, in_entry
 from karenina_toolkit.traces.formats.openai_chat import (
     Parts,
+    add_parts,
     read_arguments,
     read_content,
     read_message,
@@ -117,11 +118,10 @@ def _read_assistant(data: Entry) -> Message:
     content = data.get("content")
     more = data.get("additional_kwargs")
     more = more if isinstance(more, Mapping) else {}
-    in_content: list[ToolCall] = []
     if content is not None and not isinstance(content, (str, Mapping)) and isinstance(content, Sequence):
-        in_content = [_call_of_block(block) for block in content if _is_call(block)]
-        content = [block for block in content if not _is_call(block)]
-    parts = split_parts(content)
+        parts, in_content = _split_blocks(content)
+    else:
+        parts, in_content = split_parts(content), []
     calls = [_call(call, "args") for call in get_entries(data, "tool_calls")]
     calls = calls or [read_tool_call(call) for call in get_entries(more, "tool_calls")]
     ids = {call.id for call in calls}
@@ -131,6 +131,27 @@ def _read_assistant(data: Entry) -> Message:
         calls = [_call(more["function_call"], "arguments")]
     _add_refusal(parts, more.get("refusal"))
     return parts.to_message(calls, read_reasoning(more))
+
+
+def _split_blocks(blocks: Sequence[Any]) -> tuple[Parts, list[ToolCall]]:
+    """Return the parts and the calls in a list of content blocks. Text begins a new line after a call, and so does each
+    message of OpenAI's Responses API, which has an `id`. Commentary before a final answer is a thought.
+    """
+    parts, before = Parts(), None
+    calls: list[ToolCall] = []
+    is_final = any(isinstance(block, Mapping) and block.get("phase") == "final_answer" for block in blocks)
+    for block in blocks:
+        about = block if isinstance(block, Mapping) else {}
+        if _is_call(block) or about.get("id") != before:
+            parts.end_line()
+        before = about.get("id")
+        if _is_call(block):
+            calls.append(_call_of_block(block))
+        elif is_final and about.get("phase") == "commentary":
+            parts.add_thought(read_content([block]))
+        else:
+            add_parts(parts, block)
+    return parts, calls
 
 
 def _add_refusal(parts: Parts, refusal: object) -> None:

@@ -24,7 +24,7 @@ _TEXTS: Final = ("text", "output_text", "input_text", "refusal", "summary_text")
 _CONTINUE: Final = (None, "text", "output_text", "input_text")
 _THOUGHTS: Final = ("thinking", "reasoning", "thought", "redacted_thinking")
 _MEDIA: Final = ("image", "image_url", "audio", "audio_url", "video", "video_url", "file", "file_url", "document")
-_LEFT_OUT: Final = ("reference", "citation", "citations")  # they belong to the text, which is complete without them
+CITATIONS: Final = ("reference", "citation", "citations")  # they belong to the text, which is complete without them
 _THINKING_CHANNELS: Final = ("analysis", "commentary")  # of gpt-oss, whose answer is on the channel "final"
 _SUCCESS: Final = ("", "0", "200", "ok", "success", "none", "null")  # codes and words in an `error` that is none
 _LONGEST_NOTE: Final = 500
@@ -132,11 +132,15 @@ class Parts:
     def add_thought(self, thought: str) -> None:
         """Add a thought."""
         self.thoughts.append(thought)
-        self._continues = False
+        self.end_line()
 
     def add_unknown(self, part: Mapping[str, Any]) -> None:
         """Add a part whose type is unknown."""
         self.unknown.append(part)
+        self.end_line()
+
+    def end_line(self) -> None:
+        """Let the next text begin a new line, as after a call."""
         self._continues = False
 
     def to_message(
@@ -164,11 +168,11 @@ def split_parts(content: Any) -> Parts:
     if isinstance(content, str):
         parts.add_text(content)
     elif content is not None:
-        _add_parts(parts, content)
+        add_parts(parts, content)
     return parts
 
 
-def _add_parts(parts: Parts, content: Any) -> None:
+def add_parts(parts: Parts, content: Any) -> None:
     """Add the parts in `content`, with any nesting. Raises `TraceFormatError` if `content` is invalid."""
     if isinstance(content, str):
         parts.add_text(content)
@@ -176,7 +180,7 @@ def _add_parts(parts: Parts, content: Any) -> None:
         _add_part(parts, content)
     elif isinstance(content, Sequence):
         for part in content:
-            _add_parts(parts, part)
+            add_parts(parts, part)
     else:
         raise TraceFormatError(f"the content must be text or a list of parts, not {type(content).__name__}")
 
@@ -194,7 +198,7 @@ def _add_part(parts: Parts, part: Mapping[str, Any]) -> None:
         parts.add_text(_text_of(part), kind)
     elif str(kind).endswith(_MEDIA):
         parts.add_text(describe_block(str(kind), part), kind)
-    elif kind not in _LEFT_OUT:
+    elif kind not in CITATIONS:
         parts.add_unknown(part)
 
 
