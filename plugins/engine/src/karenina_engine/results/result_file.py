@@ -194,10 +194,7 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        why = error.strerror or error
-        raise ConfigError(
-            [f"the output file {path} cannot be written: {why}; choose another file (--output)"]
-        ) from error
+        raise _not_written(path, error) from error
     if stat.S_ISDIR(mode):
         raise ConfigError([f"the output path {path} is a folder; specify a file in the folder"])
     if not stat.S_ISREG(mode) or path.absolute().parent == _DEVICES:
@@ -245,11 +242,13 @@ def prepare_output(
         finally:
             os.close(handle)
     except OSError as error:
-        why = error.strerror or error
-        raise ConfigError(
-            [f"the output file {path} cannot be written: {why}; choose another file (--output)"]
-        ) from error
+        raise _not_written(path, error) from error
     return moved
+
+
+def _not_written(path: Path, error: OSError) -> ConfigError:
+    """Return the exception for an output file that cannot be written."""
+    return ConfigError([f"the output file {path} cannot be written: {error.strerror or error}; choose another file"])
 
 
 def free_name(path: Path) -> Path:
