@@ -246,11 +246,22 @@ class Stuttering(Lighthouse):
             yield placed
 
 
+class Misplacing(Lighthouse):
+    """An executor that yields results with the place of the item before."""
+
+    name: ClassVar[str] = "misplacing"
+
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        async for placed in super().execute(session):
+            yield placed._replace(place=placed.place - 1)
+
+
 @pytest.mark.parametrize(
     ("executor", "message"),
     [
         (Forgetful(), r"the executor Forgetful ended after the results of 1 of \d+ items; yield all"),
         (Stuttering(), "the executor Stuttering yielded the result of an item twice; yield each once"),
+        (Misplacing(), r"the executor Misplacing yielded the place -1 of \d+ items"),
     ],
 )
 def test_an_executor_yields_each_result_once(executor: Executor, message: str) -> None:

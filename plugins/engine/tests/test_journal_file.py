@@ -236,6 +236,18 @@ def test_a_journal_that_disappears_during_the_run_is_reported(
     assert [str(journal) in message for message in told] == [True]
 
 
+def test_a_journal_is_still_there_if_the_working_folder_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    run = ScriptedRuns()
+    run.on_call = lambda _text: monkeypatch.chdir(tmp_path / "other")
+    run.run(make_benchmark("a", "b"), journal=Path("j.journal"))
+
+    assert [record.getMessage() for record in caplog.records if "removed" in record.getMessage()] == []
+
+
 def test_journal_of_a_process_killed_during_creation_can_be_used(tmp_path: Path) -> None:
     journal, undisturbed = tmp_path / "j.journal", ScriptedRuns()
     with closing(sqlite3.connect(journal, isolation_level=None)) as begun:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,17 @@ async def test_a_file_truncated_during_the_run_is_not_changed(tmp_path: Path) ->
         with pytest.raises(OSError, match="changed by another program"):
             file.sort_lines()
     assert lines_of(tmp_path) == ["line 1", "li"]
+
+
+@pytest.mark.skipif(not Path("/dev/stdout").is_symlink(), reason="needs a link for standard output")
+def test_standard_output_in_a_file_is_refused(tmp_path: Path) -> None:
+    check = "from karenina_engine.results.result_file import *; check_output(Path('/dev/stdout'))"
+    with (tmp_path / "out").open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, "-c", check], stdout=file, stderr=subprocess.PIPE, text=True, check=False, timeout=120
+        )
+
+    assert "the output path /dev/stdout is a device" in done.stderr
 
 
 def test_joined_files_of_several_runs_have_no_header(tmp_path: Path) -> None:

@@ -57,8 +57,8 @@ _OTHER_READINGS: Final = (
     (lazy_pattern(r"(?<![\w\\])([a-z])P([a-z])(?!\w)"), r"(\\binom{\1}{\2} \\cdot \2!)"),
     (
         lazy_pattern(
-            r"(?<![A-Za-z])(sin|cos|tan|cot|sec|csc|ln|log|lg)(?![A-Z])\s*((?:\d|[^\W\d_]|\\[A-Za-z]{2,9}\s?){1,9})"
-            r"\s?/\s?(\d+|[^\W\d_])(?!\w)"
+            r"(?<![A-Za-z])((?:(?:arc)?(?:sin|cos|tan|cot|sec|csc)h?|ln|log|lg|exp)(?:[_^]\w|[_^]\{\w+\})?)(?![A-Z])\s*"
+            r"((?:\d|[^\W\d_]|\\[A-Za-z]{2,9}\s?){1,9})\s?/\s?(\d+|[^\W\d_])(?!\w)"
         ),
         r"\1(\2/\3)",
     ),

@@ -73,7 +73,7 @@ class JournalWriter:
         self._rows: list[_Row] = []
         self._timer: asyncio.TimerHandle | asyncio.Handle | None = None
         self._last = self._due = 0.0
-        self._file = path.stat()
+        self._place, self._file = path.absolute(), path.stat()
         self._is_gone = False
 
     def write(self, statement: str, values: tuple[Any, ...]) -> asyncio.Future[None]:
@@ -153,7 +153,7 @@ class JournalWriter:
         if self._is_gone:
             return
         try:
-            self._is_gone = not os.path.samestat(self._file, self.path.stat())
+            self._is_gone = not os.path.samestat(self._file, self._place.stat())
         except FileNotFoundError:
             self._is_gone = True
         except OSError:

@@ -41,8 +41,8 @@ ROW_LINE: Final = b'{"row":'
 _HEADERS: Final = (_BEGINNING, TABLE_LINE)
 RESULT_LINES: Final = (*_HEADERS, ROW_LINE, b'{"metadata":')
 """The possible beginnings of lines in result files."""
-
-
+_DEVICES: Final = Path("/dev")
+"""The folder whose links, such as `stdout`, may lead to regular files, but must not be renamed."""
 HEADER_INDEX: Final = -1
 """The index used for the header and for table rows, so that they come before all results."""
 _LONGEST: Final = 1 << 16
@@ -194,13 +194,10 @@ def check_output(path: Path, *, lines: Sequence[bytes] = RESULT_LINES) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        why = error.strerror or error
-        raise ConfigError(
-            [f"the output file {path} cannot be written: {why}; choose another file (--output)"]
-        ) from error
+        raise _not_written(path, error) from error
     if stat.S_ISDIR(mode):
         raise ConfigError([f"the output path {path} is a folder; specify a file in the folder"])
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(mode) or path.absolute().parent == _DEVICES:
         raise ConfigError(
             [
                 f"the output path {path} is {_kind(mode)}, which cannot be sorted at the end of a run; use a regular "
@@ -245,11 +242,13 @@ def prepare_output(
         finally:
             os.close(handle)
     except OSError as error:
-        why = error.strerror or error
-        raise ConfigError(
-            [f"the output file {path} cannot be written: {why}; choose another file (--output)"]
-        ) from error
+        raise _not_written(path, error) from error
     return moved
+
+
+def _not_written(path: Path, error: OSError) -> ConfigError:
+    """Return the exception for an output file that cannot be written."""
+    return ConfigError([f"the output file {path} cannot be written: {error.strerror or error}; choose another file"])
 
 
 def free_name(path: Path) -> Path:

@@ -244,7 +244,8 @@ class RunSession:
         """Execute the run, and yield results with their indexes and stored texts as items end, beginning with those
         from `computed`, which other processes have computed, if it is given. If the run is stopped, the results end
         early, and a warning gives the number of items without one. Raises `JournalError` if the journal can no longer
-        be written, and `RunError` if the executor leaves out the result of an item or yields it twice.
+        be written, and `RunError` if the executor leaves out the result of an item, yields it twice, or yields one of
+        no item.
 
         The start and end of the run are recorded in the journal and reported to observers.
         """
@@ -276,6 +277,8 @@ class RunSession:
                 for stream in self._streams():
                     async with aclosing(stream):
                         async for placed in stream:
+                            if not 0 <= placed.place < len(ended):
+                                raise RunError(f"{executor} yielded the place {placed.place} of {len(ended)} items")
                             if ended[placed.place]:
                                 raise RunError(f"{executor} yielded the result of an item twice; yield each once")
                             ended[placed.place] = 1
