@@ -170,7 +170,7 @@ def test_every_failed_call_is_retried_once(adapter: str) -> None:
     assert seen.requests == 2 * QUESTIONS + injected.total()
     assert sum(result.template.usage_metadata["total"]["calls"] for result in seen.results.values()) == 2 * QUESTIONS
     assert len(seen.waits) == injected["429"]
-    assert min(seen.waits) >= ASKED_TO_WAIT
+    assert min(seen.waits) >= ASKED_TO_WAIT - 0.01  # timers of event loops are exact to milliseconds
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

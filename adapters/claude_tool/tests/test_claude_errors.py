@@ -170,6 +170,7 @@ async def test_text_beside_an_error_is_no_answer(server: ScriptedServer, open_po
         ({"content": [{"type": "text", "text": "Par"}], "error": "no GPU"}, C.SERVER, "forwarded an error: no GPU"),
         ({"detail": "the model is not loaded"}, C.SERVER, "forwarded an error: the model is not loaded"),
         ({"error": {"code": 429, "message": "Quota exceeded"}}, C.RATE_LIMIT, "429: Quota exceeded"),
+        ({"error": {"type": "None", "code": "429", "message": "Slowly"}}, C.RATE_LIMIT, "error: 429: Slowly"),
         ({"error": {"code": 403, "message": "denied"}}, C.PERMANENT, "403: denied"),
         (
             {"content": None, "base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}},

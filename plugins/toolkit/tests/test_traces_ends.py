@@ -60,6 +60,7 @@ def test_a_recorded_reply_that_was_cut_off(recording: Any) -> None:
         {"choices": [{"message": CHAT, "finish_reason": "content_filter"}]},
         {"choices": [{"message": {**CHAT, "content": None, "refusal": "No."}, "finish_reason": "stop"}]},
         {"status": "completed", "output": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}]},
+        {"messages": [ASKED, {"type": "ai", "content": [*HALF["content"], {"type": "refusal", "refusal": "No."}]}]},
         {"type": "message", "role": "assistant", "content": [], "stop_reason": "refusal"},
         {"candidates": [{"finishReason": "SAFETY"}]},
         [ASKED, {"type": "ai", "content": "", "additional_kwargs": {"refusal": "No."}}],

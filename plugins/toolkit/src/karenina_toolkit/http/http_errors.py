@@ -196,7 +196,8 @@ def find_message_error(data: Mapping[str, Any]) -> tuple[str, str] | None:
     if error is None:
         return None
     fields = error if isinstance(error, Mapping) else {"message": error}
-    kind = next((str(fields[name]) for name in ("type", "code", "status_code") if fields.get(name)), "")
+    kinds = [str(fields[name]) for name in ("type", "code", "status_code") if fields.get(name)]
+    kind = next((kind for kind in kinds if kind != "None"), "")  # LiteLLM writes it as text
     return kind, next((str(fields[name]) for name in _MESSAGE_FIELDS if fields.get(name)), "no message")
 
 

@@ -131,7 +131,7 @@ def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
 
 def _is_refusal(content: object) -> bool:
     parts = content if _is_list(content) else ()
-    return bool(parts) and all(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
+    return any(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
 
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
