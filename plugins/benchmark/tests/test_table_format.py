@@ -81,6 +81,25 @@ def test_an_answer_with_other_names_is_right_by_each_of_them(tmp_path: Path) -> 
     ]
 
 
+@pytest.mark.parametrize("truth", ["March 2024", "Mar. 2024", "März 2024"])
+def test_a_month_of_a_year_may_be_written_in_other_ways(truth: str, tmp_path: Path) -> None:
+    template = template_of(Benchmark.load(written(tmp_path, f"id,question,answer\nq,When?,{truth}\n")).get("q"))
+    assert template is not None
+    bind = template.for_question("q").bind
+
+    for right in (truth, "march 2024", "MAR 2024", "March, 2024", "2024-03", "03/2024", "3/2024"):
+        assert bind({"answer": right}).verify(), right
+    for wrong in ("April 2024", "March 2023", "2024-04", "2024", "March"):
+        assert not bind({"answer": wrong}).verify(), wrong
+
+
+def test_words_before_a_year_are_no_month(tmp_path: Path) -> None:
+    template = template_of(Benchmark.load(written(tmp_path, "id,question,answer\nq,Which?,Windows 2000\n")).get("q"))
+
+    assert template is not None
+    assert "SynonymMap" not in template.source
+
+
 def test_numbers_of_excel_are_read_as_shown(tmp_path: Path) -> None:
     book = openpyxl.Workbook()
     sheet = book.active

@@ -133,6 +133,14 @@ def test_what_a_model_says_cannot_steer_the_terminal() -> None:
     assert "[bold]markup[/bold] [/nothing]" in text
 
 
+def test_the_name_of_an_item_cannot_steer_the_terminal() -> None:
+    hostile = make_result()
+    hostile.metadata.result_id = "q\x1b[31m"
+    hostile.metadata.timestamp = "\x1b[2J"
+
+    assert "\x1b" not in printed(hostile)
+
+
 def test_texts_are_shortened_to_one_line() -> None:
     assert shorten("a\n b\t c", 20) == "a b c"
     assert shorten("abcdefgh", 5) == "abcd…"

@@ -221,6 +221,15 @@ def test_changes_that_do_not_fit_are_errors(source: Path, change: str, problem: 
     assert not Path("out.yaml").exists()
 
 
+def test_an_underscore_is_no_part_of_a_number(tmp_path: Path) -> None:
+    done = import_file(
+        write_lines(tmp_path / "a.jsonl", [{"question": "Which?", "answer": "1_000"}]), "--map", "answer=number"
+    )
+
+    assert done.code == 2
+    assert "the correct answer '1_000' is not a number" in done.err
+
+
 def test_one_id_with_two_questions_is_a_problem(tmp_path: Path) -> None:
     rows = [{"id": 1, **ROWS[0]}, {"id": 1, **ROWS[1]}, {"id": 1, **ROWS[0]}]
     rows += [{"id": 2, "question": "Which gas do plants take in?", "answer": "CO2"}]

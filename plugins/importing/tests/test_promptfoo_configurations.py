@@ -283,13 +283,14 @@ def test_keys_of_the_environment_stay_out() -> None:
         ("{{ a | upper }}{# not shown #}", "X"),
         ("{{b}} {{n}} {{t}}", '{"c": "y"} 1.5 true'),
         ("{% raw %}{{a}}{% endraw %}", "{{a}}"),
+        ("{% raw %}{{a}}{# b #}{% endraw %}{{z}}{# {{z}} #}", "{{a}}{# b #}\0" + "7\0"),
         ("{{ d | join(', ') }}", "1, 2"),
         ("{{ d | dump }}", "[1, 2]"),
         ("{ a } {{}", "{ a } {{}"),
     ],
 )
 def test_plain_variables_are_filled(template: str, filled: str) -> None:
-    variables = {"a": "x", "b": {"c": "y"}, "d": [1, 2], "n": 1.5, "t": True}
+    variables = {"a": "x", "b": {"c": "y"}, "d": [1, 2], "n": 1.5, "t": True, "z": "\0" + "7\0"}
 
     assert fill(template, variables) == filled
 

@@ -168,6 +168,15 @@ def test_cells_of_excel_hold_no_more_characters_than_it_reads() -> None:
     assert list(read_results("back.jsonl")) == list(read_results(file))
 
 
+def test_markdown_contains_no_control_characters() -> None:
+    file = save(Path("run.results.jsonl"), [result("q\x1b[31m", False, model="m\x07", judge="\u202ej")])
+
+    assert export(file, "-o", "out.md").code == 0
+    text = Path("out.md").read_text("utf-8")
+    assert text.replace("\n", "").isprintable()
+    assert r"q\\x1b\[31m" in text
+
+
 @pytest.mark.parametrize("text", ["a_x000D_b", "_x005F_x000d_", "x_x0041_y"])
 def test_excel_shows_what_looks_like_its_notation_for_characters(text: str) -> None:
     file = save(Path("run.results.jsonl"), [result("q1", True, answer=text)])

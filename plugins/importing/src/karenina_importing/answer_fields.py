@@ -234,7 +234,8 @@ def _convert(kind: str, truth: str) -> Any:
         return text
     text = text.replace(",", "") if _THOUSANDS.fullmatch(text) else text
     try:
-        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,300}", text) else float(text)
+        # `float` accepts 1_000, which may be a name.
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,300}", text) else float(text.replace("_", " _"))
     except ValueError as error:
         cure = "map raw_answer to a number, or set answer_pattern"
         raise NoAnswer(f"the correct answer {truth!r:.80} is not a number; {cure}") from error

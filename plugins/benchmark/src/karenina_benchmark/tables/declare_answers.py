@@ -113,6 +113,7 @@ _MOST_PROSE: Final = 0.05
 _FORMULA: Final = re.compile(r"\\(?:[dt]?frac|sqrt|boxed|pi|cdot|times|infty|sin|cos|tan|log|ln|left|cup|binom)\b")
 """A command of LaTeX in a mathematical expression, which can be written in other ways."""
 _STOPS: Final = ".\u3002"
+_MONTH_OF_YEAR: Final = re.compile(r"[^\W\d_]{3,12}\.?,? (?:of )?[0-9]{4}")
 _LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEW: Final = 20
 _EXAMPLES: Final = 3
@@ -359,7 +360,20 @@ def _declare(cell: Cell, answer: Answer, *, any_of: bool) -> dict[str, Any] | No
             truths = [truth]
             if truth.isdigit() and truth.startswith("0") and asks_to_compute(cell.question):
                 truths.append(truth.lstrip("0") or "0")  # as in AIME, whose answers have three digits
+            truths += _forms_of_month(truth)
             return {"type": "str", "ground_truth": truth, "verify_with": exact_match(truths)}
+
+
+def _forms_of_month(text: str) -> list[str]:
+    """Return other ways to write a month of a year, such as *Mar 2024* and *2024-03* for *March 2024*, or an empty list
+    for any other text.
+    """
+    readings = read_dates(f"1 {text}") if _MONTH_OF_YEAR.fullmatch(text) else ()
+    if not readings:
+        return []
+    month = readings[0].at
+    forms = ("%B %Y", "%b %Y", "%b. %Y", "%B, %Y", "%B of %Y", "%Y-%m", "%m/%Y")
+    return [*(month.strftime(form) for form in forms), f"{month.month}/{month.year}"]
 
 
 def exact_match(truths: Sequence[str]) -> Any:

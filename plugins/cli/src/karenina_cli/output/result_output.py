@@ -33,7 +33,7 @@ from karenina_terminal.styled_text import (
     wrap_parts,
 )
 from karenina_toolkit.files.bounded_files import format_size
-from karenina_toolkit.printable import clean, clip, quantity, shorten
+from karenina_toolkit.printable import clean, clip, in_one_line, quantity, shorten
 from karenina_toolkit.shown_work import FIELDS, FORGEABLE, OWNER, shown_checks, shown_patch
 
 if TYPE_CHECKING:
@@ -351,7 +351,7 @@ def _details(result: VerificationResult, files: KeptFiles | None) -> Iterator[tu
     for number, record in enumerate(result.stages):
         yield "" if number else "Stages", [StyledText([(_stage_text(record), "")])]
     meta = result.metadata
-    item = f"{meta.result_id}, {seconds_text(meta.execution_time)} s, ended {meta.timestamp}"
+    item = in_one_line(f"{meta.result_id}, {seconds_text(meta.execution_time)} s, ended {meta.timestamp}")
     yield "Item", [StyledText([(item, "dim")], "dim")]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_engine.results.summary_text import percent, undecided_text
 from karenina_report.exports.exporter import Exporter
+from karenina_toolkit.printable import in_one_line
 
 if TYPE_CHECKING:
     from karenina_core.data.result import VerificationResult
@@ -33,7 +34,7 @@ def summary_lines(results: Iterable[VerificationResult], failures: Sequence[str]
     yield "## Karenina"
     yield ""
     for failure in failures:
-        yield f"**Failed:** {_SPECIAL.sub(_ESCAPED, ' '.join(failure.split()))}"
+        yield f"**Failed:** {_SPECIAL.sub(_ESCAPED, in_one_line(failure))}"
         yield ""
     yield "| answering model | judge | pass rate | 95% interval | judged | not judged |"
     yield "|---|---|---|---|---|---|"
@@ -95,7 +96,7 @@ def _failed_items(
 
 def _text(text: str, most: int = _LONGEST) -> str:
     """Escape `text` for a Markdown table cell, on one line of at most `most` characters."""
-    line = " ".join(text.split())
+    line = in_one_line(text)
     short = line if len(line) <= most else f"{line[:most]}..."
     return _SPECIAL.sub(_ESCAPED, short)
 

@@ -14,8 +14,10 @@ from typing import Any, Final
 from karenina_importing.field_mapping import MISSING, look_up
 
 _PLACE: Final = re.compile(r"\{\{-?(.*?)-?\}\}", re.DOTALL)
-_COMMENT: Final = re.compile(r"\{#.*?#\}", re.DOTALL)
-_RAW: Final = re.compile(r"\{%-?\s*raw\s*-?%\}(.*?)\{%-?\s*endraw\s*-?%\}", re.DOTALL)
+_PART: Final = re.compile(
+    r"\{#.*?#\}|\{%-?\s*raw\s*-?%\}(?P<raw>.*?)\{%-?\s*endraw\s*-?%\}|\{\{-?(?P<place>.*?)-?\}\}", re.DOTALL
+)
+"""A comment, a block of text that is used as it is, or a placeholder."""
 _KEY: Final = r"\.\w+|\[\s*[0-9]{1,9}\s*\]|\[\s*(?:'[^']*'|\"[^\"]*\")\s*\]"
 _EXPRESSION: Final = re.compile(rf"\s*([A-Za-z_]\w*)((?:{_KEY})*)((?:\s*\|\s*\w+(?:\([^()|]*\))?)*)\s*")
 _FILTER: Final = re.compile(r"\|\s*(\w+)(?:\(([^()|]*)\))?")
@@ -30,41 +32,33 @@ class NotFilled(ValueError):
 
 
 def fill(template: str, variables: Mapping[str, Any], missing: set[str] | None = None) -> str:
-    """Return a template with its variables filled in. Raises `NotFilled` if only promptfoo can do this. As in
-    promptfoo, a variable without a value becomes an empty string. Its name is added to `missing`.
+    """Return a template with its variables filled in. Raises `NotFilled` if only promptfoo can do this, or if the
+    values have more than 1,000,000 characters. As in promptfoo, a variable without a value becomes an empty string. Its
+    name is added to `missing`.
     """
     if "{{" not in template and "{%" not in template and "{#" not in template:
         return template
-    verbatim: list[str] = []
-
-    def keep(match: re.Match[str]) -> str:
-        """Store the text of a `raw` block, and return a placeholder for it."""
-        verbatim.append(match[1])
-        return f"\0{len(verbatim) - 1}\0"
-
-    text = _COMMENT.sub("", _RAW.sub(keep, template.replace("\0", "")))
-    if "{%" in text:
-        raise NotFilled(
-            f"the template contains a statement, which is not supported: {_shorten(text[text.index('{%') :])}"
-        )
-    text = _fill_places(text, variables, missing)
-    return re.sub(r"\0([0-9]+)\0", lambda match: verbatim[int(match[1])], text) if verbatim else text
-
-
-def _fill_places(text: str, variables: Mapping[str, Any], missing: set[str] | None) -> str:
-    """Return a string with each `{{ ... }}` replaced by its value. A missing variable becomes "" and is added to
-    `missing`. Raises `NotFilled` if one of them cannot be filled in, or if the values have more than 1,000,000
-    characters.
-    """
     parts: list[str] = []
     end = size = 0
-    for match in _PLACE.finditer(text):
-        parts += [text[end : match.start()], _evaluate(match[1], variables, missing)]
+    for match in _PART.finditer(template):
+        parts.append(_without_statement(template, end, match.start()))
         end = match.end()
+        if match["place"] is None:
+            parts.append(match["raw"] or "")  # a comment has no text
+            continue
+        parts.append(_evaluate(match["place"], variables, missing))
         size += len(parts[-1])
         if size > _LONGEST:
             raise NotFilled(f"the filled-in text has more than {_LONGEST:,} characters")
-    return "".join([*parts, text[end:]])
+    return "".join([*parts, _without_statement(template, end, len(template))])
+
+
+def _without_statement(template: str, start: int, end: int) -> str:
+    """Return a part of a template outside of its placeholders. Raises `NotFilled` if it contains a statement."""
+    at = template.find("{%", start, end)
+    if at >= 0:
+        raise NotFilled(f"the template contains a statement, which is not supported: {_shorten(template[at:])}")
+    return template[start:end]
 
 
 def fill_all(value: Any, variables: Mapping[str, Any], missing: set[str] | None = None) -> Any:
