@@ -246,6 +246,26 @@ def test_runs_of_langsmith_with_feedback_of_people(tmp_path: Path) -> None:
     assert run_imported(tmp_path, *RECORD, *ids, "--partial") == {"radium": True, "polonium": False, "x": True}
 
 
+@pytest.mark.parametrize("tool", ["langsmith", "langfuse"])
+def test_conversations_of_runs_keep_their_tool_calls(tool: str, tmp_path: Path) -> None:
+    asked = {"type": "human", "content": "Who?"}
+    call = {"type": "ai", "content": "", "tool_calls": [{"name": "look", "args": {}, "id": "c"}]}
+    output = {"messages": [asked, call, {"type": "tool", "content": "Curie", "tool_call_id": "c"}]}
+    output["messages"].append({"type": "ai", "content": "It is Curie."})
+    keys = {"langsmith": ("inputs", "outputs", "run_type"), "langfuse": ("input", "output", "scores")}[tool]
+    row = {
+        "id": "a",
+        **dict(zip(keys, ({"question": "Who?"}, output, "chain" if tool == "langsmith" else []), strict=True)),
+    }
+
+    done = import_file(write_lines(tmp_path / "runs.jsonl", [row]), *RECORD)
+
+    assert done.code == 0, done.err
+    ((_, said, _, last),) = [line["response"] for line in recorded()]
+    assert said["tool_calls"][0]["name"] == "look"
+    assert last == {"role": "assistant", "content": "It is Curie."}
+
+
 def test_items_of_langfuse(tmp_path: Path) -> None:
     items = [
         {

@@ -65,7 +65,7 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
     question = {**as_metadata({"metadata": item.get("metadata")}), **_keywords(item.get("tags"))}
     recordings = None
     if item.get("output") is not None and _TRACE & item.keys():
-        response, more = answered(_decode(item["output"]))
+        response, more = answered(_decode(item["output"]), conversation=True)
         label, scores = _scores(item.get("scores"))
         left = [*left, *more]
         model = item.get("model") or item.get("providedModelName")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.source_files import FileHead, SourceRow, read_json, read_lines
+from karenina_toolkit import traces
 
 _ASKED: Final = (
     *("question", "input", "prompt", "query", "user_input", "user_query", "instruction", "message", "text", "task"),
@@ -42,21 +43,33 @@ def asked(value: Any) -> Any:
     return "\n".join([*lines, "", question]) if lines else question
 
 
-def answered(value: Any) -> tuple[Any, list[str]]:
+def answered(value: Any, *, conversation: bool = False) -> tuple[Any, list[str]]:
     """Return the answer in an output, and the names of the values that are left out. If there are only `messages`, the
-    answer is the content of the last one. An object without an answer becomes JSON, and an empty object becomes None.
-    An output that is not an object is returned unchanged.
+    answer is the content of the last one or, with `conversation`, all of them, if their format is known. An object
+    without an answer becomes JSON, and an empty object becomes None. An output that is not an object is returned
+    unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
     messages = value.get("messages")
     if isinstance(messages, list) and messages and isinstance(messages[-1], Mapping) and len(value) == 1:
-        return messages[-1].get("content"), []
+        whole = _read_conversation(messages) if conversation and len(messages) > 1 else None
+        return whole or messages[-1].get("content"), []
     name = next(iter(value), None) if len(value) == 1 else _first(value, _ANSWERED)
     if name is None:
         return json.dumps(value, ensure_ascii=False, default=str) if value else None, []
-    inner, left = answered(value[name])
+    inner, left = answered(value[name], conversation=conversation)
     return inner, [*left, *(str(key) for key in value if key != name)]
+
+
+def _read_conversation(messages: list[Any]) -> list[Any] | None:
+    """Return a conversation as messages with `role` and `content`, or None if it is none, or its format is unknown."""
+    if not traces.is_conversation(messages):
+        return None
+    try:
+        return messages if is_conversation(messages) else [one.to_dict() for one in traces.convert_recording(messages)]
+    except traces.TraceFormatError:
+        return None
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:
