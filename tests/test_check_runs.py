@@ -557,6 +557,18 @@ def test_a_link_in_place_of_hidden_tests_changes_no_verdict(root: Path, patch: s
     assert result.outcome == outcome, why(result)
 
 
+def test_an_export_leaves_out_answers_without_their_work(root: Path) -> None:
+    assert answer(root, writes(program_py=GOOD)).outcome == Outcome.CORRECT
+    out = root.parent / "answers.jsonl"
+    done = run_karenina(
+        *("export", root.parent / "run.journal", "--format", "recording", "-o", out), plugins=Plugins.discover()
+    )
+    assert (
+        "1 answer is left out (answers judged by the files that they changed, which only --replay has: 1)" in done.err
+    )
+    assert out.read_text() == ""
+
+
 def test_why_a_patch_is_not_used_is_told(root: Path) -> None:
     other = PATCH.replace("\n-", "\n-not ", 1)
     result = judge_recording(root, {"response": "Done.", "patch": other})

@@ -337,6 +337,18 @@ def judge_recording(talk: Talk, *said: str, more: Sequence[str] = ()) -> Command
     return talk.karenina("run", "talk.yaml", *options)
 
 
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_recorded_turn_without_an_answer_is_not_judged(empty: int) -> None:
+    talk, answers = Talk(TALK), list(FIRM)
+    answers[empty] = " "
+    judge_recording(talk, QUESTION, answers[0], SURE, answers[1], WHEN, answers[2])
+
+    result = json.loads(Path("talk.jsonl").read_text("utf-8").splitlines()[-1])
+    assert result["outcome"] == "model_error"
+    assert "is empty" in result["metadata"]["error"]
+    assert talk.judged == []
+
+
 def test_a_recording_is_split_into_its_turns() -> None:
     talk = Talk(TALK)
     done = judge_recording(talk, QUESTION, FIRM[0], SURE, FIRM[1], WHEN, FIRM[2])

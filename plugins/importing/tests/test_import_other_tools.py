@@ -270,7 +270,9 @@ def test_outputs_state_why_an_answer_ended(tool: str, outputs: dict[str, Any], t
     done = import_file(write_json(tmp_path / "runs.json", [runs[tool]]), *RECORD)
 
     assert done.code == 0, done.err
-    assert [(line["response"], line["finish_reason"]) for line in recorded()] == [("It is Ann", "length")]
+    (line,) = recorded()
+    said = line["response"] if isinstance(line["response"], str) else line["response"][-1]["content"]
+    assert (said, line["finish_reason"]) == ("It is Ann", "length")
 
 
 @pytest.mark.parametrize("failed", [{"level": "ERROR", "statusMessage": "429"}, {"error": "429"}])
@@ -282,6 +284,26 @@ def test_errors_of_langfuse_and_braintrust_are_named(failed: dict[str, str], tmp
 
     assert done.code == 0, done.err
     assert "item 2: the row has an error instead of an answer: 429" in done.err
+
+
+@pytest.mark.parametrize("tool", ["langsmith", "langfuse"])
+def test_conversations_of_runs_keep_their_tool_calls(tool: str, tmp_path: Path) -> None:
+    asked = {"type": "human", "content": "Who?"}
+    call = {"type": "ai", "content": "", "tool_calls": [{"name": "look", "args": {}, "id": "c"}]}
+    output = {"messages": [asked, call, {"type": "tool", "content": "Curie", "tool_call_id": "c"}]}
+    output["messages"].append({"type": "ai", "content": "It is Curie."})
+    keys = {"langsmith": ("inputs", "outputs", "run_type"), "langfuse": ("input", "output", "scores")}[tool]
+    row = {
+        "id": "a",
+        **dict(zip(keys, ({"question": "Who?"}, output, "chain" if tool == "langsmith" else []), strict=True)),
+    }
+
+    done = import_file(write_lines(tmp_path / "runs.jsonl", [row]), *RECORD)
+
+    assert done.code == 0, done.err
+    ((_, said, _, last),) = [line["response"] for line in recorded()]
+    assert said["tool_calls"][0]["name"] == "look"
+    assert last == {"role": "assistant", "content": "It is Curie."}
 
 
 def test_items_of_langfuse(tmp_path: Path) -> None:

@@ -76,6 +76,15 @@ def test_unknown_and_ambiguous_tool_names_are_permanent_errors(fields: dict[str,
     assert problem in str(caught.value)
 
 
+def test_a_filter_separates_names_that_become_the_same() -> None:
+    servers = {"odd": talking("查找", "删除")}
+    with pytest.raises(
+        PortError, match=r"provides '查找' and '删除', which are both '__' for models.* mcp_tool_filter"
+    ):
+        described(model(servers))
+    assert described(model(servers, mcp_tool_filter=["查找"])) == {"__": "Does 查找."}
+
+
 def test_arguments_are_validated_before_the_call() -> None:
     from karenina_core.models.ports import ToolCall
     from karenina_toolkit.agents.tools import run_tool

@@ -209,6 +209,8 @@ def test_what_follows_a_complete_change_does_no_harm(tmp_path: Path, rest: str) 
         "diff --git a/f b/f\ndeleted file mode 120000\n--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n",
         "diff --git a/f b/f\nBinary files a/f and b/f differ\n",
         "diff --cc f\nindex 1,2..3\n--- a/f\n+++ b/f\n@@@ -1,1 -1,1 +1,1 @@@\n- a\n -b\n++c\n",
+        "deleted 'f'\n",
+        "file 'r.bin'\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n",
     ],
 )
 def test_what_cannot_be_read_is_no_misfit(tmp_path: Path, diff: str) -> None:

@@ -202,3 +202,66 @@ def test_first_prompts_of_two_sessions_are_kept() -> None:
         line("a2", "2", "!"),
     ]
     assert [message.content for message in convert_recording(lines)] == ["Hello.", "Hi.", "Bye.", "!"]
+
+
+def test_activities_and_last_thoughts_of_ag_ui_are_no_answers() -> None:
+    thought: dict[str, Any] = {"id": "1", "role": "reasoning", "content": "Hmm."}
+    activity = {"id": "2", "role": "activity", "activityType": "PLAN", "content": {"steps": 2}}
+    assert convert_recording([thought, activity, {"id": "3", "role": "assistant", "content": "On 17q21."}]) == [
+        Message.assistant("On 17q21.", reasoning="Hmm.")
+    ]
+    asked: dict[str, Any] = {"id": "0", "role": "user", "content": "Where?"}
+    assert convert_recording([thought, asked, thought]) == [
+        Message.assistant(reasoning="Hmm."),
+        Message.user("Where?"),
+        Message.assistant(reasoning="Hmm."),
+    ]
+
+
+def ai_sdk_result(**fields: Any) -> dict[str, Any]:
+    return {"type": "tool-result", "toolCallId": "c1", "toolName": "lookup", **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "failed"),
+    [
+        ({"output": {"type": "json", "value": {"band": "17q21"}}}, '{"band": "17q21"}', False),
+        ({"output": {"type": "json", "value": [1, "a"]}}, '[1, "a"]', False),
+        ({"output": {"type": "content", "value": [{"type": "text", "text": "17q21"}]}}, "17q21", False),
+        ({"output": {"type": "error-json", "value": {"code": 404}}}, '{"code": 404}', True),
+        ({"output": {"type": "execution-denied", "reason": "not now"}}, "not now", True),
+        ({"result": {"band": "17q21"}}, '{"band": "17q21"}', False),
+        ({"result": "no such gene", "isError": True}, "no such gene", True),
+    ],
+)
+def test_results_of_the_ai_sdk_keep_what_they_say(fields: dict[str, Any], text: str, failed: bool) -> None:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "lookup", "args": {"gene": "BRCA1"}}
+    entries = [{"role": "assistant", "content": [call]}, {"role": "tool", "content": [ai_sdk_result(**fields)]}]
+    assert convert_recording(entries) == [
+        Message.assistant("", [CALL]),
+        Message.tool(text, CALL, is_error=failed),
+    ]
+
+
+def test_results_of_a_providers_tools_split_a_message_of_the_ai_sdk() -> None:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "lookup", "input": {"gene": "BRCA1"}}
+    result = ai_sdk_result(output={"type": "text", "value": "17q21"})
+    content = [call, result, {"type": "text", "text": "On 17q21."}]
+    assert convert_recording([{"role": "assistant", "content": content}]) == [
+        Message.assistant("", [CALL]),
+        Message.tool("17q21", CALL),
+        Message.assistant("On 17q21."),
+    ]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"content": "On 17q21.", "toolInvocations": [{"state": "result", "toolName": "lookup", "result": "17q21"}]},
+        {"parts": [{"type": "step-start"}, {"type": "text", "text": "On 17q21."}]},
+        {"parts": [{"type": "tool-lookup", "toolCallId": "c1", "output": "17q21"}]},
+    ],
+)
+def test_messages_of_an_interface_are_refused_with_a_cure(entry: dict[str, Any]) -> None:
+    with pytest.raises(TraceFormatError, match=r"entry 1: this is a UI message; .* convertToModelMessages"):
+        convert_recording([{"id": "1", "role": "assistant", **entry}])

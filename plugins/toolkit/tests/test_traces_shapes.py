@@ -296,6 +296,50 @@ def trace_messages(messages: Sequence[Message]) -> list[JSON]:
     return entries
 
 
+def ag_ui(messages: Sequence[Message]) -> list[JSON]:
+    entries = list[JSON]()
+    for number, message in enumerate(messages):
+        if message.reasoning:
+            entries.append({"id": f"r{number}", "role": "reasoning", "content": message.reasoning})
+        entry: JSON = {"id": f"m{number}", "role": message.role, "content": message.content}
+        if message.role == "tool":
+            entry["toolCallId"] = message.tool_call_id
+            if message.is_error:
+                entry["error"] = message.content
+        if message.tool_calls:
+            entry["toolCalls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments))},
+                }
+                for call in message.tool_calls
+            ]
+        entries.append(entry)
+    return entries
+
+
+def ai_sdk(messages: Sequence[Message]) -> list[JSON]:
+    entries = list[JSON]()
+    for message in messages:
+        if message.role == "tool":
+            output = {"type": "error-text" if message.is_error else "text", "value": message.content}
+            part = {"type": "tool-result", "toolCallId": message.tool_call_id, "toolName": message.tool_name}
+            entries.append({"role": "tool", "content": [{**part, "output": output}]})
+            continue
+        if message.role != "assistant":
+            entries.append({"role": message.role, "content": message.content})
+            continue
+        parts = [{"type": "reasoning", "text": message.reasoning}] if message.reasoning else []
+        parts += [{"type": "text", "text": message.content}] if message.content else []
+        calls = [
+            {"type": "tool-call", "toolCallId": call.id, "toolName": call.name, "input": dict(call.arguments)}
+            for call in message.tool_calls
+        ]
+        entries.append({"role": "assistant", "content": [*parts, *calls]})
+    return entries
+
+
 BYTES = "iVBORw0K" * 40
 URL = {"url": f"data:image/png;base64,{BYTES}"}
 SOURCE = {"type": "base64", "media_type": "image/png", "data": BYTES}
@@ -366,6 +410,21 @@ SHAPES: dict[str, Shape] = {
             },
         },
         without_instructions,
+    ),
+    "AG-UI messages": Shape(
+        ag_ui,
+        {
+            "id": "1",
+            "role": "user",
+            "content": [{"type": "text", "text": "Look."}, {"type": "binary", "mimeType": "image/png", "data": BYTES}],
+        },
+    ),
+    "AI SDK messages": Shape(
+        ai_sdk,
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "Look."}, {"type": "image", "image": BYTES, "mediaType": "image/png"}],
+        },
     ),
     "trace_messages": Shape(
         trace_messages,

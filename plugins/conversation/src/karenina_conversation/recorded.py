@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from karenina_conversation.user_side import ConditionUndecided, End, Script
-from karenina_core.models.ports import AgentReply, CallInfo, PortError
+from karenina_core.models.ports import AgentReply, CallInfo, ErrorCategory, PortError
 from karenina_core.text import compose, did_you_mean
 from karenina_toolkit import traces
 from karenina_toolkit.answers.model_turn import ModelTurn
 from karenina_toolkit.conversations import USER_ENDS, ConversationTurn, split_at_user
 from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
 from karenina_toolkit.printable import is_blank
+from karenina_toolkit.structured.reply_checks import ends_empty
 
 if TYPE_CHECKING:
     from karenina_conversation.fields import QuestionFields
@@ -28,12 +29,24 @@ def split_recorded(turn: ModelTurn) -> Iterator[tuple[str | None, ModelTurn]]:
     """Yield the turns of a recorded conversation, each with the user's message before it (None for the first). If a
     message of the user follows the last answer, the last turn is empty.
 
-    How the recording ended, and its usage, belong to the last turn with an answer.
+    How the recording ended, and its usage, belong to the last turn with an answer. An earlier turn without an answer
+    has an error, as in a run, unless it may have been cut off or its agent may have done its work with tools.
     """
     parts = list(split_at_user(turn.trace))
     last = len(parts) - 1 if parts[-1][1] or len(parts) == 1 else len(parts) - 2
     for at, (said, trace) in enumerate(parts):
-        yield said, replace(turn, trace=trace) if at == last else ModelTurn(trace, is_plain=turn.is_plain)
+        if at == last:
+            yield said, replace(turn, trace=trace)
+            continue
+        error = None
+        if (
+            trace
+            and ends_empty(trace)
+            and turn.finish_reason != "length"
+            and not any(one.role == "tool" for one in trace)
+        ):
+            error = PortError(f"the recorded answer in turn {at + 1} is empty", category=ErrorCategory.EMPTY)
+        yield said, ModelTurn(trace, is_plain=turn.is_plain, error=error)
 
 
 def ends_conversation(reply: AgentReply | ModelTurn) -> bool:

@@ -140,10 +140,16 @@ def _unknown_names(setting: str, names: Sequence[str] | Mapping[str, str], tools
 
 
 def _clash(one: MCPTool, other: MCPTool) -> str:
-    """Return an error message for two tools with the same name, with a cure if they are on different servers."""
+    """Return an error message for two tools with the same name, with a cure."""
     names = " and ".join(repr(tool.connection.server.name) for tool in (one, other))
     if one.connection is other.connection:
-        return f"the MCP server {one.connection.server.name!r} provides two tools named {one.name!r}"
+        server = f"the MCP server {one.connection.server.name!r}"
+        if one.own_name == other.own_name:
+            return f"{server} provides two tools named {one.name!r}; correct the server"
+        return (
+            f"{server} provides {one.own_name!r} and {other.own_name!r}, which are both {one.name!r} for models, whose "
+            "tools have ASCII names; name only one of them in mcp_tool_filter, or rename one on the server"
+        )
     return (
         f"the MCP servers {names} both provide a tool named {one.name!r}; set a prefix for one of the servers "
         f'(mcp_server_options = {{{other.connection.server.name} = {{prefix = "{other.connection.server.name}_"}}}}), '

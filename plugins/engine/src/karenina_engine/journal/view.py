@@ -21,6 +21,7 @@ from karenina_engine.journal.file import JournalError, is_locked, journal_errors
 from karenina_engine.journal.rows import DECODE_ERRORS, load_attachment, raise_damaged, read_run_row, sum_ledger_lines
 from karenina_engine.journal.schema import ATTACHMENT, LAST_RUN, is_intact
 from karenina_engine.results.result_file import (
+    WITHOUT_WORK,
     default_journal,
     digest_run,
     read_header,
@@ -241,7 +242,8 @@ class JournalView:
     def recordings(self, model: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield the answers of the last run, of all answering models or only of the one with the id `model`, as
         recordings without duplicates, followed by answers that no result uses. Failed calls are omitted, and so are
-        conversations that broke off or have no result; warnings state how many.
+        conversations that broke off or have no result, and answers judged by the files that they changed; warnings
+        state how many.
 
         Each answer has `question_id`, `question` (only if a result uses the answer), `replicate`, `model` (the
         answering model's id), and either `text` or, for an agent, `trace`, whose messages have the form of
@@ -268,7 +270,7 @@ class JournalView:
         )
         for row in self._rows("replies", answers, CONVERSE):
             answer = (row[7], row[2], row[8])
-            if answer in seen or model not in (None, row[2]):
+            if answer in seen or left_out.get(answer) == WITHOUT_WORK or model not in (None, row[2]):
                 continue
             with self._damage("replies", row):
                 reply = json.loads(row[19])

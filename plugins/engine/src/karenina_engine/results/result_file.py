@@ -26,6 +26,7 @@ from karenina_toolkit.conversations import OWNER as CONVERSATIONS
 from karenina_toolkit.conversations import STAGE as CONVERSE
 from karenina_toolkit.conversations import USER_ENDS
 from karenina_toolkit.files import replace_file
+from karenina_toolkit.shown_work import OWNER as SANDBOX
 
 if TYPE_CHECKING:
     import asyncio
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("karenina")
 
+WITHOUT_WORK: Final = "answers judged by the files that they changed, which only --replay has"
+"""Why an answer with work in a workspace is not recorded."""
 _BEGINNING: Final = b'{"run":'
 TABLE_LINE: Final = b'{"table":'
 ROW_LINE: Final = b'{"row":'
@@ -120,8 +123,18 @@ def why_not_recorded(result: Mapping[str, Any]) -> str | None:
     if result["outcome"] == Outcome.MODEL_ERROR.value:
         return "failed calls"
     stopped = template.get("response_refused") or template.get("response_truncated")
-    there = template.get("trace_messages") or template.get("raw_llm_response") or stopped
-    return None if there else "items without an answer"
+    if not (template.get("trace_messages") or template.get("raw_llm_response") or stopped):
+        return "items without an answer"
+    return WITHOUT_WORK if _has_judged_work(result) else None
+
+
+def _has_judged_work(result: Mapping[str, Any]) -> bool:
+    """Return whether an answer changed files, and checks or an agent as the judge read them."""
+    fields = result.get("extensions", {}).get(SANDBOX)
+    work = fields.get("workspace") if isinstance(fields, Mapping) else None
+    if not isinstance(fields, Mapping) or not isinstance(work, Mapping) or not work.get("changed"):
+        return False
+    return bool(fields.get("checks") or result.get("template", {}).get("agentic_parsing_performed"))
 
 
 def recorded_answer(result: Mapping[str, Any]) -> dict[str, Any]:

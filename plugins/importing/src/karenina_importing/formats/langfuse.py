@@ -67,7 +67,7 @@ def _row(place: str, item: Mapping[str, Any]) -> SourceRow:
     recordings = None
     if item.get("output") is not None and _TRACE & item.keys():
         output = _decode(item["output"])
-        response, more = answered(output)
+        response, more = answered(output, conversation=True)
         label, scores = _scores(item.get("scores"))
         left = [*left, *more]
         model = item.get("model") or item.get("providedModelName")

@@ -73,7 +73,7 @@ def _recordings(run: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[str]
     """Return a run's answer with its label, as a list of one recording, and the names of the omitted parts. The list is
     empty if the run failed or its output is empty.
     """
-    response, more = answered(run.get("outputs"))
+    response, more = answered(run.get("outputs"), conversation=True)
     left = [f"output {name!r:.40}" for name in more]
     if response in (None, "") or run.get("error"):
         return [], left

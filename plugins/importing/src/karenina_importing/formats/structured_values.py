@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from karenina_benchmark.tables.message_texts import is_conversation
 from karenina_importing.source_files import FileHead, SourceRow, read_json, read_lines
+from karenina_toolkit import traces
 from karenina_toolkit.traces.recorded_ends import END_KEYS
 
 _ASKED: Final = (
@@ -43,20 +44,25 @@ def asked(value: Any) -> Any:
     return "\n".join([*lines, "", question]) if lines else question
 
 
-def answered(value: Any) -> tuple[Any, list[str]]:
+def answered(value: Any, *, conversation: bool = False) -> tuple[Any, list[str]]:
     """Return the answer in an output, and the names of the values that are left out. If there are only `messages`, the
-    answer is the content of the last one, and of a chat completion or the generations of a LangChain model, that of the
-    reply. An object without an answer becomes JSON, and an empty object becomes None. An output that is not an object
-    is returned unchanged.
+    answer is the content of the last one or, with `conversation`, all of them, if their format is known. In a chat
+    completion or the generations of a LangChain model, it is the content of the reply. An object without an answer
+    becomes JSON, and an empty object becomes None. An output that is not an object is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
+    messages = value.get("messages")
+    if conversation and len(value) == 1 and isinstance(messages, list) and len(messages) > 1:
+        whole = _read_conversation(messages)
+        if whole is not None:
+            return whole, []
     if (reply := _reply(value)) is not None:
         return answered(reply)
     name = _answer_key(value)
     if name is None:
         return json.dumps(value, ensure_ascii=False, default=str) if value else None, []
-    inner, left = answered(value[name])
+    inner, left = answered(value[name], conversation=conversation)
     return inner, [*left, *(str(key) for key in value if key != name and key not in END_KEYS)]
 
 
@@ -97,6 +103,16 @@ def _ends(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the finish reasons in an object and its `response_metadata`, by their keys."""
     beside = {**as_mapping(value.get("response_metadata")), **value}
     return {key: beside[key] for key in END_KEYS if beside.get(key)}
+
+
+def _read_conversation(messages: list[Any]) -> list[Any] | None:
+    """Return a conversation as messages with `role` and `content`, or None if it is none, or its format is unknown."""
+    if not traces.is_conversation(messages):
+        return None
+    try:
+        return messages if is_conversation(messages) else [one.to_dict() for one in traces.convert_recording(messages)]
+    except traces.TraceFormatError:
+        return None
 
 
 def _first(value: Mapping[str, Any], names: Iterable[str]) -> str | None:

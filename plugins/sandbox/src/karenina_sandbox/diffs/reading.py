@@ -20,6 +20,8 @@ _MARKS: Final = (b" ", b"+", b"-")
 _NO_NEWLINE: Final = b"\\"
 _CRLF: Final = re.compile(rb"^(?:diff --git |\+\+\+ )[^\n]*\r$", re.MULTILINE)
 _HEADER: Final = re.compile(rb"^(?:diff --git |\+\+\+ )", re.MULTILINE)
+_NAMED_ONLY: Final = re.compile(rb"^(?:deleted|file|link) (?:'.+'|\".+\")\r?$", re.MULTILINE)
+"""A line of `Patch.text`, which only names a change."""
 _ESCAPES: Final = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
@@ -61,7 +63,15 @@ class FileChange:
 
 
 def read_diff(diff: bytes) -> Iterator[FileChange]:
-    """Yield the changes in a diff. Raises `DiffError` if it cannot be read."""
+    """Yield the changes in a diff. Raises `DiffError` if it cannot be read, and `UnreadableDiff` if it only names some
+    of its changes, as a patch that Karenina wrote for people does.
+    """
+    named = _NAMED_ONLY.search(diff)
+    if named is not None and b"diff --git " not in diff:
+        line = ascii(named[0])[1:]
+        raise UnreadableDiff(
+            f"it was exported for people, and the line {line} only names a change; judge the run again with --replay"
+        )
     return _read(_lines(diff))
 
 

@@ -10,6 +10,8 @@ from typing import Any, Final
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats import (
+    ag_ui,
+    ai_sdk,
     anthropic,
     autogen,
     bedrock,
@@ -95,6 +97,8 @@ AUTOGEN: Final = Format("AutoGen messages", autogen.claims, autogen.read, needs_
 OPENTELEMETRY: Final = Format("OpenTelemetry messages", opentelemetry.claims, opentelemetry.read)
 INSPECT: Final = Format("Inspect messages", inspect_ai.claims, inspect_ai.read)
 CLAUDE_CODE: Final = Format("Claude Code transcripts", claude_code.claims, claude_code.read, needs_role=False)
+AG_UI: Final = Format("AG-UI messages", ag_ui.claims, ag_ui.read)
+AI_SDK: Final = Format("AI SDK messages", ai_sdk.claims, ai_sdk.read)
 TRACE_MESSAGES: Final = Format("trace_messages", own_messages.claims_reference, own_messages.read_reference)
 OWN: Final = Format("Karenina's own", own_messages.claims, own_messages.read)
 FORMATS: Final = (
@@ -109,6 +113,8 @@ FORMATS: Final = (
     OPENTELEMETRY,
     INSPECT,
     CLAUDE_CODE,
+    AG_UI,
+    AI_SDK,
     TRACE_MESSAGES,
     OWN,
 )
