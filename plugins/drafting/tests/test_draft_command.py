@@ -120,7 +120,7 @@ def test_a_model_that_fails_for_all_exits_with_4(file: Path) -> None:
 
 
 def test_no_part_of_the_drafts_is_left_on_a_full_disk(file: Path) -> None:
-    with no_file_above(100), pytest.raises(ConfigError, match="cannot be written to .*: File too large"):
+    with no_file_above(100), pytest.raises(ConfigError, match=r"cannot be written to .*: File too large"):
         write_drafts(Path("q.draft.yaml"), "Genes", [], "scripted:m")
 
     assert not Path("q.draft.yaml").exists()
