@@ -304,8 +304,8 @@ def _append(file: Path, lines: Sequence[str]) -> None:
     written = 0
     try:
         handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        before = os.fstat(handle).st_size
         try:
-            before = os.fstat(handle).st_size
             while written < len(data):  # if the disk is nearly full, a part is written without an error
                 written += os.write(handle, data[written:])
         except OSError:
