@@ -167,6 +167,18 @@ def test_a_file_of_outputs_is_judged(judge: Judge) -> None:
     assert len(judge.prompts) == 3
 
 
+@pytest.mark.parametrize("again", ["resume", "rescore"])
+def test_a_journal_of_outputs_is_not_taken_for_somebody_elses(judge: Judge, again: str) -> None:
+    Path("out.txt").write_text("It is BCL2.", "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    assert command("out.txt", "--template", "t.py", "-j", "scripted:j").code == 0
+    done = run_karenina(again, "out.journal", plugins=plugin_room.active_plugins())
+
+    assert done.code == 2
+    assert "belongs to a run without a benchmark file, such as one of `karenina judge`" in done.err
+    assert "repeat that command" in done.err
+
+
 def test_a_table_of_outputs_is_judged_by_rows(judge: Judge) -> None:
     Path("out.csv").write_text("id,Response,question\na,It is BCL2.,Which?\n,It is TP53.,\n", "utf-8")
     Path("t.py").write_text(TEMPLATE, "utf-8")

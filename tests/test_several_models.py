@@ -127,6 +127,17 @@ def test_a_dry_run_refuses_recordings_that_the_run_refuses() -> None:
     assert "9 of 10 questions have no recorded answer" in ended[1].err
 
 
+@pytest.mark.usefixtures("two_models")
+def test_a_replay_without_its_recordings_is_refused() -> None:
+    command = ("run", "genes.yaml", "--recordings", "good.jsonl")
+    assert karenina(*command).code == 0
+    Path("good.jsonl").rename("moved.jsonl")
+    done = karenina(*command, "--replay")
+
+    assert done.code == 2
+    assert "cannot read the recordings good.jsonl: No such file" in done.err
+
+
 @pytest.mark.parametrize(
     ("limits", "unmet"),
     [

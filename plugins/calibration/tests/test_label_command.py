@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from full_disk import no_file_above
 from openpyxl import load_workbook
 from runs import RIGHT, errant_run, karenina, result, save
 
@@ -57,6 +58,19 @@ def test_answers_are_labelled_in_the_terminal(run: Path) -> None:
     assert (first["labeller"], first["right"], first["extractions"][0]["right"]) == ("ann", True, False)
     assert (second["right"], second["extractions"][0].get("right")) == (False, None)
     assert first["time"].endswith("+00:00")
+
+
+def test_no_part_of_a_label_is_left_on_a_full_disk(run: Path) -> None:
+    karenina("label", run, "--labeller", "ann", type="y\nn\nq\n")
+    before = labels_of(run).read_bytes()
+    with no_file_above(len(before) + 20):
+        full = karenina("label", run, "--labeller", "ann", type="y\nn\nq\n")
+
+    assert full.code == 2
+    assert "cannot write the label file" in full.err
+    assert labels_of(run).read_bytes() == before
+    assert karenina("label", run, "--labeller", "ann", type="y\nn\nq\n").code == 0
+    assert len(lines(labels_of(run), "label")) == 2
 
 
 def test_every_printed_command_works_when_pasted(run: Path, tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 from command_runs import run_karenina
+from full_disk import no_file_above
 from scripted_drafts import GENE, YEAR, draft, drafting_model
 
 from karenina_benchmark import Benchmark
+from karenina_core.errors import ConfigError
 from karenina_core.models.ports import CallInfo, Message
 from karenina_core.plugins import Plugins
+from karenina_drafting.drafts import write_drafts
 from karenina_testing import ScriptedModels
 
 TABLE = "id,question,answer\ngene,Which gene is the target?,BCL2\nyear,In which year was it approved?,2016\n"
@@ -114,6 +117,14 @@ def test_a_model_that_fails_for_all_exits_with_4(file: Path) -> None:
     assert done.code == 4
     assert [(entry["id"], entry["failed"]) for entry in done.json["drafts"]] == [("gene", True), ("year", True)]
     assert Path("q.draft.yaml").read_text("utf-8").count("# not drafted: the model failed:") == 2
+
+
+def test_no_part_of_the_drafts_is_left_on_a_full_disk(file: Path) -> None:
+    with no_file_above(100), pytest.raises(ConfigError, match=r"cannot be written to .*: File too large"):
+        write_drafts(Path("q.draft.yaml"), "Genes", [], "scripted:m")
+
+    assert not Path("q.draft.yaml").exists()
+    assert [*file.parent.iterdir()] == [file]
 
 
 def test_an_existing_output_is_never_overwritten(file: Path) -> None:

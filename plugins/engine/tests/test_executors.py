@@ -124,6 +124,23 @@ def test_an_executor_is_notified_when_the_run_stops() -> None:
     assert (len(results), run.stopped) == (2, "enough")
 
 
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_failing_callback_stops_the_run_but_ends_no_wait(stopped: bool) -> None:
+    lighthouse = Lighthouse()
+    run = run_of("lighthouse", world(lighthouse))
+
+    def fail(_result: object) -> None:
+        if stopped:
+            run.stop("enough", grace=2.0)
+        raise ValueError("full")
+
+    with pytest.raises(ValueError, match="full"):
+        asyncio.run(collect_results(run, on_result=fail))
+
+    assert lighthouse.stops == [2.0 if stopped else 0.0]
+    assert run.stopped == ("enough" if stopped else "a result could not be written or passed on")
+
+
 def test_an_executor_owns_settings_and_checks_them_before_the_run() -> None:
     plugins = world(Lighthouse())
     with plugin_room.use_plugins(plugins):

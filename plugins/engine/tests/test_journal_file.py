@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
+from full_disk import no_file_above
 from journal_runs import CONFIG, ScriptedRuns, make_benchmark, summarize
 
 from karenina_core import VerificationConfig
@@ -186,17 +186,6 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(JournalError, match="cannot be opened"):
         ScriptedRuns().run(make_benchmark("a"), journal=tmp_path / "file" / "j.journal")
-
-
-@contextmanager
-def no_file_above(size: int) -> Iterator[None]:
-    """As if the disk were full: no file of this process grows beyond `size` bytes."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_full_disk_stops_the_run_and_loses_no_stored_row(tmp_path: Path) -> None:

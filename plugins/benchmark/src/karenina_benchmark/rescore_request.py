@@ -18,6 +18,7 @@ from karenina_benchmark.config.config_files import read_config_values, resolve_r
 from karenina_benchmark.resume_request import (
     change_to_run_folder,
     current_settings,
+    describe_unnamed,
     existing_ids,
     read_commands,
 )
@@ -83,6 +84,10 @@ def make_rescore_request(
     from karenina_benchmark import Benchmark
 
     labels, command = read_commands(journal)
+    if file is None and command is None and not labels.benchmark:
+        again = "repeat that command or program with the journal, whose replies are used again"
+        named = f"or name the benchmark: karenina rescore {quote(str(journal))} BENCHMARK"
+        raise ConfigError([f"{describe_unnamed(journal)}. To score its results again, {again}, {named}"])
     if file is None and command is None:
         name = plain_name(labels.benchmark) or "BENCHMARK"
         raise ConfigError(

@@ -41,7 +41,8 @@ def make_resume_request(journal: Path, note: Callable[[str], None]) -> RunReques
 
     labels, command = read_commands(journal)
     if command is None:
-        raise ConfigError([_foreign_journal_text(labels, journal)])
+        unnamed = f"{describe_unnamed(journal)}. To continue from the journal, repeat that command or program with it"
+        raise ConfigError([_foreign_journal_text(labels, journal) if labels.benchmark else unnamed])
     if command["output"] is None:
         what = "was started from Python, without a result file; rerun it from Python"
         raise ConfigError([f"the run recorded in {journal} {what}"])
@@ -177,6 +178,14 @@ def _note_changed_content(command: Mapping[str, Any], note: Callable[[str], None
     note(
         f"The run's --trust-all no longer applies because something has changed: {changes}. To run the benchmark's "
         f"code, use `karenina trust {quote(str(file))}`, or run the whole `karenina run` command again."
+    )
+
+
+def describe_unnamed(journal: Path) -> str:
+    """Return the start of the message for a journal whose run has no benchmark file, so that `resume` has none."""
+    return (
+        f"{journal} belongs to a run without a benchmark file, such as one of `karenina judge`, `karenina draft`, "
+        "`karenina selftest` or a Python program"
     )
 
 

@@ -298,13 +298,20 @@ def label_line(label: Label) -> str:
 
 def _append(file: Path, lines: Sequence[str]) -> None:
     """Append lines to a file, which is created if necessary, in a single write, so that several labellers can use the
-    file. Raises `ConfigError` if this fails.
+    file. Raises `ConfigError` if this fails, and then adds no part of the lines.
     """
     data = "".join(f"{line}\n" for line in lines).encode()
+    written = 0
     try:
         handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        before = os.fstat(handle).st_size
         try:
-            os.write(handle, data)
+            while written < len(data):  # if the disk is nearly full, a part is written without an error
+                written += os.write(handle, data[written:])
+        except OSError:
+            if os.fstat(handle).st_size == before + written:  # nobody else has added to it
+                os.ftruncate(handle, before)
+            raise
         finally:
             os.close(handle)
     except OSError as error:

@@ -145,6 +145,9 @@ EPILOG: Final = (
     "  2    bad input, such as an output file that already exists; no model was called\n"
     "  3    the budget is spent; run the same command with a larger budget to continue\n"
     "  4    the model failed for every question\n"
+    "  70   an error in the program or a plugin, or the journal or output could not be written\n"
+    "  124  run_timeout expired; run the same command to continue\n"
+    "  130  stopped with Ctrl-C; run the same command to continue\n"
 )
 
 

@@ -6,12 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from karenina_benchmark.yaml_files import dump
 from karenina_core.errors import ConfigError
 from karenina_drafting.brief import contains_words
 from karenina_drafting.draft_stage import RESULT_FIELD
+from karenina_toolkit.files import replace_file
 from karenina_toolkit.printable import in_one_line, quantity
 
 if TYPE_CHECKING:
@@ -76,11 +77,16 @@ def _make_draft(question: Question, result: VerificationResult | None, others: t
 
 def write_drafts(path: Path, name: str, drafts: Sequence[Draft], model: str) -> None:
     """Write the drafts as a YAML benchmark called `name`, with a comment for each question. Raises `ConfigError` if the
-    file exists, or cannot be written. The first line contains the name of the `model`.
+    file exists, or cannot be written; then no part of it is left. The first line contains the name of the `model`.
     """
+
+    def write(file: BinaryIO) -> None:
+        """Write the lines. Raises `ConfigError` if `path` exists by now."""
+        file.writelines(line.encode() for line in _lines(name, drafts, model))
+        check_new(path)
+
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.writelines(_lines(name, drafts, model))
+        replace_file(path, write)
     except OSError as error:
         raise ConfigError([f"the drafts cannot be written to {path}: {error.strerror or error}"]) from error
 

@@ -89,7 +89,11 @@ EPILOG: Final = (
     "  0    the judge was tested\n"
     "  1    a lower limit is below --min-specificity or --min-sensitivity\n"
     "  2    bad input, such as too few cases to show a limit; no model was called\n"
+    "  3    the budget is spent; run the same command with a larger budget to continue\n"
     "  4    no case was judged\n"
+    "  70   an error in the program or a plugin, or the journal or output could not be written\n"
+    "  124  run_timeout expired; run the same command to continue\n"
+    "  130  stopped with Ctrl-C; run the same command to continue\n"
 )
 _MOST_LEFT_OUT: Final = 5
 

@@ -226,23 +226,15 @@ def dry_run(screen: Screen, request: RunRequest, *, as_json: bool) -> None:
     from karenina_engine.model_settings import configured_models
     from karenina_engine.offline.estimate import estimate
     from karenina_engine.settings import EngineSettings
-    from karenina_toolkit.plugin_lookup import find_adapter, plugins_of
+    from karenina_toolkit.plugin_lookup import plugins_of
 
     trust, config = require_trust(request.benchmark, request.config, request.trust)
     plugins = plugins_of(config)
     journal = None if request.fresh else request.journal
     files = files_of(request.benchmark, journal)
     questions = select_questions(request.benchmark, config, request.question_ids, files=files)
-    check_models(plugins, configured_models(config), offline=True)  # an estimate needs no keys
-    # Recordings are read, so an error in them stops the estimate as it would stop the run.
-    check_models(
-        plugins,
-        [
-            ("answering model", model)
-            for model in config.core.answering_models
-            if find_adapter(plugins, model.interface).spec.recorded
-        ],
-    )
+    # An estimate needs no keys, but recordings are read, so an error in them stops it as it would stop the run.
+    check_models(plugins, configured_models(config), offline=True)
     check_recordings(plugins, config, questions, request.benchmark)
     estimated = estimate(
         questions,

@@ -104,9 +104,9 @@ def _model_problems(
 
 def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *, offline: bool = False) -> None:
     """Raise `ConfigError` with everything that would make calls to `models`, pairs of a role for messages and a model,
-    fail. If `offline` is set, keys and packages may be missing. Nothing is sent. With `offline`, adapters do not check
-    their models, but the form of a base URL is checked. For a `ModelLabel`, the only check is whether its adapter
-    exists.
+    fail. If `offline` is set, keys and packages may be missing. Nothing is sent. With `offline`, only adapters of
+    recorded answers check their models, but the form of a base URL is checked. For a `ModelLabel`, the only check is
+    whether its adapter exists.
     """
     from pydantic import ValidationError
 
@@ -134,7 +134,7 @@ def check_models(plugins: Plugins, models: Sequence[tuple[str, ModelConfig]], *,
                 problems.append(
                     f"{where}: the adapter {spec.interface!r} has no extra settings; remove {names} from extra"
                 )
-            if not offline:
+            if not offline or spec.recorded:
                 returned: object = spec.check(model) if spec.check is not None else None
                 if returned:  # plugins may not be type-checked
                     cure = "it must raise AdapterConfigError for a model that cannot work, and must not be async"

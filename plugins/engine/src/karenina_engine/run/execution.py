@@ -91,8 +91,10 @@ async def execute_session(
                     if on_result is not None:
                         on_result(index, result)
                 except Exception as error:
-                    failure, grace = error, GRACE if session.journal is not None else 0.0
-                    session.stop("a result could not be written or passed on", grace=grace)
+                    failure = error
+                    if not session.stopping:
+                        grace = GRACE if session.journal is not None else 0.0
+                        session.stop("a result could not be written or passed on", grace=grace)
         if failure is not None:
             raise failure
         if file is not None:

@@ -209,6 +209,11 @@ class RunSession:
         self._stop_listeners.remove(listener)
 
     @property
+    def stopping(self) -> bool:
+        """Whether `stop` has been called. Another call would end the wait for calls in flight."""
+        return self._stop_requested
+
+    @property
     def running(self) -> bool:
         """Whether the run is currently executing."""
         return self._loop is not None
@@ -322,8 +327,8 @@ class RunSession:
         self._loop = asyncio.get_running_loop()
 
         def time_out() -> None:
-            """Stop the run, unless it is stopping already: a second stop would end the wait for calls in flight."""
-            if not self._stop_requested:
+            """Stop the run, unless it is stopping already."""
+            if not self.stopping:
                 self.stop(f"the time limit was reached (run_timeout = {limit:g} s)", grace=GRACE)
 
         if limit is not None:
