@@ -73,6 +73,7 @@ def compare(
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
+    questions = read_benchmark_questions(loaded) if loaded is not None else None
     comparison = compare_runs(
         runs,
         baseline=baseline,
@@ -80,13 +81,15 @@ def compare(
         cluster=cluster,
         cuts=cuts,
         scales=scales,
-        questions=read_benchmark_questions(loaded) if loaded is not None else None,
+        questions=questions,
         rules=find_rules(sources, loaded),
         any_judge=any_judge,
         any_template=any_template,
     )
     noted = [
-        NotedRun(run_label(number), run.model, Path(run.source) if run.source is not None else None)
+        NotedRun(
+            *(run_label(number), run.model, Path(run.source) if run.source is not None else None), cluster, questions
+        )
         for number, run in enumerate(runs)
     ]
     missing = (
