@@ -29,6 +29,7 @@ from karenina_report.statistics.conversations import count_faults, user_faults
 from karenina_report.statistics.metrics import (
     NOT_JUDGED,
     Metric,
+    check_scales,
     check_trait_names,
     find_unscaled,
     trait_metrics,
@@ -123,6 +124,7 @@ def compare_runs(
             if runs
             else ["specify two runs to compare"]
         )
+    check_scales(scales or {})
     require_values([by, cluster], [result for run in runs for result in run.results], questions)
     labels = [run_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)

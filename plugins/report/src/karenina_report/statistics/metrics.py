@@ -31,6 +31,7 @@ _CLOSE: Final = 1e-9
 MOST_TRAITS: Final = 1000
 """The maximum number of traits to compare. Each question may define its own traits."""
 _MOST_LABELS: Final = 20
+_MOST_OUTSIDE: Final = 5
 
 Score = float | str | None
 """A trait's score: a number, a label, or None if the trait could not be scored."""
@@ -180,6 +181,17 @@ def find_unscaled(results: Iterable[VerificationResult], scales: Mapping[str, tu
     ]
 
 
+def check_scales(scales: Mapping[str, tuple[float, float]]) -> None:
+    """Raise `ConfigError` if the lowest score of a scale is not below its highest."""
+    wrong = [
+        f"the lowest score of the trait {name!r}, {low:g}, is not below its highest, {high:g}"
+        for name, (low, high) in scales.items()
+        if not low < high
+    ]
+    if wrong:
+        raise ConfigError(wrong)
+
+
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
     """Raise `ConfigError` if a trait in `names` has no numeric score in any result."""
     scored = {name for result in results for name, score in trait_scores(result).items() if is_number(score)}
@@ -201,13 +213,14 @@ def _number_metrics(
     share at or above the trait's cut. `make` is called with the metric's name, a function of the score, and a note.
 
     Numbers outside the range from 0 to 1, or all of them if they are whole numbers, are rescaled, using the trait's
-    scale or else the lowest and highest number.
+    scale or else the lowest and highest number. Those outside the scale count as its nearest limit, as the note says.
     """
     numbers = trait.numbers
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
         return
-    if low >= 0 and high <= 1 and (name in scales or not trait.whole):
+    outside = sorted(number for number in numbers if not low <= number <= high)
+    if low >= 0 and high <= 1 and not outside and (name in scales or not trait.whole):
         yield make(name, _as_number)
     elif low < high:
         source = (
@@ -216,6 +229,10 @@ def _number_metrics(
             else " (the lowest and highest scores that occur; set other limits with --scale or --benchmark)"
         )
         note = f"scores from {low:g} to {high:g}{source} were rescaled to 0 to 1"
+        if outside:
+            some = ", ".join(f"{number:g}" for number in outside[:_MOST_OUTSIDE])
+            more = ", ..." if len(outside) > _MOST_OUTSIDE else ""
+            note += f"; scores outside this scale ({some}{more}) count as its nearest limit"
         yield make(f"{name} (mean)", partial(_rescale, low=low, high=high), note)
     if name in cuts:
         yield make(f"{name} >= {cuts[name]:g}", partial(_reaches, cut=cuts[name]))
