@@ -430,3 +430,9 @@ def test_a_scale_whose_limits_are_exchanged_is_refused() -> None:
     results = [result("q", True, traits={"clarity": 3})]
     with pytest.raises(ConfigError, match="the lowest score of the trait 'clarity', 5, is not below its highest, 1"):
         describe(results, scales={"clarity": (5, 1)})
+
+
+def test_parts_of_a_score_that_are_empty_are_missing() -> None:
+    results = [result(f"q{at}", True, traits={"facts": {"recall": 0.5 if at < 3 else None}}) for at in range(10)]
+
+    assert [(mean.metric, mean.results, mean.missing) for mean in described(results).means] == [("facts.recall", 3, 7)]

@@ -100,7 +100,7 @@ def as_fraction(value: float) -> Fraction:
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
     """Return a result's trait scores by name, or by `TRAIT.PART` for each numeric part if a score has several, as for
-    metric traits and templates. A literal trait's score is its label, and that of a trait that failed is None.
+    metric traits and templates. A literal trait's score is its label, and that of a trait or part that failed is None.
 
     Only scores on a scale of whole numbers are integers; booleans are 1.0 or 0.0.
     """
@@ -112,7 +112,8 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
         if name in labels and score is not None:
             scores[name] = labels[name]  # the score is the index of a class, so its mean is meaningless
         elif isinstance(score, dict):
-            scores |= {f"{name}.{part}": float(value) for part, value in score.items() if is_number(value)}
+            numbers = {part: value for part, value in score.items() if value is None or is_number(value)}
+            scores |= {f"{name}.{part}": None if value is None else float(value) for part, value in numbers.items()}
         elif is_number(score):
             scores[name] = float(score) if isinstance(score, bool) else score
         elif score is None or isinstance(score, str):
