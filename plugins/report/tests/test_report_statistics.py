@@ -436,3 +436,12 @@ def test_parts_of_a_score_that_are_empty_are_missing() -> None:
     results = [result(f"q{at}", True, traits={"facts": {"recall": 0.5 if at < 3 else None}}) for at in range(10)]
 
     assert [(mean.metric, mean.results, mean.missing) for mean in described(results).means] == [("facts.recall", 3, 7)]
+
+
+def test_users_of_several_judges_are_counted_as_items() -> None:
+    results = [item for judge in "jk" for item in run([True] * 5, judge=judge)]
+    for item in results:
+        item.extensions = {"karenina-conversation": {"user_checked": True}}
+
+    assert "0 of 5 simulated users at fault" in str(described(results[:5]))
+    assert "0 of 10 items with a simulated user at fault" in str(described(results))
