@@ -114,6 +114,20 @@ def test_the_report_has_the_corrected_rates(first: Path, second: Path, tmp_path:
     assert text["text"].startswith("Corrected A - B: ")
 
 
+def test_corrected_rates_have_the_intervals_of_the_cluster(first: Path, second: Path, tmp_path: Path) -> None:
+    cluster = ("--cluster", "outcome")
+    (expected,) = karenina("calibrate", first, *cluster, "--json").json["corrected"]
+    notes = {
+        note["name"]: note["values"] for note in karenina("compare", first, second, *cluster, "--json").json["notes"]
+    }
+    karenina("report", first, "-o", tmp_path / "report.html", *cluster)
+    section = section_of(tmp_path / "report.html")
+
+    assert (notes["Corrected A"]["low"], notes["Corrected A"]["high"]) == (expected["low"], expected["high"])
+    assert section is not None
+    assert section["blocks"][0]["rows"][0][2:4] == [expected["low"], expected["high"]]
+
+
 def test_a_report_without_labels_has_no_such_section(second: Path, tmp_path: Path) -> None:
     karenina("report", second, "-o", tmp_path / "report.html")
 

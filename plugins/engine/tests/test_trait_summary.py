@@ -12,6 +12,7 @@ from karenina_core import Outcome, VerificationResult
 from karenina_core.data.sections import VerificationResultRubric
 from karenina_engine.results.rates import MAX_TRAITS, TraitSummary
 from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.results.summary_text import trait_text
 
 
 def result(judge: str = "j", **rubric: Any) -> VerificationResult:
@@ -53,6 +54,16 @@ def test_each_kind_of_score_has_its_figure() -> None:
         "facts": TraitSummary(n=2, parts={"recall": 0.75, "precision": 0.5}),
         "sweet": TraitSummary(n=2, labels={"very": 2}),
     }
+
+
+def test_parts_that_some_scores_lack_have_their_own_count() -> None:
+    found = summaries(
+        result(llm_trait_scores={"table": {"count": 3, "price": None}}),
+        result(llm_trait_scores={"table": {"count": 4, "price": 2}}),
+    )["table"]
+
+    assert found == TraitSummary(n=2, parts={"count": 3.5, "price": 2.0}, fewer={"price": 1})
+    assert trait_text(found) == "count 3.5, price 2 (of 1) of 2"
 
 
 def test_an_integer_that_no_float_can_hold_is_not_averaged() -> None:

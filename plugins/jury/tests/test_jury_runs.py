@@ -16,6 +16,7 @@ from karenina_benchmark import Benchmark
 from karenina_core import Outcome
 from karenina_core import plugins as plugin_room
 from karenina_core.errors import ConfigError
+from karenina_engine.results.rates import wilson
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_jury.jury_result import EXTENSION, describe_juries
 from karenina_jury.page_section import jury_sections
@@ -405,6 +406,18 @@ def test_pages_count_undecided_answers_not_as_failed() -> None:
     names = [column.name for column in table.columns]
     shown = [[row[names.index(name)] for name in ("Judge", "Failed", "Undecided")] for row in table.rows]
     assert shown == [["jury(a,b)", 1, 1], ["a", 1, 1], ["b", 1, 1]]
+
+
+def test_pages_have_the_intervals_of_the_cluster() -> None:
+    results = DayJury({id: dict.fromkeys("ab", OTHER) for id in "qrs"}).run("a", "b", jury={})
+    bounds = []
+    for cluster in (None, "template_id"):
+        (section,) = jury_sections(PageRuns(read_runs([results]), ["A"], cluster=cluster))
+        table = section.blocks[1]
+        assert isinstance(table, TableBlock)
+        bounds.append(table.rows[0][3])
+
+    assert bounds == [wilson(0, 3)[1], pytest.approx(wilson(0, 1)[1])]
 
 
 def test_combined_values_may_be_undecided() -> None:

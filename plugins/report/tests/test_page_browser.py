@@ -171,6 +171,21 @@ def test_what_is_cut_on_the_screen_is_printed_whole(context: BrowserContext, man
     expect(rows).not_to_have_count(1000)
 
 
+def test_runs_without_verdicts_have_no_difference_in_large_type(context: BrowserContext, tmp_path: Path) -> None:
+    """The first difference is then the share that is not judged, in which higher is worse."""
+    sides = [
+        run([Outcome.SCORED] * 6 + [last], model=name)
+        for name, last in (("a", Outcome.SCORED), ("b", Outcome.RUBRIC_ERROR))
+    ]
+    page = OpenPage(context, write(tmp_path, *sides), "#comparison").page
+    expect(page.locator("[data-view=comparison]")).to_contain_text("No question has a verdict in both runs.")
+    expect(page.locator("[data-view=comparison]")).not_to_contain_text("Flipped questions")
+    expect(page.get_by_role("region", name="Differences")).to_contain_text("not judged")
+    page.goto(page.url.replace("#comparison", "#summary"))
+    expect(page.locator("[data-section=models] table")).to_be_visible()
+    expect(page.locator("[data-section=models] figure")).to_have_count(0)
+
+
 def test_a_plot_is_saved_as_svg(context: BrowserContext, rich: Path) -> None:
     opened = OpenPage(context, rich, "#summary")
     with opened.page.expect_download() as started:

@@ -412,3 +412,36 @@ def test_rounding_errors_are_no_component_of_variance() -> None:
 
     assert variance is not None
     assert {name: share for name, share in variance.shares.items() if share} == {BOTH: 1.0}
+
+
+@pytest.mark.parametrize(("scale", "mean"), [((0, 1), 1.0), ((2, 4), 0.5)])
+def test_scores_outside_a_scale_count_as_its_limit_with_a_note(scale: tuple[float, float], mean: float) -> None:
+    results = [result(f"q{at}", True, traits={"clarity": at % 5 + 1}) for at in range(20)]
+
+    (found,) = described(results, scales={"clarity": scale}).means
+    compared = compare(results, results[:10], scales={"clarity": scale}).pairs[0].differences[-1]
+
+    assert (found.metric, found.value) == ("clarity (mean)", mean)
+    assert re.search(r"; scores outside this scale \(.*5\) count as its nearest limit$", found.note)
+    assert (compared.metric, compared.a, compared.note) == ("clarity (mean)", mean, found.note)
+
+
+def test_a_scale_whose_limits_are_exchanged_is_refused() -> None:
+    results = [result("q", True, traits={"clarity": 3})]
+    with pytest.raises(ConfigError, match="the lowest score of the trait 'clarity', 5, is not below its highest, 1"):
+        describe(results, scales={"clarity": (5, 1)})
+
+
+def test_parts_of_a_score_that_are_empty_are_missing() -> None:
+    results = [result(f"q{at}", True, traits={"facts": {"recall": 0.5 if at < 3 else None}}) for at in range(10)]
+
+    assert [(mean.metric, mean.results, mean.missing) for mean in described(results).means] == [("facts.recall", 3, 7)]
+
+
+def test_users_of_several_judges_are_counted_as_items() -> None:
+    results = [item for judge in "jk" for item in run([True] * 5, judge=judge)]
+    for item in results:
+        item.extensions = {"karenina-conversation": {"user_checked": True}}
+
+    assert "0 of 5 simulated users at fault" in str(described(results[:5]))
+    assert "0 of 10 items with a simulated user at fault" in str(described(results))

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from karenina_calibration.draw import Draw
     from karenina_calibration.label_file import Labels
     from karenina_core.data.result import VerificationResult
+    from karenina_report.benchmark_questions import BenchmarkQuestions
     from karenina_report.runs import Source
 
 _LONGEST = 200
@@ -49,6 +50,8 @@ _LONGEST = 200
 
 class LabelledRun:
     """The results of a run, with their labels and the statistical units of their questions.
+
+    Questions with the same value in the column `cluster` are one unit; `questions` adds the columns of a benchmark.
 
     `place` is the name of the labels for messages, and `source` is the result file. If the results were scored again
     after the draw, the strata are those at the time of the draw. Raises `ConfigError` if the labels were drawn from
@@ -61,13 +64,14 @@ class LabelledRun:
         labels: Labels,
         *,
         cluster: str | None = None,
+        questions: BenchmarkQuestions | None = None,
         place: str | Path = "the labels",
         source: str | Path | None = None,
     ) -> None:
         self.results = results
         self.labels = labels
         self.answers: Answers = collect_answers(results)
-        self.units: Units = assign_units(results, cluster)
+        self.units: Units = assign_units(results, cluster, questions)
         self.draw: Draw | None = labels.draw
         self.place = place
         self.source = source

@@ -60,7 +60,7 @@ def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
         if not file.exists():
             continue
         if run.source not in opened:
-            opened[run.source] = _open(run.source, file)
+            opened[run.source] = _open(run, run.source, file)
         labelled = opened[run.source]
         if isinstance(labelled, str):
             run_labels.append(RunLabels(run.label, run.model or "", labelled, None))
@@ -71,13 +71,14 @@ def find_labels(runs: Sequence[NotedRun]) -> list[RunLabels]:
     return run_labels
 
 
-def _open(source: Path, labels: Path) -> LabelledRun | str:
-    """Return the run in the file `source` with the labels in the file `labels`, or the reason why they cannot be
-    used.
+def _open(run: NotedRun, source: Path, labels: Path) -> LabelledRun | str:
+    """Return the run in the file `source`, which is that of `run`, with the labels in the file `labels`, or the reason
+    why they cannot be used.
     """
     try:
-        results = [result for run in read_runs([source]) for result in run.results]
-        return LabelledRun(results, read_labels([labels]), place=labels, source=source)
+        results = [result for read in read_runs([source]) for result in read.results]
+        found, cluster, questions = read_labels([labels]), run.cluster, run.questions
+        return LabelledRun(results, found, cluster=cluster, questions=questions, place=labels, source=source)
     except KareninaError as error:
         return str(error)
 
@@ -153,7 +154,7 @@ def corrected_section(page: PageRuns) -> Sequence[PageSection]:
     labels for the runs of the page.
     """
     runs = [
-        NotedRun(label, run.model, Path(run.source) if run.source is not None else None)
+        NotedRun(label, run.model, Path(run.source) if run.source is not None else None, page.cluster, page.questions)
         for label, run in zip(page.labels, page.runs, strict=True)
     ]
     run_labels = find_labels(runs)

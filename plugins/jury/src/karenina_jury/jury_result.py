@@ -5,7 +5,7 @@ The statistics are pass rates, the agreement between judges, and the savings fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -226,10 +226,12 @@ class JuryStatistics(BaseModel, defer_build=True):
 
 
 def describe_juries(
-    results: Iterable[VerificationResult], cost_per_call: Mapping[str, float] | None = None
+    results: Iterable[VerificationResult],
+    cost_per_call: Mapping[str, float] | None = None,
+    unit_of: Callable[[VerificationResult], Hashable] = unit_of_result,
 ) -> list[JuryStatistics]:
     """Compute the statistics for each jury and answering model. Results of single judges are ignored. `cost_per_call`
-    maps the IDs of judges to their mean cost per call in US dollars.
+    maps the IDs of judges to their mean cost per call in US dollars. `unit_of` returns a result's statistical unit.
     """
     groups: dict[tuple[str, str], list[tuple[VerificationResult, JuryRecord]]] = {}
     for result in results:
@@ -237,7 +239,7 @@ def describe_juries(
         if record is not None:
             key = result.metadata.parsing_id, result.metadata.answering_id
             groups.setdefault(key, []).append((result, record))
-    return [_describe(*names, group, cost_per_call or {}) for names, group in groups.items()]
+    return [_describe(*names, group, cost_per_call or {}, unit_of) for names, group in groups.items()]
 
 
 def mean_call_costs(source: Path) -> dict[str, float]:
@@ -268,14 +270,16 @@ def _describe(
     answering: str,
     answers: Sequence[tuple[VerificationResult, JuryRecord]],
     costs: Mapping[str, float],
+    unit_of: Callable[[VerificationResult], Hashable],
 ) -> JuryStatistics:
     """Compute the statistics for one jury and answering model. `costs` maps the IDs of judges to their mean cost per
-    call in US dollars. The savings are 0 if the judge `escalate_to` was never asked.
+    call in US dollars, and `unit_of` returns a result's statistical unit. The savings are 0 if the judge `escalate_to`
+    was never asked.
     """
     escalate_to = next((record.escalate_to for _, record in answers if record.escalate_to), None)
     asked = [(result, record) for result, record in answers if record.was_asked]
-    escalated = rate((unit_of_result(result), record.escalated is not None) for result, record in asked)
-    judges = _judges(answers)
+    escalated = rate((unit_of(result), record.escalated is not None) for result, record in asked)
+    judges = _judges(answers, unit_of)
     strong = next((judge for judge in judges if judge.judge == escalate_to), None)
     per_answer = (strong.calls / strong.asked, strong.tokens / strong.asked) if strong is not None else (0.0, 0.0)
     spared = escalated.out_of - escalated.hits if escalate_to is not None else 0
@@ -288,12 +292,12 @@ def _describe(
         not_judged=sum(not result.outcome.judged for result, _ in answers),
         failed=sum(result.outcome.group == "not_judged" for result, _ in answers),
         unasked=len(answers) - len(asked),
-        pass_rate=pass_rate((unit_of_result(result), result.outcome) for result, _ in answers),
+        pass_rate=pass_rate((unit_of(result), result.outcome) for result, _ in answers),
         judges=judges,
-        unanimous=rate((unit_of_result(result), record.unanimous) for result, record in asked),
+        unanimous=rate((unit_of(result), record.unanimous) for result, record in asked),
         fields={
             name: rate(
-                (unit_of_result(result), agreed)
+                (unit_of(result), agreed)
                 for result, record in answers
                 if (agreed := record.agrees_on(name)) is not None
             )
@@ -307,15 +311,17 @@ def _describe(
     )
 
 
-def _judges(answers: Sequence[tuple[VerificationResult, JuryRecord]]) -> list[JudgeStatistics]:
-    """Compute the statistics for each judge. The voting judges come first."""
+def _judges(
+    answers: Sequence[tuple[VerificationResult, JuryRecord]], unit_of: Callable[[VerificationResult], Hashable]
+) -> list[JudgeStatistics]:
+    """Compute the statistics for each judge, with the results' units from `unit_of`. The voting judges come first."""
     votes: dict[tuple[bool, str], list[tuple[VerificationResult, JudgeVote]]] = {}
     for result, record in answers:
         for vote in record.judges:
             if vote.was_asked:
                 votes.setdefault((vote.decides, vote.judge), []).append((result, vote))
     return [
-        _judge(judge, judge_votes, decides=decides)
+        _judge(judge, judge_votes, unit_of, decides=decides)
         for (decides, judge), judge_votes in sorted(votes.items(), key=_voters_first)
     ]
 
@@ -325,9 +331,15 @@ def _voters_first(entry: tuple[tuple[bool, str], object]) -> bool:
     return entry[0][0]
 
 
-def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *, decides: bool) -> JudgeStatistics:
+def _judge(
+    judge: str,
+    votes: Sequence[tuple[VerificationResult, JudgeVote]],
+    unit_of: Callable[[VerificationResult], Hashable],
+    *,
+    decides: bool,
+) -> JudgeStatistics:
     """Return the statistics for one judge. `votes` contains pairs of a result and the judge's vote, and must not be
-    empty. `decides` is True if the judge was asked after the vote.
+    empty. `unit_of` returns a result's statistical unit. `decides` is True if the judge was asked after the vote.
     """
     with_verdict = [(result, vote) for result, vote in votes if vote.verdict is not None]
     return JudgeStatistics(
@@ -336,9 +348,9 @@ def _judge(judge: str, votes: Sequence[tuple[VerificationResult, JudgeVote]], *,
         decides=decides,
         asked=len(votes),
         failed=sum(vote.outcome.group == "not_judged" for _, vote in votes),
-        pass_rate=pass_rate((unit_of_result(result), vote.outcome) for result, vote in votes),
+        pass_rate=pass_rate((unit_of(result), vote.outcome) for result, vote in votes),
         agrees=rate(
-            (unit_of_result(result), vote.verdict == result.template.verify_result)
+            (unit_of(result), vote.verdict == result.template.verify_result)
             for result, vote in with_verdict
             if result.outcome.has_verdict
         ),

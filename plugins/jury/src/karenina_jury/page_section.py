@@ -14,6 +14,7 @@ from karenina_jury.jury_result import EXTENSION, JuryStatistics, describe_juries
 from karenina_report.page.section import Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock, TextBlock
 from karenina_report.run_notes import NotedRun, RunNote
 from karenina_report.runs import iterate_results
+from karenina_report.statistics.columns import assign_units
 from karenina_toolkit.printable import quantity
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def jury_sections(page: PageRuns) -> Sequence[PageSection]:
     """Return a section with a table of rates for each jury in each run. Returns nothing if no run has a jury."""
     blocks: list[TextBlock | TableBlock] = []
     for label, run in zip(page.labels, page.runs, strict=True):
-        for jury in describe_juries(run.results):
+        units = assign_units(run.results, page.cluster, page.questions)
+        for jury in describe_juries(run.results, unit_of=units.of_result):
             asked, failed = jury.answers - jury.unasked, jury.failed - jury.unasked
             rows = [_row(jury.jury, jury.pass_rate, asked, failed, None)]
             rows += [_row(j.judge, j.pass_rate, j.asked, j.failed, j.agrees.value) for j in jury.judges]

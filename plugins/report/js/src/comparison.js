@@ -43,7 +43,7 @@ export function Headline({ pair }) {
   ></p>`;
 }
 
-const mainOf = (pair) => pair.differences.find(({ metric }) => metric === "pass rate") ?? pair.differences[0];
+const mainOf = (pair) => pair.differences.find(({ metric }) => metric === "pass rate");
 
 function Pair({ head, pair, link, several }) {
   const run = (label) => head.comparison.runs.find((one) => one.label === label);
@@ -65,14 +65,14 @@ function Pair({ head, pair, link, several }) {
     )}
     ${several && html`<p class="note">Intervals are at 95% each; adjusted p values account for all pairs of runs.</p>`}
     ${main && html`<${Meaning} pair=${pair} main=${main} />`}
-    <h3>Flipped questions</h3>
+    ${main && html`<h3>Flipped questions</h3>`}
     ${flips.length
       ? html`<p>
             ${quantity(flips.length, "question")}:${" "}
-            ${main && html`${count(main.flipped.higher_in_a)} better in ${pair.a}, ${count(main.flipped.higher_in_b)} better in ${pair.b}.`}
+            ${count(main.flipped.higher_in_a)} better in ${pair.a}, ${count(main.flipped.higher_in_b)} better in ${pair.b}.
           </p>
           <${Flips} flips=${flips} pair=${pair} link=${link} />`
-      : html`<p>None: each question has the same verdict in both runs.</p>`}
+      : main && html`<p>None: each question has the same verdict in both runs.</p>`}
     <h3>All differences</h3>
     <${Table}
       label="Differences"

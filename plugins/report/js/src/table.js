@@ -47,13 +47,19 @@ export function Table({ columns, rows, caption, label }) {
     html`<button type="button" onClick=${() => setAll(true)}>Show all ${rows.length} rows</button>`}`;
 }
 
+/** Whether a plot would show anything: runs that only have scores have no rates. */
+function isDrawable({ plot, columns, rows }) {
+  if (!plot || plot.kind !== "intervals") return plot && rows.length > 0;
+  return rows.some((row) => row[columns.findIndex(({ name }) => name === plot.value)] !== null);
+}
+
 export function Section({ section }) {
   return html`<section data-section=${section.id}>
     <h2><${Marked} text=${section.title} /></h2>
     ${section.blocks.map((block) =>
       block.kind === "text"
         ? html`<p><${Marked} text=${block.text} /></p>`
-        : html`${block.plot && block.rows.length > 0 && html`<${Plot} table=${block} title=${section.title} />`}
+        : html`${isDrawable(block) && html`<${Plot} table=${block} title=${section.title} />`}
             <${Table} columns=${block.columns} rows=${block.rows} label=${section.title} />
             ${block.note && html`<p class="note"><${Marked} text=${block.note} /></p>`}`,
     )}

@@ -231,7 +231,8 @@ class TraitSummary(BaseModel):
     `n` is the number of scores. `not_scored` is the number of items for which the trait could not be scored, and
     `skipped` is the number of answers without the concept of a dynamic trait. `share` is the share of booleans that are
     True, and `mean` is the mean of numbers. `labels` counts each class. `parts` contains means for scores that consist
-    of several numbers, such as the metrics of a metric trait or the fields of a template.
+    of several numbers, such as the metrics of a metric trait or the fields of a template. `fewer` is the number of
+    scores that have a part, for the parts that some scores lack.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -243,25 +244,26 @@ class TraitSummary(BaseModel):
     mean: float | None = None
     labels: dict[str, int] = {}
     parts: dict[str, float] = {}
+    fewer: dict[str, int] = {}
 
 
 class _Mean:
     """An exact mean that does not depend on the order of its values."""
 
-    __slots__ = ("_count", "_sum")
+    __slots__ = ("_sum", "count")
 
     def __init__(self) -> None:
         self._sum: int | Fraction = 0
-        self._count = 0
+        self.count = 0
 
     def add(self, value: float) -> None:
         """Add a finite value."""
         self._sum += int(value) if value == int(value) else Fraction(value)
-        self._count += 1
+        self.count += 1
 
     def value(self) -> float | None:
         """Return the mean, or None if there are no values."""
-        return float(self._sum / Fraction(self._count)) if self._count else None
+        return float(self._sum / Fraction(self.count)) if self.count else None
 
 
 class _Scores:
@@ -308,6 +310,7 @@ class _Scores:
             mean=self.numbers.value(),
             labels=dict(sorted(self.labels.items())),
             parts={name: mean for name, mean in means.items() if mean is not None},
+            fewer={name: part.count for name, part in self.parts.items() if part.count < self.n},
         )
 
 

@@ -183,7 +183,10 @@ def trait_text(trait: TraitSummary) -> str:
     if trait.mean is not None:
         parts.append(f"mean {short_number(trait.mean)}")
     parts += [f"{clean(label)} {count}" for label, count in trait.labels.items()]
-    parts += [f"{clean(name)} {short_number(mean)}" for name, mean in trait.parts.items()]
+    parts += [
+        f"{clean(name)} {short_number(mean)}{f' (of {trait.fewer[name]})' if name in trait.fewer else ''}"
+        for name, mean in trait.parts.items()
+    ]
     text = f"{', '.join(parts) or 'scored'} of {trait.n}" if trait.n else ""
     missing = f"{trait.not_scored} not scored" if trait.not_scored else ""
     absent = f"{trait.skipped} without its concept" if trait.skipped else ""

@@ -29,6 +29,7 @@ from karenina_report.statistics.conversations import count_faults, user_faults
 from karenina_report.statistics.metrics import (
     NOT_JUDGED,
     Metric,
+    check_scales,
     check_trait_names,
     find_unscaled,
     trait_metrics,
@@ -73,6 +74,7 @@ def compare(
     """
     runs = read_runs(sources, model)
     loaded = load_benchmark(benchmark) if benchmark is not None else None
+    questions = read_benchmark_questions(loaded) if loaded is not None else None
     comparison = compare_runs(
         runs,
         baseline=baseline,
@@ -80,13 +82,15 @@ def compare(
         cluster=cluster,
         cuts=cuts,
         scales=scales,
-        questions=read_benchmark_questions(loaded) if loaded is not None else None,
+        questions=questions,
         rules=find_rules(sources, loaded),
         any_judge=any_judge,
         any_template=any_template,
     )
     noted = [
-        NotedRun(run_label(number), run.model, Path(run.source) if run.source is not None else None)
+        NotedRun(
+            *(run_label(number), run.model, Path(run.source) if run.source is not None else None), cluster, questions
+        )
         for number, run in enumerate(runs)
     ]
     missing = (
@@ -120,6 +124,7 @@ def compare_runs(
             if runs
             else ["specify two runs to compare"]
         )
+    check_scales(scales or {})
     require_values([by, cluster], [result for run in runs for result in run.results], questions)
     labels = [run_label(number) for number in range(len(runs))]
     base = _baseline(baseline, runs, labels)

@@ -141,6 +141,10 @@ class Units:
         """Return the question's unit. Raises `KeyError` for a question without results."""
         return self.by_question[question_id]
 
+    def of_result(self, result: VerificationResult) -> Hashable:
+        """Return the unit of a result's question. Raises `KeyError` for a question without results."""
+        return self.of(result.question_id)
+
 
 def assign_units(
     results: Iterable[VerificationResult], cluster: str | None, questions: BenchmarkQuestions | None = None

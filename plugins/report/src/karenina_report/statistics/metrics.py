@@ -31,6 +31,7 @@ _CLOSE: Final = 1e-9
 MOST_TRAITS: Final = 1000
 """The maximum number of traits to compare. Each question may define its own traits."""
 _MOST_LABELS: Final = 20
+_MOST_OUTSIDE: Final = 5
 
 Score = float | str | None
 """A trait's score: a number, a label, or None if the trait could not be scored."""
@@ -99,7 +100,7 @@ def as_fraction(value: float) -> Fraction:
 
 def trait_scores(result: VerificationResult) -> dict[str, Score]:
     """Return a result's trait scores by name, or by `TRAIT.PART` for each numeric part if a score has several, as for
-    metric traits and templates. A literal trait's score is its label, and that of a trait that failed is None.
+    metric traits and templates. A literal trait's score is its label, and that of a trait or part that failed is None.
 
     Only scores on a scale of whole numbers are integers; booleans are 1.0 or 0.0.
     """
@@ -111,7 +112,8 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
         if name in labels and score is not None:
             scores[name] = labels[name]  # the score is the index of a class, so its mean is meaningless
         elif isinstance(score, dict):
-            scores |= {f"{name}.{part}": float(value) for part, value in score.items() if is_number(value)}
+            numbers = {part: value for part, value in score.items() if value is None or is_number(value)}
+            scores |= {f"{name}.{part}": None if value is None else float(value) for part, value in numbers.items()}
         elif is_number(score):
             scores[name] = float(score) if isinstance(score, bool) else score
         elif score is None or isinstance(score, str):
@@ -180,6 +182,17 @@ def find_unscaled(results: Iterable[VerificationResult], scales: Mapping[str, tu
     ]
 
 
+def check_scales(scales: Mapping[str, tuple[float, float]]) -> None:
+    """Raise `ConfigError` if the lowest score of a scale is not below its highest."""
+    wrong = [
+        f"the lowest score of the trait {name!r}, {low:g}, is not below its highest, {high:g}"
+        for name, (low, high) in scales.items()
+        if not low < high
+    ]
+    if wrong:
+        raise ConfigError(wrong)
+
+
 def check_trait_names(results: Iterable[VerificationResult], names: Iterable[str]) -> None:
     """Raise `ConfigError` if a trait in `names` has no numeric score in any result."""
     scored = {name for result in results for name, score in trait_scores(result).items() if is_number(score)}
@@ -201,13 +214,14 @@ def _number_metrics(
     share at or above the trait's cut. `make` is called with the metric's name, a function of the score, and a note.
 
     Numbers outside the range from 0 to 1, or all of them if they are whole numbers, are rescaled, using the trait's
-    scale or else the lowest and highest number.
+    scale or else the lowest and highest number. Those outside the scale count as its nearest limit, as the note says.
     """
     numbers = trait.numbers
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
         return
-    if low >= 0 and high <= 1 and (name in scales or not trait.whole):
+    outside = sorted(number for number in numbers if not low <= number <= high)
+    if low >= 0 and high <= 1 and not outside and (name in scales or not trait.whole):
         yield make(name, _as_number)
     elif low < high:
         source = (
@@ -216,6 +230,10 @@ def _number_metrics(
             else " (the lowest and highest scores that occur; set other limits with --scale or --benchmark)"
         )
         note = f"scores from {low:g} to {high:g}{source} were rescaled to 0 to 1"
+        if outside:
+            some = ", ".join(f"{number:g}" for number in outside[:_MOST_OUTSIDE])
+            more = ", ..." if len(outside) > _MOST_OUTSIDE else ""
+            note += f"; scores outside this scale ({some}{more}) count as its nearest limit"
         yield make(f"{name} (mean)", partial(_rescale, low=low, high=high), note)
     if name in cuts:
         yield make(f"{name} >= {cuts[name]:g}", partial(_reaches, cut=cuts[name]))

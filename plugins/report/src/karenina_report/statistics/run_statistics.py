@@ -25,6 +25,7 @@ from karenina_report.statistics.conversations import reasons_for_ends, turn_rate
 from karenina_report.statistics.metrics import (
     PARTIAL_CREDIT,
     as_fraction,
+    check_scales,
     check_trait_names,
     find_unscaled,
     trait_metrics,
@@ -98,6 +99,7 @@ def describe_runs(
     an unknown column or trait, and for a column without values.
     """
     results = [result for run in runs for result in run.results]
+    check_scales(scales or {})
     check_trait_names(results, [*(cuts or {}), *(scales or {})])
     require_values([by, cluster], results, questions)
     all_scales = {**(questions.scales if questions is not None else {}), **(scales or {})}

@@ -98,7 +98,7 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
         name = "" if statistics.pass_rate is not None else f"{in_one_line(judge)}: "
         yield "" if place else "Pass rate", name + _rate_text(rate, _units(statistics))
     if found_faults := statistics.user_faults:
-        yield "Users", _user_text(found_faults)
+        yield "Users", _user_text(found_faults, several_judges=len(statistics.judges) > 1)
         for group in statistics.summary.groups:
             if group.users is not None:
                 judge = f"{in_one_line(group.judge)}: " if len(statistics.summary.groups) > 1 else ""
@@ -119,11 +119,14 @@ def _fact_rows(statistics: RunStatistics) -> Iterator[tuple[str, str]]:
         yield "Note", in_one_line(note)
 
 
-def _user_text(faults: Mapping[str, int]) -> str:
-    """Return a text with the number of simulated users at fault, in total and by kind of fault."""
+def _user_text(faults: Mapping[str, int], *, several_judges: bool) -> str:
+    """Return a text with the number of simulated users at fault, in total and by kind of fault. With several judges, a
+    user is counted once for each, since they also look for faults.
+    """
     every, good = sum(faults.values()), faults.get("none", 0)
     kinds = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in faults.items() if kind != "none")
-    share = f"{every - good:,} of {quantity(every, 'simulated user')} at fault ({percent((every - good) / every)})"
+    users = f"{quantity(every, 'item')} with a simulated user" if several_judges else quantity(every, "simulated user")
+    share = f"{every - good:,} of {users} at fault ({percent((every - good) / every)})"
     return f"{share}, not judged: {kinds}" if kinds else share
 
 
