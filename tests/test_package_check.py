@@ -172,6 +172,12 @@ FLAWS: dict[str, Flaw] = {
         CORE,
         "which cannot be called with the expected arguments; write async def invoke(self, messages, *, info)",
     ),
+    "not-async": (
+        ADAPTERS,
+        ADAPTER.replace("DECLARED", "llm=Port, allowed_in_files=False").replace("async def invoke", "def invoke"),
+        CORE,
+        "invoke() of the llm port is not async; write async def invoke(self, messages, *, info)",
+    ),
     "false-tier": flawed_adapter(
         "llm=Port, allowed_in_files=False, tier=AgentTier.DEEP_AGENT",
         "the tier is DEEP_AGENT, but the adapter has no agent port",

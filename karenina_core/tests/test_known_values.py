@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from plugin_makers import offering
@@ -108,10 +108,42 @@ def test_a_value_is_json_or_has_a_reason(value: object, says: str) -> None:
     def execute(_stage: object, context: VerificationContext) -> None:
         context.offer_value("words.count", value)
 
-    found = run(execute, words__count=int)
+    found = run(execute, words__count=object)
 
     assert found.error is not None
     assert says in found.error.message
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "says"),
+    [
+        (int, "three", "set 'words.count' to a str, but its type is int"),
+        (int, True, "set 'words.count' to a bool, but its type is int"),
+        (int, 3.5, "set 'words.count' to a float, but its type is int"),
+        (float, "3", "set 'words.count' to a str, but its type is float"),
+        (list[str], "three", "set 'words.count' to a str, but its type is list"),
+    ],
+)
+def test_a_value_of_another_type_is_an_error_of_the_stage(declared: object, value: object, says: str) -> None:
+    def execute(_stage: object, context: VerificationContext) -> None:
+        context.offer_value("words.count", value)
+
+    found = run(execute, words__count=declared)
+
+    assert found.error is not None
+    assert says in found.error.message
+    assert not found.error.outcome.judged
+
+
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [(float, 3), (list[str], ["a"]), (Literal["few", "many"], "few"), (int | str, "a"), (object, {"a": [1]})],
+)
+def test_a_value_of_the_declared_type_is_accepted(declared: object, value: object) -> None:
+    def execute(_stage: object, context: VerificationContext) -> None:
+        context.offer_value("words.count", value)
+
+    assert run(execute, words__count=declared).error is None
 
 
 def test_offered_values_can_be_read() -> None:

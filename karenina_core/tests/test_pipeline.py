@@ -119,7 +119,7 @@ def test_a_missing_product_names_the_stage_and_its_distribution() -> None:
 
 def test_a_value_of_another_type_is_refused() -> None:
     (result,) = run(stage("Typo", lambda context: context.set_artifact(A, "five"), produces={A}))
-    assert "set the artifact 'test.a' to a str, but the artifact key requires int" in (result.metadata.error or "")
+    assert "set 'test.a' to a str, but its type is int" in (result.metadata.error or "")
 
 
 def test_none_is_a_value() -> None:
@@ -312,7 +312,7 @@ def test_a_parsed_answer_of_a_wrong_type_names_the_cure() -> None:
     (result,) = run(parse)
     assert result.outcome is Outcome.STAGE_ERROR
     error = result.metadata.error or ""
-    assert "MyParse of dist-of-MyParse set the artifact 'parsed_answer' to a dict" in error
+    assert "MyParse of dist-of-MyParse set 'parsed_answer' to a dict" in error
     assert "the value returned by bind(values, response) of the ANSWER_CLASS artifact" in error
 
 

@@ -46,7 +46,7 @@ class NothingToRevise(KareninaError):
 
 
 class ArtifactTypeError(KareninaError):
-    """Raised if a stage sets an artifact to a value of the wrong type."""
+    """Raised if a stage sets an artifact, or offers a known value, of the wrong type."""
 
 
 class MissingProduct(KareninaError):

@@ -327,6 +327,6 @@ def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers:
         reads=frozenset(key.name for key in declared),
         writes=frozenset(key.name for key in stage.produces),
         revises=frozenset(key.name for key in stage.revises),
-        offers=stage.offers.keys(),
+        offers=stage.offers,
         reads_everything=everything,
     )

@@ -286,6 +286,48 @@ def test_an_executor_yields_each_result_once(executor: Executor, message: str) -
         asyncio.run(collect_results(run_of(executor.name, world(executor))))
 
 
+class Lost(Lighthouse):
+    """An executor that fails after the first result."""
+
+    name: ClassVar[str] = "lost"
+
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        async for placed in super().execute(session):
+            yield placed
+            raise ConnectionError("the node is lost")
+
+
+class Adrift(Lighthouse):
+    """An executor that fails before it returns a generator."""
+
+    name: ClassVar[str] = "adrift"
+
+    def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        raise ConnectionError("the node is lost")
+
+
+class Counting(Lighthouse):
+    """An executor that yields no results, but numbers."""
+
+    name: ClassVar[str] = "counting"
+
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        yield 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("executor", "message"),
+    [
+        (Lost(), r"the executor Lost failed: ConnectionError: the node is lost \(test_executors.py:\d+\)"),
+        (Adrift(), r"the executor Adrift failed: ConnectionError: the node is lost \(test_executors.py:\d+\)"),
+        (Counting(), "the executor Counting failed: AttributeError: 'int' object has no attribute 'place'"),
+    ],
+)
+def test_an_executor_that_fails_is_named(executor: Executor, message: str) -> None:
+    with pytest.raises(RunError, match=message):
+        asyncio.run(collect_results(run_of(executor.name, world(executor))))
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
 @pytest.mark.parametrize("declared", [None, 9])
 def test_workers_share_the_concurrency_of_one(workers: int, declared: int | None) -> None:

@@ -149,6 +149,32 @@ def priced(*lists: PriceSource, own: dict[str, OwnPrice] | None = None) -> Price
     return PriceTable(plugins, own or {})
 
 
+class Numbered(Listed):
+    name = property(lambda _self: 5, lambda _self, _name: None)  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (object(), "karenina_prices must return list[PriceSource], not (<object object"),
+        (Numbered("ours"), "the name of Numbered must be a string, not 5"),
+    ],
+)
+def test_a_price_list_that_cannot_be_used_is_reported(broken: Any, says: str, caplog: pytest.LogCaptureFixture) -> None:
+    price = priced(broken).price(model("unsaid"))
+
+    assert price.tariff is None
+    assert f"is not used: TypeError: {says}" in caplog.text
+
+
+def test_an_edition_that_is_not_text_is_an_error() -> None:
+    listed = Listed("ours", "m")
+    listed.edition = None  # type: ignore[assignment]
+
+    with pytest.raises(PluginError, match=r"the price list 'ours' .* edition must be a string, not None"):
+        priced(listed).price(model("unsaid"))
+
+
 OWN = {"mine": OwnPrice(input=3, output=4)}
 
 

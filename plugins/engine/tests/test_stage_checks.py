@@ -23,6 +23,7 @@ from karenina_core.models.ports import (
     AgentReply,
     CallInfo,
     ErrorCategory,
+    LLMReply,
     Message,
     ModelRequest,
     PortError,
@@ -371,3 +372,41 @@ def test_a_port_without_its_methods_is_an_error_of_its_adapter(port: Any, missin
     with pytest.raises(PortError, match=missing) as caught:
         asyncio.run(hub.call(request))
     assert "the llm port of the adapter 'odd'" in str(caught.value)
+
+
+class Closing:
+    """A port that answers, and whose end is another matter."""
+
+    def __init__(self, end: Callable[[], Awaitable[None]]) -> None:
+        self.aclose = end
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        return LLMReply("BCL2")
+
+
+async def fail() -> None:
+    raise ValueError("there is no connection")
+
+
+async def never_end() -> None:
+    await asyncio.sleep(3600)
+
+
+@pytest.mark.parametrize(
+    ("end", "why"), [(fail, "ValueError: there is no connection"), (never_end, "it took more than 0.1 s")]
+)
+def test_a_port_that_does_not_close_is_named_and_left(
+    end: Callable[[], Awaitable[None]], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = Plugins()
+    plugins.register(offering(adapters=[AdapterSpec(interface="odd", description="", llm=lambda _: Closing(end))]))
+    hub = PortFactory(RunParts(plugins, VerificationConfig(request_timeout=0.1), policy=QUICK))
+    request = ModelRequest(ModelConfig(id="m", interface="odd", model_name="m"), [Message.user("?")], NO_INFO)
+
+    async def work() -> None:
+        await hub.call(request)
+        await hub.aclose()
+
+    asyncio.run(work())
+
+    assert f"the llm port of the adapter 'odd' (this-program 0) could not be closed: {why}" in caplog.text

@@ -177,6 +177,18 @@ def test_other_names_that_some_rows_lack_are_named_and_no_row_is_lost(tmp_path: 
     )
 
 
+def test_a_benchmark_needs_no_import(tmp_path: Path) -> None:
+    benchmark = tmp_path / "genes.yaml"
+    field = "{description: The gene, ground_truth: BCL2, verify_with: ExactMatch}"
+    question = f"{{question: Which gene is it, answer: {{gene: {field}}}}}"
+    benchmark.write_text(f"karenina: 1\nname: Genes\nquestions: [{question}]\n")
+
+    done = import_file(benchmark)
+
+    assert done.code == 2
+    assert f"{benchmark} is a benchmark already; it needs no import: karenina run {benchmark}" in done.err
+
+
 def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
     source = tmp_path / "bad.jsonl"
     lines = [json.dumps(ROWS[0]), "{broken", "[1]", '{"other": 1}', json.dumps({**ROWS[1], "question": {"a": 1}})]

@@ -115,20 +115,34 @@ def test_the_error_of_a_trait_without_an_evaluator_names_no_folder() -> None:
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_labels", "a")], "safe"), "does not fit the field"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", {"a": [nan]})], "safe"), "contains nan"),
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", {"a": 10**400})], "safe"), "308 digits"),
+        (Evaluator(lambda _: [TraitScore("safe", "own_scores", [object()])], "safe"), ">, which results cannot"),
         (Evaluator(lambda _: [TraitScore("safe", ["own"], 1)], "safe"), "returned an invalid score"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", error={"no": 1})], "safe"), "{'no': 1}"),  # type: ignore[arg-type]
         (Evaluator(lambda _: [TraitScore("safe", "llm_trait_scores", True, "no time")], "safe"), "no time"),
         (Evaluator(lambda _: [], "safe", claims=fails, precedence=-1), None),
     ],
     ids=[
-        *("raises", "silent", "another trait's", "nothing", "unfit", "not for scores", "nan", "huge", "no field"),
+        *(
+            "raises",
+            "silent",
+            "another trait's",
+            "nothing",
+            "unfit",
+            "not for scores",
+            "nan",
+            "huge",
+            "no JSON",
+            "no field",
+        ),
         *("odd error", "both", "not asked"),
     ],
 )
 def test_failure_of_one_evaluator_leaves_the_traits_of_others(theirs: Evaluator, says: str | None) -> None:
     found = score(SAFE, DOI, CLEAR, models=judge({"safe": True, "clear": True}), plugins=[theirs])
     assert found.field("regex_trait_scores") == {"doi": True}
-    assert found.field("llm_trait_scores") == {"safe": None if says else True, "clear": True}
+    scores = found.field("llm_trait_scores")
+    assert isinstance(scores, dict)
+    assert (scores.get("safe"), scores["clear"]) == (None if says else True, True)
     assert says in found.field("trait_errors")["safe"] if says else found.field("trait_errors") is None
     assert found.error is None
 

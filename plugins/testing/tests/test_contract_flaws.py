@@ -93,9 +93,12 @@ class NoneOfMany(Values):
 
 
 class Untyped(Values):
+    """Offers a list whose entries have another type than it declares."""
+
+    offers: ClassVar[dict[str, object]] = {"flaws.words": list[int]}
+
     def execute(self, context: VerificationContext) -> None:
-        super().execute(context)
-        context.offer_value("flaws.words", "3")
+        context.offer_value("flaws.words", ["3"])
 
 
 class Silent(Count):

@@ -134,6 +134,8 @@ def test_what_is_no_reply_is_the_adapters_error(reply: Any) -> None:
         ({"finish_reason": "cut"}, "the finish reason 'cut', which is none of stop, length, tool_calls, "),
         ({"finish_reason": None}, "the finish reason None, which is none of stop, "),
         ({"usage": {"input_tokens": 3}}, "the usage {'input_tokens': 3}, which is not a Usage"),
+        ({"model": 5}, "the model 5, which must be a string; correct the adapter"),
+        ({"server_reason": b"x"}, "the server_reason b'x', which must be a string; correct the adapter"),
     ],
 )
 @pytest.mark.parametrize("reply", [LLMReply("BCL2"), ParserReply("{}", "prompt"), Turn(Message.assistant("BCL2"))])

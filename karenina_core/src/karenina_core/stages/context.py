@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, get_origin
 
 from anyio import to_thread
 
@@ -230,13 +230,18 @@ class VerificationContext:
     ) -> None:
         """Offer a JSON value to template fields that name it as their source, or None with the reason `why` there is
         none. With None, `counts` determines whether such fields are undecided or wrong. Raises `UndeclaredArtifact` if
-        the name is not in the stage's `offers`, and `ValueError` if `value` is not JSON, or None without a reason.
+        the name is not in the stage's `offers`, `ArtifactTypeError` if `value` does not have the type declared there,
+        and `ValueError` if it is not JSON, or None without a reason.
 
         `why` is only stored for None. Fields are undecided if no program could find the value, and wrong if the answer
         has no such value. The result contains the values that its template uses.
         """
-        if not any(fnmatchcase(name, offered) for offered in self._planned.offers):
+        fitting = [offered for offered in self._planned.offers if fnmatchcase(name, offered)]
+        if not fitting:
             raise UndeclaredArtifact(self._planned.name, name, "offers", "offers", kind="known value")
+        kind = get_origin(declared := self._planned.offers[max(fitting, key=len)]) or declared
+        if kind in (str, int, float, bool, list, dict):
+            self._check_type(ArtifactKey(name, kind), value)
         if value is None and not why:
             raise ValueError(f"the known value {name!r} is None, but no reason was given; pass the reason as why=...")
         self._state.values[name] = KnownValue(value=value, why=why if value is None else None, counts=counts)
@@ -442,10 +447,8 @@ class VerificationContext:
         """Raise `ArtifactTypeError` if the value has the wrong type for `key`. None is always valid."""
         if not key.accepts(value):
             requirement = f"{key.type.__name__}; {key.cure}" if key.cure else key.type.__name__
-            raise ArtifactTypeError(
-                f"stage {self._planned.name} of {self._planned.distribution} set the artifact {key.name!r} to a "
-                f"{type(value).__name__}, but the artifact key requires {requirement}"
-            )
+            what = f"stage {self._planned.name} of {self._planned.distribution} set {key.name!r}"
+            raise ArtifactTypeError(f"{what} to a {type(value).__name__}, but its type is {requirement}")
 
 
 class _StageLog(logging.LoggerAdapter[logging.Logger]):

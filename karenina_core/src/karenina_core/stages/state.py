@@ -5,7 +5,7 @@ Stages use these through `VerificationContext`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -67,7 +67,7 @@ class StageAccess:
     reads: frozenset[str]
     writes: frozenset[str]
     revises: frozenset[str]
-    offers: Collection[str]
+    offers: Mapping[str, object]
     reads_everything: bool
 
     @cached_property

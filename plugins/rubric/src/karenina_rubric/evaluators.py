@@ -12,6 +12,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from karenina_core.data.rubrics import RubricTrait
 from karenina_core.data.sections import (
@@ -162,8 +163,8 @@ class ResultFields:
         Invalid values in `fields` are stored separately and have no other effect.
         """
         error = None if score.error is None else str(score.error)
-        if error is None and (number := _find_unusable_number(score.score)):
-            error = f"the score contains {number}, which is no number that results can store"
+        if error is None and (part := _find_unusable_part(score.score)):
+            error = f"the score contains {part}, which results cannot store"
             self.unfit.setdefault(score.result_field, {})[trait.name] = repr(score.score)
         scored = score.score if error is None else None
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
@@ -194,15 +195,24 @@ class ResultFields:
         self.fields.setdefault(name, {})[trait] = value
 
 
-def _find_unusable_number(score: object) -> str:
-    """Return the first number in a score that is not finite or beyond the range of a float, or an empty string."""
+def _find_unusable_part(score: object) -> str:
+    """Return the first part of a score that is not JSON, such as a number that is not finite or beyond the range of a
+    float, or an empty string.
+    """
+    if isinstance(score, str | bool | None):
+        return ""
     if isinstance(score, Mapping | list | tuple):
         parts = score.values() if isinstance(score, Mapping) else score
-        return next(filter(None, map(_find_unusable_number, parts)), "")
+        return next(filter(None, map(_find_unusable_part, parts)), "")
     try:
-        return "" if not isinstance(score, int | float) or isfinite(score) else str(score)
+        if isinstance(score, int | float):
+            return "" if isfinite(score) else str(score)
+        to_json(score)
     except OverflowError:
         return "an integer of more than 308 digits"
+    except PydanticSerializationError:
+        return f"{score!r:.80}"
+    return ""
 
 
 def fits_field(name: str, trait: str, value: object) -> bool:

@@ -149,6 +149,9 @@ class ParsingStage(Stage):
             try:
                 if text.strip():
                     answer = await self.parse(part, bound, text)
+                    returned: object = answer
+                    if not isinstance(returned, PARSED_ANSWER.type):
+                        raise TypeError(f"parse() returned {returned!r:.80}, which is not a filled template")
                 else:
                     answer = bound.bind(dict.fromkeys(bound.judge_fields), part.get_artifact(Keys.RAW_LLM_RESPONSE))
                     self.without_judge(part)

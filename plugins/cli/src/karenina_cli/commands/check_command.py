@@ -36,7 +36,9 @@ _MANY: Final = 4
 def check(
     ctx: typer.Context,
     *,
-    file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
+    file: Annotated[
+        Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv, .tsv, .xlsx or .parquet.")
+    ],
     setup: ConfigOptions,
     tables: TableOptions,
     strict: Annotated[bool, typer.Option("--strict", help="Also exit with 2 if there are only warnings.")] = False,

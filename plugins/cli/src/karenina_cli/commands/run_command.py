@@ -36,7 +36,9 @@ resume_app = typer.Typer()
 def run(
     ctx: typer.Context,
     *,
-    file: Annotated[Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv or .xlsx.")],
+    file: Annotated[
+        Path, benchmark_argument("A benchmark: .yaml, .jsonld, .json, .jsonl, .csv, .tsv, .xlsx or .parquet.")
+    ],
     setup: ConfigOptions,
     models: ModelOptions,
     recordings: Annotated[

@@ -5,6 +5,7 @@ Prices come from the user or from price lists. The ledger has one line for each 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from karenina_core.plugins import Plugins
     from karenina_engine.calls.call import CallRecord
 
+logger = logging.getLogger("karenina")
+
 
 @dataclass(frozen=True, slots=True)
 class Price:
@@ -36,8 +39,20 @@ class Price:
 
 
 def list_price_sources(plugins: Plugins) -> list[PriceSource]:
-    """Return the installed price lists, sorted by name."""
-    return sorted(plugins.call(karenina_prices, PriceSource), key=lambda source: source.name)
+    """Return the installed price lists, sorted by name. If a plugin offers something else, a warning is logged."""
+    earlier = plugins.describe()
+    sources: list[PriceSource] = []
+    for offer in plugins.offers(karenina_prices, PriceSource):
+        name: object = offer.value.name
+        if isinstance(name, str):
+            sources.append(offer.value)
+        else:
+            what = f"the name of {type(offer.value).__name__} must be a string, not {name!r:.80}"
+            plugins.reject(offer, TypeError(what))
+    for info in plugins.describe():
+        if info.state == "failed" and info not in earlier:
+            logger.warning("the price list of %s %s is not used: %s", info.distribution, info.version, info.failure)
+    return sorted(sources, key=lambda source: source.name)
 
 
 @dataclass(slots=True)
@@ -144,6 +159,9 @@ def _look_up(source: PriceSource, model_name: str, server: str | None) -> tuple[
             returned: object = listed
             if not (isinstance(returned, tuple) and len(returned) == 2 and isinstance(returned[0], Tariff)):
                 raise TypeError(f"tariff() must return (Tariff(...), name) or None, not {returned!r:.80}")
+            edition: object = source.edition
+            if not isinstance(edition, str):
+                raise TypeError(f"edition must be a string, not {edition!r:.80}")
             tariff, _ = listed
             if min(tariff.request, *tariff.rates, *(rate for _, rates in tariff.steps for rate in rates)) < 0:
                 raise ValueError("a price is below 0")

@@ -111,8 +111,9 @@ class Observers:
         self._notify("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
-        """Report that an item has received its result."""
-        self._notify("karenina_item_finished", result=result)
+        """Report that an item has received its result. Observers get a copy, so that they cannot replace its parts."""
+        if "karenina_item_finished" in self._listeners:
+            self._notify("karenina_item_finished", result=result.model_copy())
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
         """Report the start of a stage, and return a function for reporting its record. Returns None if no observer

@@ -86,7 +86,9 @@ def karenina_item_started(event: ItemStarted) -> None:
 
 @hookspec
 def karenina_item_finished(result: VerificationResult) -> None:
-    """Called when an item has a result. If the result comes from the journal, the item was never started."""
+    """Called when an item has a result, which observers must not change. If the result comes from the journal, the item
+    was never started.
+    """
 
 
 @hookspec

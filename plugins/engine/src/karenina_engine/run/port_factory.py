@@ -5,6 +5,7 @@ A port is opened once for each model, called with limits and retries, and closed
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.data.trust import Trust
+from karenina_core.errors import describe_error
 from karenina_core.models.adapters import AdapterConfigError, AgentTier
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import (
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 
 _METHODS: Final[Mapping[PortKind, str]] = {"llm": "invoke", "parser": "parse", "agent": "run"}
 """The kinds of ports, each with the method that makes a call."""
+MOST_SECONDS_TO_CLOSE: Final = 30.0
+"""How long a port may take to close at the end of a run, so that one that never does cannot hold up the results."""
 _CHANGES_REPLIES: Final = {
     "model_name",
     "model_provider",
@@ -117,7 +121,8 @@ class PortFactory:
     parts: RunParts
     calls: CallRunner = field(init=False)
     _adapters: dict[str, RegisteredAdapter] = field(default_factory=dict)
-    _ports: list[Port] = field(default_factory=list)
+    _ports: list[tuple[Port, str]] = field(default_factory=list)
+    """Opened ports, each with a description for messages."""
     _by_id: dict[tuple[str, int], tuple[ModelConfig, OpenedPort]] = field(default_factory=dict)
     """Opened ports by kind and id of the model, which is kept so that no other model can get the id."""
     _instructions: dict[tuple[str, str], Sequence[str]] = field(default_factory=dict)
@@ -217,15 +222,19 @@ class PortFactory:
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools and ports. If closing one fails, a warning is logged."""
+        """Close all tools and ports. If closing a port fails or takes too long, a warning is logged."""
         await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
-        for port in ports:
+        limit = min(self.parts.config.core.request_timeout, MOST_SECONDS_TO_CLOSE)
+        for port, name in ports:
+            clock = asyncio.timeout(limit)
             try:
-                await port.aclose()
-            except Exception:
-                logger.warning("a port could not be closed", exc_info=True)
+                async with clock:
+                    await port.aclose()
+            except Exception as error:
+                why = f"it took more than {limit:g} s" if clock.expired() else describe_error(error, port)
+                logger.warning("%s could not be closed: %s", name, why)
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
         """Return digests of everything that determines replies except the prompt, by port and model id, for the ports
@@ -273,6 +282,8 @@ class PortFactory:
                 category=ErrorCategory.PERMANENT,
             )
 
+        where = f"the {kind} port of the adapter {model.interface!r} ({offered.distribution} {offered.version})"
+
         def make(model: ModelConfig) -> Port:
             """Open a port for `model`, which `aclose` will close. Raises `PortError` if the configuration turns out
             not to work, or if the port lacks a method.
@@ -283,12 +294,9 @@ class PortFactory:
                 raise PortError(str(error), category=ErrorCategory.PERMANENT) from None
             missing = [name for name in (_METHODS[kind], "aclose") if not callable(getattr(port, name, None))]
             if missing:
-                raise PortError(
-                    f"the {kind} port of the adapter {model.interface!r} ({offered.distribution} {offered.version}) is "
-                    f"a {type(port).__name__} without {' and '.join(missing)}(); correct the adapter",
-                    category=ErrorCategory.PERMANENT,
-                )
-            self._ports.append(port)
+                what = f"is a {type(port).__name__} without {' and '.join(missing)}(); correct the adapter"
+                raise PortError(f"{where} {what}", category=ErrorCategory.PERMANENT)
+            self._ports.append((port, where))
             return port
 
         bounded = self._with_bounds(model)

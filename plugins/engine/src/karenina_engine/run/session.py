@@ -11,8 +11,9 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from karenina_core.catalog import read_catalog
 from karenina_core.data.result import VerificationResult
-from karenina_core.errors import RunError
+from karenina_core.errors import KareninaError, RunError, describe_error
 from karenina_engine.calls.call_runner import describe_unknown_ends
 from karenina_engine.calls.concurrency_limits import ConcurrencyLimits
 from karenina_engine.check.plugin_checks import loaded_distributions, warn_about_absent
@@ -249,8 +250,8 @@ class RunSession:
         """Execute the run, and yield results with their indexes and stored texts as items end, beginning with those
         from `computed`, which other processes have computed, if it is given. If the run is stopped, the results end
         early, and a warning gives the number of items without one. Raises `JournalError` if the journal can no longer
-        be written, and `RunError` if the executor leaves out the result of an item, yields it twice, or yields one of
-        no item.
+        be written, and `RunError` if the executor leaves out the result of an item, yields it twice or yields one of no
+        item, or if that of a plugin fails.
 
         The start and end of the run are recorded in the journal and reported to observers.
         """
@@ -292,6 +293,11 @@ class RunSession:
                             yield placed
             if len(totals) < len(self) and self.stopped is None:
                 raise RunError(f"{executor} ended after the results of {len(totals)} of {len(self)} items; yield all")
+        except Exception as error:
+            if isinstance(error, KareninaError) or self._has_own_executor():
+                raise
+            hint = self._journal_hint() if keeps_replies else ""
+            raise RunError(f"{executor} failed: {describe_error(error, self.executor)}{hint}") from error
         finally:
             interrupted = len(totals) < len(self)
             if interrupted and self.stopped is not None:
@@ -311,6 +317,10 @@ class RunSession:
             observers.run_finished(finished)
             if journal is not None and journal.broken is None:
                 journal.end(self.tally, finished=not interrupted)
+
+    def _has_own_executor(self) -> bool:
+        """Return whether the executor is one of this project, whose unexpected errors are shown with a traceback."""
+        return type(self.executor).__module__.partition(".")[0].replace("_", "-") in read_catalog()["members"]
 
     def _journal_hint(self) -> str:
         """Return the end of a message, which explains how to continue the run."""

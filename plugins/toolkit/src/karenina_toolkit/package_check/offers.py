@@ -297,6 +297,8 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
                 f"the {name} port has {actual}, which cannot be called with the expected arguments; write async def "
                 f"{signature}",
             )
+        elif not inspect.iscoroutinefunction(written):
+            yield "problem", f"{method}() of the {name} port is not async; write async def {signature}"
         if not inspect.iscoroutinefunction(getattr(port, "aclose", None)):
             yield "problem", f"the {name} port has no async aclose() method; write async def aclose(self)"
 

@@ -168,6 +168,10 @@ def _find_mistake(reply: object) -> str | None:
         return f"{reply!r:.100}, which is not a reply with a text"
     if not isinstance(usage, Usage):
         return f"the usage {usage!r:.100}, which is not a Usage"
+    for name in ("model", "server_reason"):
+        value: object = getattr(reply, name)
+        if not isinstance(value, str | None):
+            return f"the {name} {value!r:.100}, which must be a string"
     if reply.finish_reason not in _FINISH_REASONS:
         return f"the finish reason {reply.finish_reason!r:.100}, which is none of {', '.join(_FINISH_REASONS)}"
     return None
