@@ -40,6 +40,23 @@ def test_lines_are_sorted_by_their_indexes_at_the_end(tmp_path: Path, shuffled: 
     assert lines_of(tmp_path) == expected
 
 
+@pytest.mark.parametrize("places", [(0, 1), (1, 0)])
+def test_the_working_folder_may_change_during_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: tuple[int, int]
+) -> None:
+    async def write() -> None:
+        with ResultFile(Path("r.jsonl")) as file:
+            for place in places:
+                file.write(place, f"line {place}")
+            monkeypatch.chdir("/")
+            file.sort_lines()
+
+    monkeypatch.chdir(tmp_path)
+    asyncio.run(write())
+
+    assert lines_of(tmp_path) == ["line 0", "line 1"]
+
+
 def lines_of(folder: Path) -> list[str]:
     """Return the lines of the only file in the folder."""
     (path,) = folder.iterdir()

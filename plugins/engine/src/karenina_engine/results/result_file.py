@@ -333,7 +333,7 @@ class ResultFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._place = path, path.absolute()
         self._file: BinaryIO = os.fdopen(_open_empty(path), "wb", buffering=_BUFFER)
         self._indexes = array("q")
         self._starts = array("q", [0])
@@ -398,16 +398,16 @@ class ResultFile:
 
         def write(file: BinaryIO) -> None:
             """Copy the lines in matrix order. Raises `OSError` if another program has replaced the file."""
-            with self._path.open("rb", buffering=0) as lines:
+            with self._place.open("rb", buffering=0) as lines:
                 for at in range(0, len(order), _SORT_BATCH):
                     file.writelines(self._read(lines, order[at : at + _SORT_BATCH]))
             self._check_not_replaced()
 
-        replace_file(self._path, write)
+        replace_file(self._place, write)
 
     def _check_not_replaced(self) -> None:
         """Raise `OSError` if this file has been replaced by another file."""
-        if not os.path.samestat(os.fstat(self._file.fileno()), self._path.lstat()):
+        if not os.path.samestat(os.fstat(self._file.fileno()), self._place.lstat()):
             raise OSError(f"{self._path} was replaced by another program during the run; the new file was not changed")
 
     def _read(self, file: FileIO, numbers: Sequence[int]) -> Iterator[bytes | memoryview]:
