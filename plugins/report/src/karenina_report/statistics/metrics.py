@@ -87,7 +87,6 @@ def partial_credit(result: VerificationResult) -> float | None:
 
 
 @lru_cache(maxsize=4096)
-@lru_cache(maxsize=4096)
 def as_fraction(value: float) -> Fraction:
     """Return the simple fraction closest to a float, such as 2/3 for 0.6666666666666666, or the exact value if none is
     close.
