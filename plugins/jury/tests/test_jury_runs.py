@@ -19,8 +19,9 @@ from karenina_core.errors import ConfigError
 from karenina_engine.results.rates import wilson
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_jury.jury_result import EXTENSION, describe_juries
-from karenina_jury.page_section import jury_sections
+from karenina_jury.page_section import jury_notes, jury_sections
 from karenina_report.page.section import PageRuns, TableBlock
+from karenina_report.run_notes import NotedRun
 from karenina_report.runs import read_runs
 
 RIGHT, WRONG = found("BCL2"), found("TP53")
@@ -418,6 +419,15 @@ def test_pages_have_the_intervals_of_the_cluster() -> None:
         bounds.append(table.rows[0][3])
 
     assert bounds == [wilson(0, 3)[1], pytest.approx(wilson(0, 1)[1])]
+
+
+def test_notes_have_the_intervals_of_the_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    DayJury({id: dict.fromkeys("ab", OTHER) for id in "qrs"}).run("a", "b", jury={}).save(file)
+    notes = [jury_notes([NotedRun("A", None, file, cluster)])[0] for cluster in (None, "template_id")]
+
+    highs = [(note.values["pass_rate"]["high"], note.values["judges"][0]["pass_rate"]["high"]) for note in notes]
+    assert highs == [(wilson(0, 3)[1],) * 2, (pytest.approx(wilson(0, 1)[1]),) * 2]
 
 
 def test_combined_values_may_be_undecided() -> None:

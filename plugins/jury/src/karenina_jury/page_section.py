@@ -81,7 +81,11 @@ def jury_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     """
     notes = []
     for run in runs:
-        juries = describe_juries(_results(run), mean_call_costs(run.source)) if run.source is not None else []
+        results = list(_results(run)) if run.source is not None else []
+        if run.source is None or not results:
+            continue
+        units = assign_units(results, run.cluster, run.questions)
+        juries = describe_juries(results, mean_call_costs(run.source), units.of_result)
         several = len({statistics.answering for statistics in juries}) > 1
         for statistics in juries:
             name = f"{NAME} {run.label}" if run.label else NAME
