@@ -189,6 +189,17 @@ def test_a_benchmark_needs_no_import(tmp_path: Path) -> None:
     assert f"{benchmark} is a benchmark already; it needs no import: karenina run {benchmark}" in done.err
 
 
+def test_a_table_with_a_column_of_this_name_is_no_benchmark(tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    scores.write_text("model,karenina,inspect\nm,0.5,0.6\n")
+
+    done = import_file(scores)
+
+    assert done.code == 2
+    assert "the row has no question" in done.err
+    assert "is a benchmark already" not in done.err
+
+
 def test_rows_that_cannot_be_converted_are_named(tmp_path: Path) -> None:
     source = tmp_path / "bad.jsonl"
     lines = [json.dumps(ROWS[0]), "{broken", "[1]", '{"other": 1}', json.dumps({**ROWS[1], "question": {"a": 1}})]

@@ -236,7 +236,7 @@ def _check_rows(screen: Screen, done: Imported, mapped: Iterable[str], source: s
         raise ConfigError([f"{source} has no rows"])
     if not done.problems:
         return
-    if not done.questions and "karenina" in done.keys:
+    if not done.questions and "karenina" in done.keys and Path(source).suffix.lower() in (".yaml", ".yml"):
         raise ConfigError([f"{source} is a benchmark already; it needs no import: karenina run {quote(source)}"])
     count = f"{len(done.problems)} of {quantity(done.rows, 'row')} could not be converted"
     screen.note(f"{count}:\n{_lines(done.problems)}")
