@@ -39,13 +39,23 @@ class NAME(Stage):
         pass
 """
 ADAPTER = """
+from functools import wraps
+
 from karenina_core import AdapterSpec, hookimpl
 from karenina_core.models.adapters import AgentTier
+
+def retried(function):
+    @wraps(function)
+    def call(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return call
 
 class Port:
     def __init__(self, model):
         pass
 
+    @retried
     async def invoke(self, messages, *, info=None):
         return None
 

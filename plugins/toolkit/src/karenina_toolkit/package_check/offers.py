@@ -297,10 +297,15 @@ def _check_ports(spec: AdapterSpec) -> Iterator[tuple[State, str]]:
                 f"the {name} port has {actual}, which cannot be called with the expected arguments; write async def "
                 f"{signature}",
             )
-        elif not inspect.iscoroutinefunction(written):
+        elif not _is_async(written):
             yield "problem", f"{method}() of the {name} port is not async; write async def {signature}"
-        if not inspect.iscoroutinefunction(getattr(port, "aclose", None)):
+        if not _is_async(getattr(port, "aclose", None)):
             yield "problem", f"the {name} port has no async aclose() method; write async def aclose(self)"
+
+
+def _is_async(function: Callable[..., Any] | None) -> bool:
+    """Return whether a function is async, or a decorator that is not async itself was applied to one that is."""
+    return function is not None and inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def takes(function: Callable[..., Any], count: int, **named: object) -> bool:
