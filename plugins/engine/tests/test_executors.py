@@ -278,7 +278,7 @@ class Misplacing(Lighthouse):
     [
         (Forgetful(), r"the executor Forgetful ended after the results of 1 of \d+ items; yield all"),
         (Stuttering(), "the executor Stuttering yielded the result of an item twice; yield each once"),
-        (Misplacing(), r"the executor Misplacing yielded the place -1 of \d+ items"),
+        (Misplacing(), r"the executor Misplacing yielded a result at place -1 of \d+ items"),
     ],
 )
 def test_an_executor_yields_each_result_once(executor: Executor, message: str) -> None:
