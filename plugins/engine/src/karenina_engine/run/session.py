@@ -284,7 +284,8 @@ class RunSession:
                     async with aclosing(stream):
                         async for placed in stream:
                             if not 0 <= placed.place < len(ended):
-                                raise RunError(f"{executor} yielded a result at place {placed.place} of {len(ended)} items")
+                                where = f"place {placed.place} of {len(ended)} items"
+                                raise RunError(f"{executor} yielded a result at {where}")
                             if ended[placed.place]:
                                 raise RunError(f"{executor} yielded the result of an item twice; yield each once")
                             ended[placed.place] = 1
