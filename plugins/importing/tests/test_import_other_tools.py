@@ -258,6 +258,8 @@ _MESSAGE = {"type": "ai", "content": "It is Ann", "response_metadata": {"finish_
         {"choices": [{"message": {"content": "It is Ann"}, "finish_reason": "length"}], "model": "m", "usage": {}},
         {"generations": [[{"generation_info": {"finish_reason": "length"}, "message": _MESSAGE}]], "llm_output": None},
         {"generations": [[{"text": "It is Ann", "message": {"lc": 1, "kwargs": _MESSAGE}}]], "llm_output": None},
+        {"generations": [[{"text": "It is Ann", "generation_info": {"finish_reason": "length"}}]], "llm_output": None},
+        {"choices": [{"text": "It is Ann", "finish_reason": "length"}], "model": "m", "usage": {}},
     ],
 )
 @pytest.mark.parametrize("tool", ["langsmith", "langfuse"])
@@ -273,6 +275,18 @@ def test_outputs_state_why_an_answer_ended(tool: str, outputs: dict[str, Any], t
     (line,) = recorded()
     said = line["response"] if isinstance(line["response"], str) else line["response"][-1]["content"]
     assert (said, line["finish_reason"]) == ("It is Ann", "length")
+
+
+def test_refusals_in_chat_completions_are_recorded_as_refusals(tmp_path: Path) -> None:
+    reply = {"message": {"content": None, "refusal": "I cannot help."}, "finish_reason": "stop"}
+    outputs = {"choices": [reply], "model": "m"}
+    run = {"run_type": "llm", "inputs": {"question": "Who?"}, "outputs": outputs}
+
+    done = import_file(write_json(tmp_path / "runs.json", [run]), *RECORD)
+
+    assert done.code == 0, done.err
+    (line,) = recorded()
+    assert (line["response"], line["finish_reason"]) == ("I cannot help.", "refusal")
 
 
 @pytest.mark.parametrize("failed", [{"level": "ERROR", "statusMessage": "429"}, {"error": "429"}])

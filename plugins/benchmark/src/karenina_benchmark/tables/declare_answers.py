@@ -114,7 +114,7 @@ _FORMULA: Final = re.compile(r"\\(?:[dt]?frac|sqrt|boxed|pi|cdot|times|infty|sin
 """A command of LaTeX in a mathematical expression, which can be written in other ways."""
 _STOPS: Final = ".\u3002"
 _MONTH_OF_YEAR: Final = re.compile(r"(?!Mars |Marco )[^\W\d_]{3,12}\.?,? (?:of )?[1-9][0-9]{3}")
-"""A month of a year, but not *Mars 2020*: names of months in other languages do not begin with a capital letter there."""
+"""A month of a year, but not *Mars 2020*: months have no capital letter in French, nor *Marco* in Portuguese."""
 _LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEW: Final = 20
 _EXAMPLES: Final = 3

@@ -92,10 +92,15 @@ def _reply(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
         choice = value.get("choices") or value.get("generations")
         while isinstance(choice, list) and choice:
             choice = choice[0]
-        if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
+        message = as_mapping(as_mapping(choice).get("message"))
+        message = as_mapping(message.get("kwargs")) or message
+        if not message and isinstance(as_mapping(choice).get("text"), str):
+            message = {"content": choice["text"]}  # of a model that is no chat model
+        if not message:
             return None
-        message = as_mapping(choice["message"].get("kwargs")) or choice["message"]
         beside = {**as_mapping(choice.get("generation_info")), **choice}
+    if not message.get("content") and message.get("refusal"):
+        return {"content": message["refusal"], "finish_reason": "refusal"}
     return {"content": message.get("content"), **_ends(message), **_ends(beside)}
 
 

@@ -104,8 +104,8 @@ def find_count(text: str) -> tuple[str, int]:
 
 
 def find_change(text: str, *, decrease: bool = False) -> str:
-    """Return the word that makes a quantity a change, a difference or one in another unit, such as *less* in *5 mg less*
-    and *gallons (UK)*, or an empty string. With `decrease`, only words that can make it negative are searched.
+    """Return the word that makes a quantity a change, a difference or one in another unit, such as *less* in *5 mg
+    less* and *gallons (UK)*, or an empty string. With `decrease`, only words that can make it negative are searched.
     """
     found = (_DECREASE if decrease else _CHANGE).search(_claim(text))
     if found is None and not decrease:
