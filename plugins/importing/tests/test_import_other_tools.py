@@ -255,11 +255,14 @@ _MESSAGE = {"type": "ai", "content": "It is Ann", "response_metadata": {"finish_
         {"answer": "It is Ann", "finish_reason": "length"},
         {"output": _MESSAGE},
         {"messages": [{"type": "human", "content": "Who?"}, _MESSAGE]},
+        {"messages": [{"type": "human", "content": "Who?"}, _MESSAGE], "remaining_steps": 3},
+        {"messages": [{"role": "assistant", "content": "It is Ann"}], "finish_reason": "length"},
         {"choices": [{"message": {"content": "It is Ann"}, "finish_reason": "length"}], "model": "m", "usage": {}},
         {"generations": [[{"generation_info": {"finish_reason": "length"}, "message": _MESSAGE}]], "llm_output": None},
         {"generations": [[{"text": "It is Ann", "message": {"lc": 1, "kwargs": _MESSAGE}}]], "llm_output": None},
         {"generations": [[{"text": "It is Ann", "generation_info": {"finish_reason": "length"}}]], "llm_output": None},
         {"choices": [{"text": "It is Ann", "finish_reason": "length"}], "model": "m", "usage": {}},
+        {"choices": [{"text": "Bob"}, {"text": "Ann"}], "answer": "It is Ann", "finish_reason": "length"},
     ],
 )
 @pytest.mark.parametrize("tool", ["langsmith", "langfuse"])
