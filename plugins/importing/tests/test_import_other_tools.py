@@ -280,6 +280,18 @@ def test_outputs_state_why_an_answer_ended(tool: str, outputs: dict[str, Any], t
     assert (said, line["finish_reason"]) == ("It is Ann", "length")
 
 
+def test_prompts_of_langchain_models_are_questions(tmp_path: Path) -> None:
+    asked = {"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "Who?", "type": "human"}}
+    outputs = {"generations": [[{"text": "Ann", "generation_info": {}}]], "llm_output": None}
+    run = {"run_type": "llm", "inputs": {"messages": [[asked]]}, "outputs": outputs}
+
+    done = import_file(write_json(tmp_path / "runs.json", [run]), *RECORD)
+
+    assert done.code == 0, done.err
+    assert "question: Who?" in Path("out.yaml").read_text("utf-8")
+    assert recorded()[0]["response"] == "Ann"
+
+
 def test_refusals_in_chat_completions_are_recorded_as_refusals(tmp_path: Path) -> None:
     reply = {"message": {"content": None, "refusal": "I cannot help."}, "finish_reason": "stop"}
     outputs = {"choices": [reply], "model": "m"}

@@ -32,8 +32,10 @@ def asked(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     messages = value.get("messages")
-    if is_conversation(messages) and len(value) == 1:
-        return messages
+    if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
+        messages = messages[0]  # of a call of a LangChain model, which may have several prompts
+    if len(value) == 1 and isinstance(messages, list) and (whole := _read_conversation(messages)) is not None:
+        return whole
     if len(value) == 1:
         return asked(next(iter(value.values())))
     name = _first(value, _ASKED)
@@ -85,8 +87,9 @@ def _answer_key(value: Mapping[str, Any]) -> str | None:
 def _messages(value: Mapping[str, Any]) -> list[Any]:
     """Return the messages in an object without a usual name for an answer, such as the state of an agent, or none."""
     messages = value.get("messages")
-    found = isinstance(messages, list) and messages and isinstance(messages[-1], Mapping)
-    return messages if found and _first(value, _ANSWERED) is None else []
+    if not isinstance(messages, list) or not messages or not isinstance(messages[-1], Mapping):
+        return []
+    return messages if _first(value, _ANSWERED) is None else []
 
 
 def _reply(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
