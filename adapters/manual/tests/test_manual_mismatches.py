@@ -196,6 +196,16 @@ def test_recordings_with_exchanged_ids_match_no_question(tmp_path: Path) -> None
 
 
 @pytest.mark.anyio
+async def test_a_replicate_with_the_former_text_of_its_question_is_used(tmp_path: Path) -> None:
+    former = {"id": "q1", "question": "Why?", "response": "first", "replicate": 1}
+    file = lines(tmp_path, former, {"id": "q1", "question": "Where?", "response": "second", "replicate": 2})
+    assert SPEC.llm is not None
+    port = SPEC.llm(ModelConfig(id="m", interface="manual", model_name="x", manual_traces=file))
+
+    assert (await port.invoke([], info=QUESTIONS[0])).text == "first"
+
+
+@pytest.mark.anyio
 async def test_the_answer_to_another_question_is_an_error_of_its_call(tmp_path: Path) -> None:
     file = lines(tmp_path, {"id": "q1", "question": "When?"}, {"id": "q2", "question": "Where?"})
     assert SPEC.llm is not None

@@ -81,7 +81,7 @@ def test_an_answer_with_other_names_is_right_by_each_of_them(tmp_path: Path) -> 
     ]
 
 
-@pytest.mark.parametrize("truth", ["March 2024", "Mar. 2024", "März 2024"])
+@pytest.mark.parametrize("truth", ["March 2024", "Mar. 2024", "März 2024", "mars 2024"])
 def test_a_month_of_a_year_may_be_written_in_other_ways(truth: str, tmp_path: Path) -> None:
     template = template_of(Benchmark.load(written(tmp_path, f"id,question,answer\nq,When?,{truth}\n")).get("q"))
     assert template is not None
@@ -93,8 +93,9 @@ def test_a_month_of_a_year_may_be_written_in_other_ways(truth: str, tmp_path: Pa
         assert not bind({"answer": wrong}).verify(), wrong
 
 
-def test_words_before_a_year_are_no_month(tmp_path: Path) -> None:
-    template = template_of(Benchmark.load(written(tmp_path, "id,question,answer\nq,Which?,Windows 2000\n")).get("q"))
+@pytest.mark.parametrize("truth", ["Windows 2000", "Mars 2020"])
+def test_words_before_a_year_are_no_month(truth: str, tmp_path: Path) -> None:
+    template = template_of(Benchmark.load(written(tmp_path, f"id,question,answer\nq,Which?,{truth}\n")).get("q"))
 
     assert template is not None
     assert "SynonymMap" not in template.source

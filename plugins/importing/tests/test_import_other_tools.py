@@ -255,9 +255,14 @@ _MESSAGE = {"type": "ai", "content": "It is Ann", "response_metadata": {"finish_
         {"answer": "It is Ann", "finish_reason": "length"},
         {"output": _MESSAGE},
         {"messages": [{"type": "human", "content": "Who?"}, _MESSAGE]},
+        {"messages": [{"type": "human", "content": "Who?"}, _MESSAGE], "remaining_steps": 3},
+        {"messages": [{"role": "assistant", "content": "It is Ann"}], "finish_reason": "length"},
         {"choices": [{"message": {"content": "It is Ann"}, "finish_reason": "length"}], "model": "m", "usage": {}},
         {"generations": [[{"generation_info": {"finish_reason": "length"}, "message": _MESSAGE}]], "llm_output": None},
         {"generations": [[{"text": "It is Ann", "message": {"lc": 1, "kwargs": _MESSAGE}}]], "llm_output": None},
+        {"generations": [[{"text": "It is Ann", "generation_info": {"finish_reason": "length"}}]], "llm_output": None},
+        {"choices": [{"text": "It is Ann", "finish_reason": "length"}], "model": "m", "usage": {}},
+        {"choices": [{"text": "Bob"}, {"text": "Ann"}], "answer": "It is Ann", "finish_reason": "length"},
     ],
 )
 @pytest.mark.parametrize("tool", ["langsmith", "langfuse"])
@@ -273,6 +278,30 @@ def test_outputs_state_why_an_answer_ended(tool: str, outputs: dict[str, Any], t
     (line,) = recorded()
     said = line["response"] if isinstance(line["response"], str) else line["response"][-1]["content"]
     assert (said, line["finish_reason"]) == ("It is Ann", "length")
+
+
+def test_prompts_of_langchain_models_are_questions(tmp_path: Path) -> None:
+    asked = {"lc": 1, "type": "constructor", "id": ["HumanMessage"], "kwargs": {"content": "Who?", "type": "human"}}
+    outputs = {"generations": [[{"text": "Ann", "generation_info": {}}]], "llm_output": None}
+    run = {"run_type": "llm", "inputs": {"messages": [[asked]]}, "outputs": outputs}
+
+    done = import_file(write_json(tmp_path / "runs.json", [run]), *RECORD)
+
+    assert done.code == 0, done.err
+    assert "question: Who?" in Path("out.yaml").read_text("utf-8")
+    assert recorded()[0]["response"] == "Ann"
+
+
+def test_refusals_in_chat_completions_are_recorded_as_refusals(tmp_path: Path) -> None:
+    reply = {"message": {"content": None, "refusal": "I cannot help."}, "finish_reason": "stop"}
+    outputs = {"choices": [reply], "model": "m"}
+    run = {"run_type": "llm", "inputs": {"question": "Who?"}, "outputs": outputs}
+
+    done = import_file(write_json(tmp_path / "runs.json", [run]), *RECORD)
+
+    assert done.code == 0, done.err
+    (line,) = recorded()
+    assert (line["response"], line["finish_reason"]) == ("I cannot help.", "refusal")
 
 
 @pytest.mark.parametrize("failed", [{"level": "ERROR", "statusMessage": "429"}, {"error": "429"}])

@@ -177,6 +177,12 @@ def test_markdown_contains_no_control_characters() -> None:
     assert r"q\\x1b\[31m" in text
 
 
+def test_cells_that_are_too_long_with_their_escapes_are_counted_as_truncated() -> None:
+    file = save(Path("run.results.jsonl"), [result("q1", True, answer="_x000D_" * 4000)])
+
+    assert "truncated 1 cell" in export(file, "-o", "out.xlsx").err
+
+
 @pytest.mark.parametrize("text", ["a_x000D_b", "_x005F_x000d_", "x_x0041_y"])
 def test_excel_shows_what_looks_like_its_notation_for_characters(text: str) -> None:
     file = save(Path("run.results.jsonl"), [result("q1", True, answer=text)])

@@ -81,6 +81,7 @@ SAME = [
     ("$70,000", "70000"),
     ("\u20ac5", "5"),
     ("280 students", "280"),
+    *[("67 million (UK)", "67 million"), ("5% (British)", "5%")],
     ("$2{,}500$ m", "2500 m"),
     ("$5 USD", r"\$5"),
     ("5 mmol/L", "5 mM"),
@@ -124,6 +125,7 @@ UNCLEAR = {
     "may change the number": [
         *(("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3"), ("10 gallons (UK)", "10 US gallons")),
         *(("5 miles (nautical)", "5 miles"), ("5 oz (troy)", "5 oz")),
+        *(("10 gal. (UK)", "10 US gallons"), ("5 mi. (nautical)", "5 mi")),
     ],
     "is not evaluated": [("12!", "12"), ("\u221a144", "12")],
     "is not known whether": [

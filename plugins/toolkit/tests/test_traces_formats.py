@@ -243,6 +243,20 @@ def test_results_of_the_ai_sdk_keep_what_they_say(fields: dict[str, Any], text: 
     ]
 
 
+def test_approvals_of_calls_of_the_ai_sdk_are_left_out() -> None:
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "lookup", "input": {"gene": "BRCA1"}}
+    asked = {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c1"}
+    approved = {"type": "tool-approval-response", "approvalId": "a1", "approved": True}
+    result = ai_sdk_result(output={"type": "text", "value": "17q21"})
+    assert convert_recording(
+        [
+            {"role": "assistant", "content": [call, asked]},
+            {"role": "tool", "content": [approved]},
+            {"role": "tool", "content": [result]},
+        ]
+    ) == [Message.assistant("", [CALL]), Message.tool("17q21", CALL)]
+
+
 def test_results_of_a_providers_tools_split_a_message_of_the_ai_sdk() -> None:
     call = {"type": "tool-call", "toolCallId": "c1", "toolName": "lookup", "input": {"gene": "BRCA1"}}
     result = ai_sdk_result(output={"type": "text", "value": "17q21"})

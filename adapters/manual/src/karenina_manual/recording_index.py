@@ -409,7 +409,8 @@ class RecordingIndex:
                 f"({first.place} and others); give the questions the ids of the recordings"
                 + (", or use one model with extra.model" if len({recording.model for recording in chosen}) > 1 else "")
             )
-        fitting = () if by_text or first.asked in (None, text) else self._by_text.get(compose(text), ())
+        others = () if by_text or first.asked in (None, text) else self._by_text.get(compose(text), ())
+        fitting = [one for one in others if all(one is not recording for recording in recordings)]
         if fitting and first.asked is not None and _differ(first.asked, text):
             raise OtherQuestion(sought, first, fitting[0])
         value = _select_replicate(first, replicate, sought)

@@ -93,7 +93,7 @@ _SYSTEM: Final = (
 _OF_SYSTEMS: Final = r"(?P<unit>gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?)|tons?)\b"
 _WITH_SYSTEM: Final = (
     lazy_pattern(rf"\b{_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
-    lazy_pattern(rf"\b{_OF_SYSTEMS}\s?\({_SYSTEM}\)", re.IGNORECASE),
+    lazy_pattern(rf"\b{_OF_SYSTEMS}\.?\s?\({_SYSTEM}\)", re.IGNORECASE),
 )
 """A unit that is another in the US than in the imperial system, with the system before or after it."""
 _COUNTED: Final = (

@@ -113,7 +113,8 @@ _MOST_PROSE: Final = 0.05
 _FORMULA: Final = re.compile(r"\\(?:[dt]?frac|sqrt|boxed|pi|cdot|times|infty|sin|cos|tan|log|ln|left|cup|binom)\b")
 """A command of LaTeX in a mathematical expression, which can be written in other ways."""
 _STOPS: Final = ".\u3002"
-_MONTH_OF_YEAR: Final = re.compile(r"[^\W\d_]{3,12}\.?,? (?:of )?[0-9]{4}")
+_MONTH_OF_YEAR: Final = re.compile(r"(?!Mars |Marco )[^\W\d_]{3,12}\.?,? (?:of )?[1-9][0-9]{3}")
+"""A month of a year, but not *Mars 2020*: months have no capital letter in French, nor *Marco* in Portuguese."""
 _LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEW: Final = 20
 _EXAMPLES: Final = 3

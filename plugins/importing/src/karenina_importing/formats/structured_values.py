@@ -32,8 +32,10 @@ def asked(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
     messages = value.get("messages")
-    if is_conversation(messages) and len(value) == 1:
-        return messages
+    if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
+        messages = messages[0]  # of a call of a LangChain model, which may have several prompts
+    if len(value) == 1 and isinstance(messages, list) and (whole := _read_conversation(messages)) is not None:
+        return whole
     if len(value) == 1:
         return asked(next(iter(value.values())))
     name = _first(value, _ASKED)
@@ -45,20 +47,21 @@ def asked(value: Any) -> Any:
 
 
 def answered(value: Any, *, conversation: bool = False) -> tuple[Any, list[str]]:
-    """Return the answer in an output, and the names of the values that are left out. If there are only `messages`, the
-    answer is the content of the last one or, with `conversation`, all of them, if their format is known. In a chat
-    completion or the generations of a LangChain model, it is the content of the reply. An object without an answer
-    becomes JSON, and an empty object becomes None. An output that is not an object is returned unchanged.
+    """Return the answer in an output, and the names of the values that are left out. If there are `messages` and no
+    usual name for an answer, it is the content of the last one or, with `conversation`, all of them, if their format is
+    known. In a completion or the generations of a LangChain model, it is the content of the reply. An object without an
+    answer becomes JSON, and an empty object becomes None. An output that is not an object is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value, []
-    messages = value.get("messages")
-    if conversation and len(value) == 1 and isinstance(messages, list) and len(messages) > 1:
+    messages = _messages(value)
+    beside = [str(key) for key in value if key != "messages" and key not in END_KEYS] if messages else []
+    if conversation and len(messages) > 1:
         whole = _read_conversation(messages)
         if whole is not None:
-            return whole, []
+            return whole, beside
     if (reply := _reply(value)) is not None:
-        return answered(reply)
+        return answered(reply)[0], beside
     name = _answer_key(value)
     if name is None:
         return json.dumps(value, ensure_ascii=False, default=str) if value else None, []
@@ -81,21 +84,34 @@ def _answer_key(value: Mapping[str, Any]) -> str | None:
     return next(iter(value)) if len(value) == 1 else _first(value, _ANSWERED)
 
 
-def _reply(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the last of the messages that an object consists of, or the first reply, with its finish reason, in a chat
-    completion or in the generations of a LangChain model, or None for any other object.
-    """
+def _messages(value: Mapping[str, Any]) -> list[Any]:
+    """Return the messages in an object without a usual name for an answer, such as the state of an agent, or none."""
     messages = value.get("messages")
-    if isinstance(messages, list) and messages and isinstance(messages[-1], Mapping) and len(value) == 1:
-        message = beside = messages[-1]
+    if not isinstance(messages, list) or not messages or not isinstance(messages[-1], Mapping):
+        return []
+    return messages if _first(value, _ANSWERED) is None else []
+
+
+def _reply(value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the last of the messages in an object without an answer beside them, or the first reply, with its finish
+    reason, in a completion or in the generations of a LangChain model, or None for any other object.
+    """
+    if messages := _messages(value):
+        message, beside = messages[-1], {**value, **messages[-1]}
     else:
-        choice = value.get("choices") or value.get("generations")
-        while isinstance(choice, list) and choice:
-            choice = choice[0]
-        if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
+        found = value.get("choices") or value.get("generations")
+        while isinstance(found, list) and found:
+            found = found[0]
+        choice = as_mapping(found)
+        message = as_mapping(choice.get("message"))
+        message = as_mapping(message.get("kwargs")) or message
+        if not message and {"finish_reason", "generation_info"} & choice.keys():
+            message = {"content": choice.get("text")}  # of a model that is no chat model
+        if not message:
             return None
-        message = as_mapping(choice["message"].get("kwargs")) or choice["message"]
         beside = {**as_mapping(choice.get("generation_info")), **choice}
+    if not message.get("content") and message.get("refusal"):
+        return {"content": message["refusal"], "finish_reason": "refusal"}
     return {"content": message.get("content"), **_ends(message), **_ends(beside)}
 
 

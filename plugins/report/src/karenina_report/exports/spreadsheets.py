@@ -40,6 +40,8 @@ _TABLES: Final = ("results", "fields", "traits", "excerpts", "stages")
 _SHEET_OF_RESULTS: Final = "data"
 _LONGEST_CELL: Final = 32_000
 """The maximum number of UTF-16 code units in a cell. Excel allows 32,767."""
+_LONGEST_STORED: Final = 32_767
+"""The number of characters at which openpyxl cuts text, without a word."""
 _MOST_ROWS: Final = 1_048_575
 _CODE: Final = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """The beginning of a character in the notation of Excel, such as `_x000D_`."""
@@ -216,10 +218,11 @@ class _Sheets:
         if not isinstance(cell, str):
             return cell
         text = fit_cell(cell)
-        self._cut += len(text) < len(cell)
+        stored = escape_cell(text)
+        self._cut += len(text) < len(cell) or len(stored) > _LONGEST_STORED
         if not could_be_formula(text):
-            return escape_cell(text)
-        text_cell = WriteOnlyCell(sheet, value=escape_cell(text))
+            return stored
+        text_cell = WriteOnlyCell(sheet, value=stored)
         text_cell.data_type = "s"
         text_cell.quotePrefix = True
         return text_cell

@@ -70,9 +70,15 @@ _DECREASE: Final = lazy_pattern(
 )
 _CHANGE: Final = lazy_pattern(
     rf"(?<!\w)(?:{_LESS}|(?:more|heavier|higher|taller|longer|larger|bigger|early|late|over the|off|discount|each"
-    r"|apiece)\b|square\W*\Z)|\((?:u\.?k\.?|british|imp(?:erial)?\.?|troy|nautical|sidereal)\)",
+    r"|apiece)\b|square\W*\Z)",
     re.IGNORECASE,
 )
+_OTHER_UNIT: Final = lazy_pattern(
+    r"\b(?:gal(?:lons?)?|mpg|quarts?|qt|pints?|pt|oz|ounces?|tons?|hundredweights?|cwt|bushels?|cups?"
+    r"|(?:table|tea)spoons?|tbsp|tsp)\.?\s?\((?:u\.?k\.?|british|imp(?:erial)?\.?)\)|\((?:troy|nautical|sidereal)\)",
+    re.IGNORECASE,
+)
+"""A word in brackets that makes a unit another one. Elsewhere, *(UK)* is only a place."""
 _RATE: Final = lazy_pattern(
     r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
     r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
@@ -98,10 +104,12 @@ def find_count(text: str) -> tuple[str, int]:
 
 
 def find_change(text: str, *, decrease: bool = False) -> str:
-    """Return the word that makes a quantity a change or a difference, such as *less* in *5 mg less*, or an empty
-    string. With `decrease`, only words that can make it negative are searched.
+    """Return the word that makes a quantity a change, a difference or one in another unit, such as *less* in *5 mg
+    less* and *gallons (UK)*, or an empty string. With `decrease`, only words that can make it negative are searched.
     """
     found = (_DECREASE if decrease else _CHANGE).search(_claim(text))
+    if found is None and not decrease:
+        found = _OTHER_UNIT.search(text)
     return "" if found is None else found[0]
 
 

@@ -12,6 +12,7 @@ from karenina_toolkit.traces.formats.openai_chat import read_arguments, read_mes
 Entry = Mapping[str, Any]
 _CALL: Final = "tool-call"
 _RESULT: Final = "tool-result"
+_APPROVAL: Final = ("tool-approval-request", "tool-approval-response")
 _OF_INTERFACE: Final = ("step-start", "tool-", "dynamic-tool")
 
 
@@ -24,8 +25,8 @@ def claims(entry: Entry) -> bool:
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """Convert messages of the AI SDK. Each result becomes a tool message, also one in an assistant's message, which it
-    splits. Unknown parts of assistant messages are described in `notes`. Raises `TraceFormatError` if an entry is not
-    in this format.
+    splits. Approvals of calls are left out, because a result states if its call was denied. Unknown parts of assistant
+    messages are described in `notes`. Raises `TraceFormatError` if an entry is not in this format.
     """
     for number, entry in enumerate(entries, 1):
         with in_entry(number):
@@ -94,8 +95,11 @@ def _is_of_interface(entry: Entry) -> bool:
 
 
 def _parts(entry: Entry) -> Sequence[Any]:
+    """Return the parts of a message without approvals of calls."""
     content = entry.get("content")
-    return [content] if isinstance(content, str) and content else content if isinstance(content, list) else ()
+    if isinstance(content, list):
+        return [part for part in content if _kind(part) not in _APPROVAL]
+    return [content] if isinstance(content, str) and content else ()
 
 
 def _kind(part: object) -> object:
