@@ -204,6 +204,14 @@ def test_first_prompts_of_two_sessions_are_kept() -> None:
     assert [message.content for message in convert_recording(lines)] == ["Hello.", "Hi.", "Bye.", "!"]
 
 
+def test_an_empty_list_of_calls_of_ag_ui_is_read() -> None:
+    said = {"id": "1", "role": "assistant", "toolCalls": []}
+    assert convert_recording([said, {**said, "content": "On 17q21."}]) == [
+        Message.assistant(""),
+        Message.assistant("On 17q21."),
+    ]
+
+
 def test_activities_and_last_thoughts_of_ag_ui_are_no_answers() -> None:
     thought: dict[str, Any] = {"id": "1", "role": "reasoning", "content": "Hmm."}
     activity = {"id": "2", "role": "activity", "activityType": "PLAN", "content": {"steps": 2}}

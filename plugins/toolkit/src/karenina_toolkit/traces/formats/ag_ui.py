@@ -16,7 +16,7 @@ _ROLES: Final = ("reasoning", "activity")
 
 def claims(entry: Entry) -> bool:
     """Return whether `entry` has a role or a key of calls that only AG-UI uses."""
-    return entry["role"] in _ROLES or bool(entry.get("toolCalls") or entry.get("toolCallId"))
+    return entry["role"] in _ROLES or "toolCalls" in entry or "toolCallId" in entry
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
