@@ -309,7 +309,7 @@ def _append(file: Path, lines: Sequence[str]) -> None:
             while written < len(data):  # if the disk is nearly full, a part is written without an error
                 written += os.write(handle, data[written:])
         except OSError:
-            if os.fstat(handle).st_size == before + written:  # nobody else has added to it
+            if os.fstat(handle).st_size == before + written:  # no other process has added to it
                 os.ftruncate(handle, before)
             raise
         finally:

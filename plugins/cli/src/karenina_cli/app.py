@@ -223,7 +223,7 @@ def _name(added: CommandInfo | TyperInfo) -> str | None:
 _owners: Final[dict[str | None, str]] = {}
 """The distribution and version that each plugin command or group comes from."""
 _ignored: Final[dict[str, list[str]]] = {}
-"""What was ignored, keyed by distribution and version."""
+"""The commands and callbacks that were ignored, with the reasons, by distribution and version."""
 
 
 class _Commands(WholeSummaries):

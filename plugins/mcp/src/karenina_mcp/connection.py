@@ -129,7 +129,7 @@ _MOMENT: Final = 1.0
 _DROPPED: Final = re.compile(
     r"\bsession (?:not found|terminated|expired)|\bno valid session\b|\bserver not initialized\b", re.IGNORECASE
 )
-"""What remote servers answer if they no longer know a session, such as after a restart."""
+"""The errors with which remote servers refuse a session that they no longer know, for example after a restart."""
 _DROPPED_CODES: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST})  # two of the TypeScript SDK
 _LONGEST_DROPPED: Final = 200
 

@@ -42,8 +42,8 @@ _CHOICES: Final = (
 def make_row(place: str, sample: Mapping[str, Any], about: Any, notes: Sequence[str] = ()) -> SourceRow:
     """Make the row for a sample: its question with attachments, the template and rubric for its scorers, and the answer
     that it records, if any. `about` is the log's `eval`, or None in a dataset. The row has the key `invalid` if someone
-    has declared the sample invalid, and `stopped` if a limit on tokens, messages, time or costs ended it, or somebody
-    stopped it. Its notes start with `notes`.
+    has declared the sample invalid, and `stopped` if a limit on tokens, messages, time or costs ended it, or a
+    person stopped it. Its notes start with `notes`.
 
     Metadata that is too long is omitted.
     """

@@ -64,7 +64,7 @@ def resolve_attachments(value: Any, attachments: Mapping[str, Any]) -> Any:
 
 def find_stop(sample: Entry) -> str | None:
     """Return the reason why a sample ended early: "limit" if it reached a limit on tokens, messages, time or costs, or
-    one that begins with "error" if it failed or somebody stopped it. Otherwise, return None.
+    one that begins with "error" if it failed or a person stopped it. Otherwise, return None.
     """
     error, limit = sample.get("error"), sample.get("limit")
     if isinstance(error, Mapping) and "traceback" in error:
