@@ -262,6 +262,14 @@ EVENTS = [
     {"type": "user", "uuid": "1", "message": {"role": "user", "content": "TP53 or another gene?"}},
     {"type": "assistant", "uuid": "2", "message": {"content": [{"type": "text", "text": "It is BCL2."}]}},
 ]
+SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is BCL2."}]}
+ROLLOUT = [
+    {"timestamp": "t", "type": "session_meta", "payload": {"id": "1", "cwd": "/work"}},
+    {"timestamp": "t", "type": "event_msg", "payload": {"type": "task_started"}},
+    {"timestamp": "t", "type": "response_item", "payload": {**SAID, "role": "user"}},
+    {"timestamp": "t", "type": "response_item", "payload": SAID},
+    {"timestamp": "t", "type": "event_msg", "payload": {"type": "task_complete", "last_agent_message": "It is BCL2."}},
+]
 TRANSCRIPT = "User: TP53 or another gene?\nAssistant: It is BCL2.\n"
 
 
@@ -273,6 +281,7 @@ TRANSCRIPT = "User: TP53 or another gene?\nAssistant: It is BCL2.\n"
         ("talk.json", json.dumps(COMPLETION)),
         ("talk.jsonl", "\n".join(map(json.dumps, EVENTS))),
         ("talk.jsonl", "\n".join(map(json.dumps, CONVERSATION))),
+        ("talk.jsonl", "\n".join(map(json.dumps, ROLLOUT))),
         ("talk.txt", TRANSCRIPT),
     ],
 )
@@ -286,6 +295,26 @@ def test_a_file_with_one_conversation_is_one_output(judge: Judge, name: str, tex
     assert "WARNING" not in done.err
     (found,) = VerificationResultSet.load("talk.results.jsonl")
     assert (found.question_id, found.outcome, found.evaluation_input) == (name, Outcome.CORRECT, "It is BCL2.")
+
+
+@pytest.mark.parametrize("lines", [EVENTS, ROLLOUT[:-1]])
+def test_a_conversation_whose_last_line_is_cut_off_is_not_judged(judge: Judge, lines: list[Any]) -> None:
+    whole = "\n".join(map(json.dumps, lines))
+    Path("talk.jsonl").write_text(f'{whole}\n{{"type": "resp', "utf-8")
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    done = command("talk.jsonl", "--template", "t.py", "-j", "scripted:j")
+
+    assert f"talk.jsonl, line {len(lines) + 1} cannot be read, and is taken as the end of a conversation" in done.err
+    (found,) = VerificationResultSet.load("talk.results.jsonl")
+    assert (found.outcome.value, judge.prompts) == ("model_error", [])
+
+
+def test_a_row_that_is_cut_off_is_an_error(judge: Judge) -> None:
+    Path("t.py").write_text(TEMPLATE, "utf-8")
+    for whole in ('{"response": "It is BCL2."}', json.dumps(CONVERSATION[1])):
+        Path("out.jsonl").write_text(f'{whole}\n{{"resp', "utf-8")
+        done = command("out.jsonl", "--template", "t.py", "-j", "scripted:j")
+        assert (done.code, "out.jsonl, line 2" in done.err, judge.prompts) == (2, True, [])
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -296,6 +296,11 @@ def trace_messages(messages: Sequence[Message]) -> list[JSON]:
     return entries
 
 
+def codex(messages: Sequence[Message]) -> list[JSON]:
+    items = [{"type": "message", **item} if "role" in item else item for item in responses(messages)]
+    return [{"timestamp": "t", "type": "response_item", "payload": item} for item in items]
+
+
 def ag_ui(messages: Sequence[Message]) -> list[JSON]:
     entries = list[JSON]()
     for number, message in enumerate(messages):
@@ -410,6 +415,17 @@ SHAPES: dict[str, Shape] = {
             },
         },
         without_instructions,
+    ),
+    "Codex sessions": Shape(
+        codex,
+        {
+            "type": "response_item",
+            "payload": {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": "Look."}, {"type": "input_image", "image_url": URL["url"]}],
+            },
+        },
     ),
     "AG-UI messages": Shape(
         ag_ui,

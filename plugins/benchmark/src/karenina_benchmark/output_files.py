@@ -153,6 +153,7 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
         rows=mapped.get("rows"),
         encoding=mapped.get("encoding") or (AUTO if is_text else None),
         surrogates=True,
+        keep_problems=path.suffix.lower() in LINES,
         package="karenina-benchmark",
     ) as records:
         if records.encoding_note:
@@ -174,6 +175,10 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
             raise ConfigError([f"{path} has no `response` column; {cure}"])
         is_table = bool(records.columns)
         rows = list(records)
+        cut = rows.pop() if len(rows) > 1 and rows[-1].problem is not None else None
+        for row in rows:
+            if row.problem is not None:
+                raise row.problem
         if not rows:
             raise ConfigError([f"{path} contains no outputs"])
         objects = [row.value for row in rows if isinstance(row.value, Mapping)]
@@ -181,8 +186,13 @@ def _read_rows(path: Path, mapped: Mapping[str, str]) -> Iterator[Output]:
             names = {name for item in objects for name in _response_names(item)}
             conversation = find_in_rows([row.value for row in rows], names)
             if conversation is not None:
+                if cut is not None:  # of a program that was killed while it wrote
+                    logger.warning("%s cannot be read, and is taken as the end of a conversation that broke off", cut)
+                    conversation = add_end(conversation, {"finish_reason": "error: the last line is cut off"})
                 yield Output(path.name, conversation)
                 return
+        if cut is not None and cut.problem is not None:
+            raise cut.problem
         if objects:
             _warn_about_truths(path, objects[0])
         yield from (_make_output(row, mapped, is_table=is_table) for row in rows)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeGuard
 
 from karenina_core.models.ports import FinishReason
 from karenina_toolkit.replies.reply_ends import read_choice_end, read_end
-from karenina_toolkit.traces.formats import claude_code, inspect_ai, langchain, opentelemetry
+from karenina_toolkit.traces.formats import claude_code, codex, inspect_ai, langchain, opentelemetry
 from karenina_toolkit.traces.formats.openai_chat import refused
 
 END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
@@ -37,7 +37,7 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
     """Return the finish reason in an object, or the status of an incomplete reply, in the form of `find_end`. If it has
     neither, return None. How a whole run of Claude Code or sample of Inspect ended precedes how its last reply did.
     """
-    stopped = claude_code.find_stop(holder) or inspect_ai.find_stop(holder)
+    stopped = claude_code.find_stop(holder) or codex.find_stop(holder) or inspect_ai.find_stop(holder)
     if stopped is not None:
         return read_end(stopped)
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
@@ -91,7 +91,7 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
     """Yield the objects that may contain the finish reason of the last reply, in order of precedence."""
     if _is_list(recording):
         if recording:
-            yield from _iter_entry(claude_code.find_last(recording) or recording[-1])
+            yield from _iter_entry(claude_code.find_last(recording) or codex.find_last(recording) or recording[-1])
         return
     if not isinstance(recording, Mapping):
         return

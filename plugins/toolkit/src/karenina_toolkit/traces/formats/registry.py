@@ -16,6 +16,7 @@ from karenina_toolkit.traces.formats import (
     autogen,
     bedrock,
     claude_code,
+    codex,
     google,
     inspect_ai,
     langchain,
@@ -97,6 +98,7 @@ AUTOGEN: Final = Format("AutoGen messages", autogen.claims, autogen.read, needs_
 OPENTELEMETRY: Final = Format("OpenTelemetry messages", opentelemetry.claims, opentelemetry.read)
 INSPECT: Final = Format("Inspect messages", inspect_ai.claims, inspect_ai.read)
 CLAUDE_CODE: Final = Format("Claude Code transcripts", claude_code.claims, claude_code.read, needs_role=False)
+CODEX: Final = Format("Codex sessions", codex.claims, codex.read, False, RESPONSES.name)
 AG_UI: Final = Format("AG-UI messages", ag_ui.claims, ag_ui.read)
 AI_SDK: Final = Format("AI SDK messages", ai_sdk.claims, ai_sdk.read)
 TRACE_MESSAGES: Final = Format("trace_messages", own_messages.claims_reference, own_messages.read_reference)
@@ -113,6 +115,7 @@ FORMATS: Final = (
     OPENTELEMETRY,
     INSPECT,
     CLAUDE_CODE,
+    CODEX,
     AG_UI,
     AI_SDK,
     TRACE_MESSAGES,
