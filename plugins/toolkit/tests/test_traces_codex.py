@@ -111,9 +111,10 @@ def test_turns_that_were_rolled_back_are_left_out() -> None:
 
 def test_a_summary_of_earlier_messages_is_no_answer() -> None:
     summary = line("compacted", message="The user asked for files.", replacement_history=[said("user", "x")["payload"]])
-    assert convert_recording([*SESSION, summary])[-1] == Message.system(
-        '[compacted] {"message": "The user asked for files."}'
-    )
+    *_, before, _, _ = convert_recording([*SESSION, summary, *asked("And?"), said("assistant", "None.")])
+    assert before == Message.system('[compacted] {"message": "The user asked for files."}')
+    last = convert_recording([*SESSION, summary])[-1]
+    assert (last.content, last.notes) == ("One: notes.", ("a summary after the last message was left out",))
 
 
 def test_a_continued_session_begins_with_the_other_one() -> None:

@@ -301,6 +301,26 @@ def codex(messages: Sequence[Message]) -> list[JSON]:
     return [{"timestamp": "t", "type": "response_item", "payload": item} for item in items]
 
 
+def gemini_cli(messages: Sequence[Message]) -> list[JSON]:
+    entries = list[JSON]()
+    for message in messages:
+        entry: JSON = {"id": str(len(entries)), "timestamp": "t", "type": "user", "content": message.content}
+        if message.role == "tool":
+            response = {"error" if message.is_error else "output": message.content}
+            about = {"id": message.tool_call_id, "name": message.tool_name, "response": response}
+            entry["content"] = [{"functionResponse": about}]
+        elif message.role == "assistant":
+            thoughts = [{"subject": "", "description": message.reasoning}] if message.reasoning else []
+            calls = [
+                {"id": call.id, "name": call.name, "args": dict(call.arguments), "status": "executing"}
+                for call in message.tool_calls
+            ]
+            entry |= {"type": "gemini", "thoughts": thoughts, "toolCalls": calls}
+        if message.role != "system":
+            entries.append(entry)
+    return entries
+
+
 def ag_ui(messages: Sequence[Message]) -> list[JSON]:
     entries = list[JSON]()
     for number, message in enumerate(messages):
@@ -426,6 +446,16 @@ SHAPES: dict[str, Shape] = {
                 "content": [{"type": "input_text", "text": "Look."}, {"type": "input_image", "image_url": URL["url"]}],
             },
         },
+    ),
+    "Gemini CLI sessions": Shape(
+        gemini_cli,
+        {
+            "id": "p",
+            "timestamp": "t",
+            "type": "user",
+            "content": [{"text": "Look."}, {"inlineData": {"mimeType": "image/png", "data": BYTES}}],
+        },
+        without_instructions,
     ),
     "AG-UI messages": Shape(
         ag_ui,
@@ -601,6 +631,10 @@ ENVELOPED: dict[str, tuple[Write, Callable[[Sequence[Message]], list[Message]]]]
     ),
     "Claude Code result": (
         lambda messages: {"type": "result", "subtype": "success", "result": messages[-1].content, "session_id": "s"},
+        lambda messages: [Message.assistant(messages[-1].content)],
+    ),
+    "Gemini CLI output": (
+        lambda messages: {"response": messages[-1].content, "stats": {"models": {}}, "session_id": "s"},
         lambda messages: [Message.assistant(messages[-1].content)],
     ),
     "one message": (

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeGuard
 
 from karenina_core.models.ports import FinishReason
 from karenina_toolkit.replies.reply_ends import read_choice_end, read_end
-from karenina_toolkit.traces.formats import claude_code, codex, inspect_ai, langchain, opentelemetry
+from karenina_toolkit.traces.formats import claude_code, codex, gemini_cli, inspect_ai, langchain, opentelemetry
 from karenina_toolkit.traces.formats.openai_chat import refused
 
 END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
@@ -37,9 +37,9 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
     """Return the finish reason in an object, or the status of an incomplete reply, in the form of `find_end`. If it has
     neither, return None. How a whole run of Claude Code or sample of Inspect ended precedes how its last reply did.
     """
-    stopped = claude_code.find_stop(holder) or codex.find_stop(holder) or inspect_ai.find_stop(holder)
-    if stopped is not None:
-        return read_end(stopped)
+    for program in (claude_code, codex, gemini_cli, inspect_ai):
+        if (stopped := program.find_stop(holder)) is not None:
+            return read_end(stopped)
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
     if stated is not None:
         return read_choice_end({**holder, "finish_reason": stated})
@@ -58,12 +58,12 @@ def find_conversation(recording: object) -> Mapping[str, Any] | None:
 
 def is_limit_reached(recording: object) -> bool:
     """Return whether a recording states that its agent reached a limit of turns, as Karenina exports it, in a result of
-    Claude Code, or in the message with which LangGraph or LangChain ends such a run.
+    Claude Code or the Gemini CLI, or in the message with which LangGraph or LangChain ends such a run.
     """
     if isinstance(recording, Mapping) and recording.get("limit_reached") is True:
         return True
     holders = _iter_holders(recording)
-    return any(claude_code.is_turn_limit(holder) or langchain.is_turn_limit(holder) for holder in holders)
+    return any(program.is_turn_limit(holder) for holder in holders for program in (claude_code, gemini_cli, langchain))
 
 
 def add_end(recording: Any, row: Mapping[str, Any]) -> Any:
@@ -91,7 +91,8 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
     """Yield the objects that may contain the finish reason of the last reply, in order of precedence."""
     if _is_list(recording):
         if recording:
-            yield from _iter_entry(claude_code.find_last(recording) or codex.find_last(recording) or recording[-1])
+            found = (program.find_last(recording) for program in (claude_code, codex, gemini_cli))
+            yield from _iter_entry(next(filter(None, found), recording[-1]))
         return
     if not isinstance(recording, Mapping):
         return

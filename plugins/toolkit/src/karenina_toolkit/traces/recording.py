@@ -12,6 +12,7 @@ from karenina_toolkit.traces.blocks import TraceFormatError, get_entries
 from karenina_toolkit.traces.formats import (
     autogen,
     bedrock,
+    gemini_cli,
     google,
     inspect_ai,
     openai_chat,
@@ -288,6 +289,12 @@ def _open_spans(document: Entry) -> OpenedRecording:
     return OpenedRecording((), opentelemetry.read_spans(opentelemetry.find_spans(document)))
 
 
+def _open_output(document: Entry) -> OpenedRecording:
+    """Return the answer that the Gemini CLI printed as a recording with a single entry, or none if it printed none."""
+    text = document.get("response")
+    return OpenedRecording([] if text is None else [{"role": "model", "parts": [{"text": text}]}], (), GOOGLE)
+
+
 def _open_result(document: Entry) -> OpenedRecording:
     """Return the result of a Claude Code run as a recording with a single entry."""
     return OpenedRecording([document], (), CLAUDE_CODE)
@@ -344,5 +351,6 @@ ENVELOPES: Final = (
         lambda held: held.get("type") == "result" and "result" in held and bool(held.keys() & _OF_RESULTS),
         _open_result,
     ),
+    Envelope("Gemini CLI output", "'stats'", gemini_cli.is_output, _open_output),
 )
 SINGLE: Final = Envelope("one message", "'role'", _is_single, lambda held: OpenedRecording([held]))

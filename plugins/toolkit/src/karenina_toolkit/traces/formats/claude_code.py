@@ -21,7 +21,7 @@ _FAILED: Final = "error: a request failed"
 def claims(entry: Entry) -> bool:
     """Return whether `entry` is a line of a Claude Code session that contains a message or describes the session."""
     kind = entry.get("type")
-    if not isinstance(kind, str) or "role" in entry:
+    if not isinstance(kind, str) or "role" in entry or kind == "init":  # which only the Gemini CLI writes
         return False
     return (kind in _SPEAKERS and isinstance(entry.get("message"), Mapping)) or any(key in entry for key in _SESSION)
 

@@ -16,6 +16,7 @@ Entry = Mapping[str, Any]
 _META: Final = "session_meta"
 _OF_AGENTS: Final = ("inter_agent_communication", "inter_agent_communication_metadata")
 _LINES: Final = (_META, "response_item", "event_msg", "turn_context", "compacted", "world_state", *_OF_AGENTS)
+_SUMMARIES: Final = ("compacted", "compaction", "context_compaction")
 _BOOKKEEPING: Final = ("ghost_snapshot", "additional_tools")
 _THREAD: Final = "thread.started"
 _TURNS: Final = (_THREAD, "turn.started", "turn.completed", "turn.failed")
@@ -52,6 +53,9 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         messages = list(_read_events(entries, unknown, notes))
     else:
         numbers, items = _select_items(entries, unknown)
+        while items and items[-1].get("type") in _SUMMARIES:
+            notes.append("a summary after the last message was left out")
+            items.pop()
         messages = list(openai_responses.read(items, numbers))
     if unknown:
         lines = "1 line" if unknown.total() == 1 else f"{unknown.total()} lines"

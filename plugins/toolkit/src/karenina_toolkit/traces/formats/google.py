@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from karenina_core.models.ports import Message, ToolCall
@@ -40,17 +41,17 @@ def claims(entry: Entry) -> bool:
     return bool(listed) or entry.get("role") == "model"
 
 
-def read(entries: Sequence[Entry]) -> Iterator[Message]:
+def read(entries: Sequence[Entry], numbers: Iterable[int] | None = None) -> Iterator[Message]:
     """Convert Google's contents to messages, one for each of the model's turns. Code run by the server becomes a call
-    of `CODE_TOOL` and a result, which splits the turn. An entry without a role is the user's. Raises `TraceFormatError`
-    if an entry is not in this format.
+    of `CODE_TOOL` and a result, which splits the turn. An entry without a role is the user's. Raises
+    `TraceFormatError`, with the entry's number (from `numbers`, by default its position), if it is not in this format.
 
     Thoughts become reasoning. Calls without an id get one (`call_1`, ...). A result without an id belongs to the first
     open call with the same name. Other parts are described with `describe_block`. Signatures are omitted.
     """
     turn = TurnBuilder()
     calls = _Calls(entries)
-    for number, entry in enumerate(entries, 1):
+    for number, entry in zip(numbers or count(1), entries, strict=False):
         with in_entry(number):
             role = get_name(entry, "role") or "user"
             if role == "model":

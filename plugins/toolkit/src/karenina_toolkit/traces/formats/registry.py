@@ -17,6 +17,7 @@ from karenina_toolkit.traces.formats import (
     bedrock,
     claude_code,
     codex,
+    gemini_cli,
     google,
     inspect_ai,
     langchain,
@@ -99,6 +100,7 @@ OPENTELEMETRY: Final = Format("OpenTelemetry messages", opentelemetry.claims, op
 INSPECT: Final = Format("Inspect messages", inspect_ai.claims, inspect_ai.read)
 CLAUDE_CODE: Final = Format("Claude Code transcripts", claude_code.claims, claude_code.read, needs_role=False)
 CODEX: Final = Format("Codex sessions", codex.claims, codex.read, False, RESPONSES.name)
+GEMINI_CLI: Final = Format("Gemini CLI sessions", gemini_cli.claims, gemini_cli.read, needs_role=False)
 AG_UI: Final = Format("AG-UI messages", ag_ui.claims, ag_ui.read)
 AI_SDK: Final = Format("AI SDK messages", ai_sdk.claims, ai_sdk.read)
 TRACE_MESSAGES: Final = Format("trace_messages", own_messages.claims_reference, own_messages.read_reference)
@@ -116,6 +118,7 @@ FORMATS: Final = (
     INSPECT,
     CLAUDE_CODE,
     CODEX,
+    GEMINI_CLI,
     AG_UI,
     AI_SDK,
     TRACE_MESSAGES,
