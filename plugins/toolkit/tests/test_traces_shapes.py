@@ -365,6 +365,29 @@ def ai_sdk(messages: Sequence[Message]) -> list[JSON]:
     return entries
 
 
+@each
+def pydantic_ai(message: Message) -> JSON:
+    if message.role == "assistant":
+        parts = parts_of(
+            message,
+            {"part_kind": "thinking", "content": message.reasoning},
+            {"part_kind": "text", "content": message.content},
+            lambda call: {
+                "part_kind": "tool-call",
+                "tool_name": call.name,
+                "args": dump(call.arguments),
+                "tool_call_id": call.id,
+            },
+        )
+        return {"kind": "response", "parts": parts, "model_name": "m", "state": "complete"}
+    kind = {"system": "system-prompt", "user": "user-prompt", "tool": "tool-return"}[message.role]
+    part: JSON = {"part_kind": kind, "content": message.content, "timestamp": "t"}
+    if message.role == "tool":
+        part |= {"tool_name": message.tool_name, "tool_call_id": message.tool_call_id}
+        part["outcome"] = "failed" if message.is_error else "success"
+    return {"kind": "request", "parts": [part], "instructions": None}
+
+
 BYTES = "iVBORw0K" * 40
 URL = {"url": f"data:image/png;base64,{BYTES}"}
 SOURCE = {"type": "base64", "media_type": "image/png", "data": BYTES}
@@ -470,6 +493,18 @@ SHAPES: dict[str, Shape] = {
         {
             "role": "user",
             "content": [{"type": "text", "text": "Look."}, {"type": "image", "image": BYTES, "mediaType": "image/png"}],
+        },
+    ),
+    "Pydantic AI messages": Shape(
+        pydantic_ai,
+        {
+            "kind": "request",
+            "parts": [
+                {
+                    "part_kind": "user-prompt",
+                    "content": ["Look.", {"kind": "binary", "data": BYTES, "media_type": "image/png"}],
+                }
+            ],
         },
     ),
     "trace_messages": Shape(

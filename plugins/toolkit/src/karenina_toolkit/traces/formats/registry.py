@@ -25,6 +25,7 @@ from karenina_toolkit.traces.formats import (
     openai_responses,
     opentelemetry,
     own_messages,
+    pydantic_ai,
 )
 
 Entry = Mapping[str, Any]
@@ -103,6 +104,7 @@ CODEX: Final = Format("Codex sessions", codex.claims, codex.read, False, RESPONS
 GEMINI_CLI: Final = Format("Gemini CLI sessions", gemini_cli.claims, gemini_cli.read, needs_role=False)
 AG_UI: Final = Format("AG-UI messages", ag_ui.claims, ag_ui.read)
 AI_SDK: Final = Format("AI SDK messages", ai_sdk.claims, ai_sdk.read)
+PYDANTIC_AI: Final = Format("Pydantic AI messages", pydantic_ai.claims, pydantic_ai.read, needs_role=False)
 TRACE_MESSAGES: Final = Format("trace_messages", own_messages.claims_reference, own_messages.read_reference)
 OWN: Final = Format("Karenina's own", own_messages.claims, own_messages.read)
 FORMATS: Final = (
@@ -121,6 +123,7 @@ FORMATS: Final = (
     GEMINI_CLI,
     AG_UI,
     AI_SDK,
+    PYDANTIC_AI,
     TRACE_MESSAGES,
     OWN,
 )
