@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import TraceFormatError, convert_recording
+from karenina_toolkit.traces import TraceFormatError, convert_recording, find_end
 
 CALL = ToolCall("c1", "lookup", {"gene": "BRCA1"})
 TRACE = [
@@ -276,14 +276,65 @@ def test_results_of_a_providers_tools_split_a_message_of_the_ai_sdk() -> None:
     ]
 
 
+INVOCATION = {"state": "result", "toolCallId": "c1", "toolName": "lookup", "args": {"gene": "BRCA1"}, "result": "17q21"}
+LOOKUP = {
+    "type": "tool-lookup",
+    "toolCallId": "c1",
+    "state": "output-available",
+    "input": {"gene": "BRCA1"},
+    "output": "17q21",
+}
+SAID = {"type": "text", "text": "On 17q21.", "state": "done"}
+STEP = {"type": "step-start"}
+
+
 @pytest.mark.parametrize(
     "entry",
     [
-        {"content": "On 17q21.", "toolInvocations": [{"state": "result", "toolName": "lookup", "result": "17q21"}]},
-        {"parts": [{"type": "step-start"}, {"type": "text", "text": "On 17q21."}]},
-        {"parts": [{"type": "tool-lookup", "toolCallId": "c1", "output": "17q21"}]},
+        {"content": "On 17q21.", "toolInvocations": [INVOCATION]},
+        {
+            "content": "On 17q21.",
+            "parts": [STEP, {"type": "tool-invocation", "toolInvocation": INVOCATION}, STEP, SAID],
+        },
+        {"parts": [STEP, LOOKUP, STEP, SAID]},
+        {"parts": [LOOKUP, SAID, {"type": "source-url", "sourceId": "s", "url": "https://example.org"}]},
+        {"parts": [{**LOOKUP, "type": "dynamic-tool", "toolName": "lookup"}, SAID]},
     ],
 )
-def test_messages_of_an_interface_are_refused_with_a_cure(entry: dict[str, Any]) -> None:
-    with pytest.raises(TraceFormatError, match=r"entry 1: this is a UI message; .* convertToModelMessages"):
-        convert_recording([{"id": "1", "role": "assistant", **entry}])
+def test_messages_of_an_interface_are_divided_into_steps(entry: dict[str, Any]) -> None:
+    asked = {"id": "1", "role": "user", "parts": [{"type": "text", "text": "Where is BRCA1?"}]}
+    recording = [asked, {"id": "2", "role": "assistant", **entry}]
+    assert convert_recording({"id": "chat", "messages": recording}) == [
+        Message.user("Where is BRCA1?"),
+        Message.assistant("", [CALL]),
+        Message.tool("17q21", CALL),
+        Message.assistant("On 17q21."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("about", "result"),
+    [
+        ({"state": "output-error", "errorText": "no such gene"}, Message.tool("no such gene", CALL, is_error=True)),
+        (
+            {"state": "output-denied", "approval": {"id": "a", "approved": False, "reason": "Not now."}},
+            Message.tool("Not now.", CALL, is_error=True),
+        ),
+        ({"output": {"locus": "17q21"}}, Message.tool('{"locus": "17q21"}', CALL)),
+        ({"state": "input-available"}, None),
+        ({"preliminary": True}, None),
+    ],
+)
+def test_a_result_in_an_interface_has_a_state(about: dict[str, Any], result: Message | None) -> None:
+    entry = {"id": "1", "role": "assistant", "parts": [{**LOOKUP, **about}]}
+    assert convert_recording([entry])[1:] == ([] if result is None else [result])
+
+
+def test_data_for_an_interface_is_noted_and_a_broken_stream_is_no_answer() -> None:
+    data = {"type": "data-weather", "id": "w", "data": {"city": "Lima"}}
+    entry = {"id": "1", "role": "assistant", "parts": [data, SAID]}
+    (message,) = convert_recording([entry])
+    assert (message.content, "data-weather" in message.notes[0]) == ("On 17q21.", True)
+    assert find_end([entry]) == ("stop", None)
+    streamed = {"id": "1", "role": "assistant", "parts": [STEP, {**SAID, "state": "streaming"}]}
+    assert find_end([streamed]) == ("failed", "error: the stream of the message broke off")

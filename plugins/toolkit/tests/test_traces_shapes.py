@@ -365,6 +365,30 @@ def ai_sdk(messages: Sequence[Message]) -> list[JSON]:
     return entries
 
 
+def ai_sdk_interface(messages: Sequence[Message]) -> list[JSON]:
+    entries = list[JSON]()
+    for number, message in enumerate(messages):
+        if message.role == "tool":
+            (part,) = (part for part in entries[-1]["parts"] if part.get("toolCallId") == message.tool_call_id)
+            failed = message.is_error
+            part["state"] = "output-error" if failed else "output-available"
+            part["errorText" if failed else "output"] = message.content
+            continue
+        parts = parts_of(
+            message,
+            {"type": "reasoning", "text": message.reasoning, "state": "done"},
+            {"type": "text", "text": message.content},
+            lambda call: {
+                "type": f"tool-{call.name}",
+                "toolCallId": call.id,
+                "state": "input-available",
+                "input": dict(call.arguments),
+            },
+        )
+        entries.append({"id": str(number), "role": message.role, "parts": parts})
+    return entries
+
+
 @each
 def pydantic_ai(message: Message) -> JSON:
     if message.role == "assistant":
@@ -519,6 +543,7 @@ SHAPES: dict[str, Shape] = {
 }
 NO_PICTURES = ("Karenina's own",)
 MORE_FORMS = {
+    "AI SDK UI messages": Shape(ai_sdk_interface),
     "LangChain messages_to_dict": Shape(langchain_dicts),
     "LangChain dumpd": Shape(langchain_constructors),
 }

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeGuard
 from karenina_core.models.ports import FinishReason
 from karenina_toolkit.replies.reply_ends import read_choice_end, read_end
 from karenina_toolkit.traces.formats import (
+    ai_sdk,
     claude_code,
     codex,
     gemini_cli,
@@ -45,7 +46,7 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
     """Return the finish reason in an object, or the status of an incomplete reply, in the form of `find_end`. If it has
     neither, return None. How a whole run of Claude Code or sample of Inspect ended precedes how its last reply did.
     """
-    for program in (claude_code, codex, gemini_cli, inspect_ai, pydantic_ai):
+    for program in (ai_sdk, claude_code, codex, gemini_cli, inspect_ai, pydantic_ai):
         if (stopped := program.find_stop(holder)) is not None:
             return read_end(stopped)
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)

@@ -54,7 +54,9 @@ def claims(entry: Entry) -> bool:
 def _is_distinctive(part: Entry) -> bool:
     """Return whether a part's type and keys come from the conventions."""
     kind = part.get("type")
-    return kind in (*_CALLS, *_RESULTS, *_MEDIA) or (kind in _TEXTS and "content" in part)
+    if kind in _MEDIA:
+        return "mediaType" not in part  # which is the AI SDK's
+    return kind in (*_CALLS, *_RESULTS) or (kind in _TEXTS and "content" in part)
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
