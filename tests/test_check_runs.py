@@ -640,6 +640,13 @@ def test_a_patch_file_may_contain_any_bytes(root: Path) -> None:
     )
 
 
+def test_the_submission_of_a_trajectory_is_the_recorded_work(root: Path) -> None:
+    patch = f"\ndiff --git a/program.py b/program.py\n{PATCH}"
+    for status, outcome in (("submitted", Outcome.CORRECT), ("exit_environment_error", Outcome.MODEL_ERROR)):
+        run = {"info": {"exit_status": status, "submission": patch}, "history": [], "trajectory": []}
+        assert judge_recording(root, {"response": run}).outcome == outcome
+
+
 def test_a_changed_patch_file_is_judged_again(root: Path) -> None:
     (root.parent / "work.patch").write_text("")
     assert judge_recording(root, {"response": "Done.", "patch_file": "work.patch"}).outcome == Outcome.WRONG

@@ -412,6 +412,16 @@ def pydantic_ai(message: Message) -> JSON:
     return {"kind": "request", "parts": [part], "instructions": None}
 
 
+@each
+def swe_agent(message: Message) -> JSON:
+    entry = {"agent": "main", "message_type": "observation", **chat([message])[0]}
+    if message.role == "tool":
+        entry |= {"tool_call_ids": [message.tool_call_id], "extra": {"returncode": int(message.is_error)}}
+    if message.role == "assistant":
+        entry |= {"thought": message.content, "action": "", "reasoning_content": message.reasoning}
+    return entry
+
+
 BYTES = "iVBORw0K" * 40
 URL = {"url": f"data:image/png;base64,{BYTES}"}
 SOURCE = {"type": "base64", "media_type": "image/png", "data": BYTES}
@@ -530,6 +540,10 @@ SHAPES: dict[str, Shape] = {
                 }
             ],
         },
+    ),
+    "SWE-agent trajectories": Shape(
+        swe_agent,
+        {"role": "user", "content": [{"type": "text", "text": "Look."}, {"type": "image_url", "image_url": URL}]},
     ),
     "trace_messages": Shape(
         trace_messages,
@@ -692,6 +706,14 @@ ENVELOPED: dict[str, tuple[Write, Callable[[Sequence[Message]], list[Message]]]]
     "Claude Code result": (
         lambda messages: {"type": "result", "subtype": "success", "result": messages[-1].content, "session_id": "s"},
         lambda messages: [Message.assistant(messages[-1].content)],
+    ),
+    "SWE-agent trajectory": (
+        lambda messages: {
+            "info": {"exit_status": "submitted", "submission": messages[-1].content},
+            "history": swe_agent(messages[:-1]),
+            "trajectory": [],
+        },
+        lambda messages: [*messages[:-1], Message.assistant(messages[-1].content)],
     ),
     "Gemini CLI output": (
         lambda messages: {"response": messages[-1].content, "stats": {"models": {}}, "session_id": "s"},

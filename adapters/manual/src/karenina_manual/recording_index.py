@@ -29,6 +29,7 @@ from karenina_toolkit.traces import (
     convert_recording,
     find_conversation,
     find_end,
+    find_patch,
     is_conversation,
     is_delimited,
     is_limit_reached,
@@ -577,9 +578,9 @@ def parse_headings(value: Any) -> Any:
 
 
 def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
-    """Return the patch in a row's `patch` or `model_patch` (as in SWE-bench), or in the file that its `patch_file`
-    names, below the folder of `source`, or None. Raises `AdapterConfigError` if it is not text, or if the file cannot
-    be read.
+    """Return the patch in a row's `patch` or `model_patch` (as in SWE-bench), in the file that its `patch_file` names,
+    below the folder of `source`, or in a trajectory of SWE-agent, or None. Raises `AdapterConfigError` if it is not
+    text, or if the file cannot be read.
     """
     patch = next((row[name] for name in ("patch", "model_patch") if row.get(name) is not None), None)
     if patch is None and row.get("patch_file") is not None:
@@ -591,6 +592,8 @@ def _read_patch(row: Mapping[str, Any], place: str, source: str) -> str | None:
             patch = _decode_patch(read_bytes(folder / name))
         except FileError as error:
             raise AdapterConfigError(f"recordings {place}: {error}") from None
+    if patch is None:
+        patch = next(filter(None, map(find_patch, (row, *row.values()))), None)
     if patch is not None and not isinstance(patch, str):
         raise AdapterConfigError(f"recordings {place}: the patch must be a string in the format of `git diff`")
     return patch

@@ -16,6 +16,7 @@ from karenina_toolkit.traces.formats import (
     langchain,
     opentelemetry,
     pydantic_ai,
+    swe_agent,
 )
 from karenina_toolkit.traces.formats.openai_chat import refused
 
@@ -46,7 +47,7 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
     """Return the finish reason in an object, or the status of an incomplete reply, in the form of `find_end`. If it has
     neither, return None. How a whole run of Claude Code or sample of Inspect ended precedes how its last reply did.
     """
-    for program in (ai_sdk, claude_code, codex, gemini_cli, inspect_ai, pydantic_ai):
+    for program in (ai_sdk, claude_code, codex, gemini_cli, inspect_ai, pydantic_ai, swe_agent):
         if (stopped := program.find_stop(holder)) is not None:
             return read_end(stopped)
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)

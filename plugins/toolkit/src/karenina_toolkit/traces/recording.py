@@ -18,6 +18,7 @@ from karenina_toolkit.traces.formats import (
     openai_chat,
     openai_responses,
     opentelemetry,
+    swe_agent,
 )
 from karenina_toolkit.traces.formats.registry import (
     AUTOGEN,
@@ -29,6 +30,7 @@ from karenina_toolkit.traces.formats.registry import (
     OPENAI,
     OPENAI_AGENTS,
     RESPONSES,
+    SWE_AGENT,
     Entry,
     Format,
     read_entries,
@@ -304,7 +306,7 @@ ENVELOPES: Final = (
     Envelope(
         "messages",
         "'messages'",
-        lambda held: "messages" in _holder_of_messages(held),
+        lambda held: "messages" in _holder_of_messages(held) and not swe_agent.is_run(held),
         _open_messages,
     ),
     Envelope("Responses request or response", "'input' or 'output'", _marks_responses, _open_responses),
@@ -350,6 +352,12 @@ ENVELOPES: Final = (
         "'result'",
         lambda held: held.get("type") == "result" and "result" in held and bool(held.keys() & _OF_RESULTS),
         _open_result,
+    ),
+    Envelope(
+        "SWE-agent trajectory",
+        "'trajectory_format' or 'trajectory'",
+        swe_agent.is_run,
+        lambda held: OpenedRecording(swe_agent.find_entries(held), (), SWE_AGENT),
     ),
     Envelope("Gemini CLI output", "'stats'", gemini_cli.is_output, _open_output),
 )

@@ -26,6 +26,7 @@ from karenina_toolkit.traces.formats import (
     opentelemetry,
     own_messages,
     pydantic_ai,
+    swe_agent,
 )
 
 Entry = Mapping[str, Any]
@@ -105,6 +106,7 @@ GEMINI_CLI: Final = Format("Gemini CLI sessions", gemini_cli.claims, gemini_cli.
 AG_UI: Final = Format("AG-UI messages", ag_ui.claims, ag_ui.read)
 AI_SDK: Final = Format("AI SDK messages", ai_sdk.claims, ai_sdk.read)
 PYDANTIC_AI: Final = Format("Pydantic AI messages", pydantic_ai.claims, pydantic_ai.read, needs_role=False)
+SWE_AGENT: Final = Format("SWE-agent trajectories", swe_agent.claims, swe_agent.read, includes=OPENAI.name)
 TRACE_MESSAGES: Final = Format("trace_messages", own_messages.claims_reference, own_messages.read_reference)
 OWN: Final = Format("Karenina's own", own_messages.claims, own_messages.read)
 FORMATS: Final = (
@@ -124,6 +126,7 @@ FORMATS: Final = (
     AG_UI,
     AI_SDK,
     PYDANTIC_AI,
+    SWE_AGENT,
     TRACE_MESSAGES,
     OWN,
 )
