@@ -703,6 +703,13 @@ ENVELOPED: dict[str, tuple[Write, Callable[[Sequence[Message]], list[Message]]]]
         },
         everything,
     ),
+    "OpenInference attributes": (
+        lambda messages: {
+            "llm.input_messages": [{"message": entry} for entry in chat(messages[:-1])],
+            "llm.output_messages.0.message.content": messages[-1].content,
+        },
+        lambda messages: [*messages[:-1], replace(messages[-1], reasoning=None)],
+    ),
     "Claude Code result": (
         lambda messages: {"type": "result", "subtype": "success", "result": messages[-1].content, "session_id": "s"},
         lambda messages: [Message.assistant(messages[-1].content)],

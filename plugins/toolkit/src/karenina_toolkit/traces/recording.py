@@ -343,7 +343,7 @@ ENVELOPES: Final = (
     ),
     Envelope(
         "OpenTelemetry spans",
-        "'gen_ai.input.messages'",
+        "'gen_ai.input.messages', 'llm.input_messages' or 'gen_ai.prompt'",
         lambda held: bool(opentelemetry.find_spans(held)),
         _open_spans,
     ),

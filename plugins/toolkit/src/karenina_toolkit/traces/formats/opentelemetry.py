@@ -16,6 +16,7 @@ from karenina_toolkit.traces.blocks import (
     get_name,
     in_entry,
 )
+from karenina_toolkit.traces.formats import span_attributes
 from karenina_toolkit.traces.formats.openai_chat import Parts, read_arguments
 
 Entry = Mapping[str, Any]
@@ -158,7 +159,7 @@ def find_spans(document: Mapping[str, Any]) -> list[Entry]:
     spans = list(_iter_spans(document))
     spans.sort(key=lambda span: _nanoseconds(span.get("startTimeUnixNano")))
     candidates = [attributes for span in spans for attributes in _iter_attributes(span)]
-    return [attributes for attributes in candidates if INPUT in attributes or OUTPUT in attributes]
+    return [held for held in candidates if INPUT in held or OUTPUT in held or span_attributes.has_messages(held)]
 
 
 def read_spans(spans: Sequence[Entry]) -> list[Message]:
@@ -184,6 +185,8 @@ def find_last_output(spans: Sequence[Entry]) -> list[Any]:
     Raises `TraceFormatError` if a span cannot be read.
     """
     longest = max(_select_calls(spans), key=lambda span: len(_read_span(span)))
+    if not longest.keys() & {INPUT, OUTPUT}:
+        return span_attributes.find_output(longest)
     output = _decode(longest.get(OUTPUT))
     return list(output or ())
 
@@ -197,6 +200,8 @@ def _read_span(span: Entry) -> list[Message]:
     """Return the messages in a span: instructions, input and output. Raises `TraceFormatError` if an attribute is not a
     list of messages.
     """
+    if not span.keys() & {INPUT, OUTPUT}:
+        return span_attributes.read(span)
     entries: list[Entry] = []
     instructions = _decode(span.get(INSTRUCTIONS))
     if instructions:
