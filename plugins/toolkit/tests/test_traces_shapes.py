@@ -321,6 +321,19 @@ def gemini_cli(messages: Sequence[Message]) -> list[JSON]:
     return entries
 
 
+def adk(messages: Sequence[Message]) -> list[JSON]:
+    return [
+        {
+            "author": "user" if message.role == "user" else "guide",
+            "invocationId": "1",
+            "content": content,
+            "actions": {},
+        }
+        for message, content in zip(messages, google(messages), strict=True)
+        if message.role != "system"
+    ]
+
+
 def ag_ui(messages: Sequence[Message]) -> list[JSON]:
     entries = list[JSON]()
     for number, message in enumerate(messages):
@@ -511,6 +524,17 @@ SHAPES: dict[str, Shape] = {
             "timestamp": "t",
             "type": "user",
             "content": [{"text": "Look."}, {"inlineData": {"mimeType": "image/png", "data": BYTES}}],
+        },
+        without_instructions,
+    ),
+    "Google ADK events": Shape(
+        adk,
+        {
+            "author": "user",
+            "content": {
+                "role": "user",
+                "parts": [{"text": "Look."}, {"inlineData": {"mimeType": "image/png", "data": BYTES}}],
+            },
         },
         without_instructions,
     ),
@@ -713,6 +737,10 @@ ENVELOPED: dict[str, tuple[Write, Callable[[Sequence[Message]], list[Message]]]]
     "Claude Code result": (
         lambda messages: {"type": "result", "subtype": "success", "result": messages[-1].content, "session_id": "s"},
         lambda messages: [Message.assistant(messages[-1].content)],
+    ),
+    "ADK session": (
+        lambda messages: {"id": "s", "appName": "a", "userId": "u", "state": {}, "events": adk(messages)},
+        lambda messages: list(messages[1:]),
     ),
     "SWE-agent trajectory": (
         lambda messages: {

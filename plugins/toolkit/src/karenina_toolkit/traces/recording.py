@@ -10,6 +10,7 @@ from typing import Any, Final
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces.blocks import TraceFormatError, get_entries
 from karenina_toolkit.traces.formats import (
+    adk,
     autogen,
     bedrock,
     gemini_cli,
@@ -21,6 +22,7 @@ from karenina_toolkit.traces.formats import (
     swe_agent,
 )
 from karenina_toolkit.traces.formats.registry import (
+    ADK,
     AUTOGEN,
     BEDROCK,
     CLAUDE_CODE,
@@ -359,6 +361,7 @@ ENVELOPES: Final = (
         swe_agent.is_run,
         lambda held: OpenedRecording(swe_agent.find_entries(held), (), SWE_AGENT),
     ),
+    Envelope("ADK session", "'events'", adk.is_session, lambda held: OpenedRecording(held["events"], (), ADK)),
     Envelope("Gemini CLI output", "'stats'", gemini_cli.is_output, _open_output),
 )
 SINGLE: Final = Envelope("one message", "'role'", _is_single, lambda held: OpenedRecording([held]))

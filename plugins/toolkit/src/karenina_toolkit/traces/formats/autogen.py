@@ -119,7 +119,7 @@ class _Reader:
             raise TraceFormatError(
                 f"the last message contains only {_TERMINATE}, which ends a chat; remove that message"
             )
-        return replace(last, notes=(*_name_speakers(self._speakers), *last.notes))
+        return replace(last, notes=(*name_speakers(self._speakers), *last.notes))
 
     def _is_user(self, entry: Entry) -> bool:
         """Return whether an entry comes from a person, or from an agent that asks a person."""
@@ -236,7 +236,7 @@ def check_history(entries: Sequence[Entry]) -> None:
         )
 
 
-def _name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
+def name_speakers(speakers: Sequence[str]) -> tuple[str, ...]:
     """Return a tuple with a note that names the last speaker, who gave the answer, and the other speakers, cut to
     `_LONGEST_NAMES` characters in total. If there is only one speaker, the tuple is empty.
     """

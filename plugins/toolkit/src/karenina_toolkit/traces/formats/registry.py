@@ -10,6 +10,7 @@ from typing import Any, Final
 from karenina_core.models.ports import Message
 from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats import (
+    adk,
     ag_ui,
     ai_sdk,
     anthropic,
@@ -103,6 +104,7 @@ INSPECT: Final = Format("Inspect messages", inspect_ai.claims, inspect_ai.read)
 CLAUDE_CODE: Final = Format("Claude Code transcripts", claude_code.claims, claude_code.read, needs_role=False)
 CODEX: Final = Format("Codex sessions", codex.claims, codex.read, False, RESPONSES.name)
 GEMINI_CLI: Final = Format("Gemini CLI sessions", gemini_cli.claims, gemini_cli.read, needs_role=False)
+ADK: Final = Format("Google ADK events", adk.claims, adk.read, needs_role=False)
 AG_UI: Final = Format("AG-UI messages", ag_ui.claims, ag_ui.read)
 AI_SDK: Final = Format("AI SDK messages", ai_sdk.claims, ai_sdk.read)
 PYDANTIC_AI: Final = Format("Pydantic AI messages", pydantic_ai.claims, pydantic_ai.read, needs_role=False)
@@ -123,6 +125,7 @@ FORMATS: Final = (
     CLAUDE_CODE,
     CODEX,
     GEMINI_CLI,
+    ADK,
     AG_UI,
     AI_SDK,
     PYDANTIC_AI,
