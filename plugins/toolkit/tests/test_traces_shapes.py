@@ -357,6 +357,29 @@ def ag_ui(messages: Sequence[Message]) -> list[JSON]:
     return entries
 
 
+def without_failures(message: Message) -> Message:
+    return replace(message, is_error=False)
+
+
+def ag_ui_events(messages: Sequence[Message]) -> list[JSON]:
+    events: list[JSON] = [{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}]
+    for number, message in enumerate(messages):
+        name = f"m{number}"
+        if message.role == "tool":
+            about = {"toolCallId": message.tool_call_id, "content": message.content}
+            events.append({"type": "TOOL_CALL_RESULT", "messageId": name, **about})
+            continue
+        if message.reasoning:
+            events.append({"type": "REASONING_MESSAGE_CHUNK", "messageId": f"r{number}", "delta": message.reasoning})
+        events.append({"type": "TEXT_MESSAGE_START", "messageId": name, "role": message.role})
+        events.append({"type": "TEXT_MESSAGE_CONTENT", "messageId": name, "delta": message.content})
+        for call in message.tool_calls:
+            begin = {"toolCallId": call.id, "toolCallName": call.name, "parentMessageId": name}
+            events.append({"type": "TOOL_CALL_START", **begin})
+            events.append({"type": "TOOL_CALL_ARGS", "toolCallId": call.id, "delta": dump(call.arguments)})
+    return events
+
+
 def ai_sdk(messages: Sequence[Message]) -> list[JSON]:
     entries = list[JSON]()
     for message in messages:
@@ -545,6 +568,25 @@ SHAPES: dict[str, Shape] = {
             "role": "user",
             "content": [{"type": "text", "text": "Look."}, {"type": "binary", "mimeType": "image/png", "data": BYTES}],
         },
+    ),
+    "AG-UI events": Shape(
+        ag_ui_events,
+        {
+            "type": "RUN_STARTED",
+            "input": {
+                "messages": [
+                    {
+                        "id": "1",
+                        "role": "user",
+                        "content": [
+                            {"type": "text", "text": "Look."},
+                            {"type": "binary", "mimeType": "image/png", "data": BYTES},
+                        ],
+                    }
+                ]
+            },
+        },
+        without_failures,
     ),
     "AI SDK messages": Shape(
         ai_sdk,

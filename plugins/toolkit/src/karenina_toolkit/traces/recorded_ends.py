@@ -9,6 +9,7 @@ from karenina_core.models.ports import FinishReason
 from karenina_toolkit.replies.reply_ends import read_choice_end, read_end
 from karenina_toolkit.traces.formats import (
     adk,
+    ag_ui_events,
     ai_sdk,
     claude_code,
     codex,
@@ -48,7 +49,7 @@ def _read_holder(holder: Mapping[str, Any]) -> tuple[FinishReason, str | None] |
     """Return the finish reason in an object, or the status of an incomplete reply, in the form of `find_end`. If it has
     neither, return None. How a whole run of Claude Code or sample of Inspect ended precedes how its last reply did.
     """
-    for program in (adk, ai_sdk, claude_code, codex, gemini_cli, inspect_ai, pydantic_ai, swe_agent):
+    for program in (adk, ag_ui_events, ai_sdk, claude_code, codex, gemini_cli, inspect_ai, pydantic_ai, swe_agent):
         if (stopped := program.find_stop(holder)) is not None:
             return read_end(stopped)
     stated = next((holder[key] for key in END_KEYS if holder.get(key)), None)
@@ -102,7 +103,7 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
     """Yield the objects that may contain the finish reason of the last reply, in order of precedence."""
     if _is_list(recording):
         if recording:
-            found = (program.find_last(recording) for program in (adk, claude_code, codex, gemini_cli))
+            found = (program.find_last(recording) for program in (adk, ag_ui_events, claude_code, codex, gemini_cli))
             yield from _iter_entry(next(filter(None, found), recording[-1]))
         return
     if not isinstance(recording, Mapping):

@@ -12,6 +12,7 @@ from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats import (
     adk,
     ag_ui,
+    ag_ui_events,
     ai_sdk,
     anthropic,
     autogen,
@@ -106,6 +107,7 @@ CODEX: Final = Format("Codex sessions", codex.claims, codex.read, False, RESPONS
 GEMINI_CLI: Final = Format("Gemini CLI sessions", gemini_cli.claims, gemini_cli.read, needs_role=False)
 ADK: Final = Format("Google ADK events", adk.claims, adk.read, needs_role=False)
 AG_UI: Final = Format("AG-UI messages", ag_ui.claims, ag_ui.read)
+AG_UI_EVENTS: Final = Format("AG-UI events", ag_ui_events.claims, ag_ui_events.read, False, AG_UI.name)
 AI_SDK: Final = Format("AI SDK messages", ai_sdk.claims, ai_sdk.read)
 PYDANTIC_AI: Final = Format("Pydantic AI messages", pydantic_ai.claims, pydantic_ai.read, needs_role=False)
 SWE_AGENT: Final = Format("SWE-agent trajectories", swe_agent.claims, swe_agent.read, includes=OPENAI.name)
@@ -127,6 +129,7 @@ FORMATS: Final = (
     GEMINI_CLI,
     ADK,
     AG_UI,
+    AG_UI_EVENTS,
     AI_SDK,
     PYDANTIC_AI,
     SWE_AGENT,
