@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_runs import run_karenina
+from command_runs import CommandResult, run_karenina
 
 from karenina_core.models.ports import CallInfo, Message, ToolCall
 from karenina_core.plugins import Plugins
@@ -85,21 +85,96 @@ RECORDINGS: dict[str, Any] = {
     },
 }
 
+CODEX = [
+    {"type": "event_msg", "payload": {"type": "task_started"}},
+    {"type": "response_item", "payload": {"type": "function_call", "name": "open", "arguments": "{}", "call_id": "a"}},
+    {"type": "response_item", "payload": {"type": "function_call_output", "call_id": "a", "output": "Atlas: Quito"}},
+    {
+        "type": "response_item",
+        "payload": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Quito."}]},
+    },
+    {"type": "event_msg", "payload": {"type": "task_complete", "last_agent_message": "Quito."}},
+]
+RECORDINGS["Codex"] = [{"type": "session_meta", "payload": {"id": "1"}}, *CODEX]
+RECORDINGS["Gemini CLI"] = {
+    "sessionId": "1",
+    "projectHash": "2",
+    "messages": [
+        {"id": "1", "timestamp": "t", "type": "user", "content": "Where?"},
+        {
+            "id": "2",
+            "timestamp": "t",
+            "type": "gemini",
+            "content": "",
+            "toolCalls": [{"id": "a", "name": "open", "args": {}, "status": "success", "result": "Atlas: Quito"}],
+        },
+        {"id": "3", "timestamp": "t", "type": "gemini", "content": "Quito."},
+    ],
+}
+RECORDINGS["Pydantic AI"] = [
+    {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "Where?"}]},
+    {"kind": "response", "parts": [{"part_kind": "tool-call", "tool_name": "open", "tool_call_id": "a", "args": {}}]},
+    {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_call_id": "a", "content": "Atlas: Quito"}]},
+    {"kind": "response", "parts": [{"part_kind": "text", "content": "Quito."}]},
+]
+TOOLS = {"Bedrock": ["open_atlas"], **{name: ["open"] for name in ("AutoGen", "Codex", "Gemini CLI", "Pydantic AI")}}
+ENDS: dict[str, tuple[Any, str]] = {
+    "Codex, interrupted": (
+        [*CODEX[:-1], {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "interrupted"}}],
+        "model_error",
+    ),
+    "Codex, out of budget": (
+        [*CODEX[:2], {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "budget_limited"}}],
+        "truncated",
+    ),
+    "Codex, killed": (CODEX[:-1], "model_error"),
+    "Gemini CLI, out of turns": (
+        [
+            {"type": "init", "session_id": "1", "model": "m"},
+            {"type": "tool_use", "tool_id": "a", "tool_name": "open", "parameters": {}},
+            {"type": "tool_result", "tool_id": "a", "status": "success", "output": "Atlas: Quito"},
+            {"type": "result", "status": "error", "error": {"type": "FatalTurnLimitedError", "message": "limit"}},
+        ],
+        "auto_failed",
+    ),
+    "Pydantic AI, refused": (
+        [{"kind": "response", "parts": [{"part_kind": "text", "content": "I"}], "finish_reason": "content_filter"}],
+        "abstained",
+    ),
+    "mini-swe-agent, failed": (
+        {"info": {"exit_status": "APIError"}, "messages": [], "trajectory_format": "mini-swe-agent-1.1"},
+        "model_error",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_run_that_ended_early_is_no_wrong_answer(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recording, outcome = ENDS[name]
+    done = judge(recording, tmp_path, monkeypatch)
+    (found,) = VerificationResultSet.load("capitals.results.jsonl")
+    assert found.outcome.value == outcome, done.err
+
+
+def judge(recording: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> CommandResult:
+    """Judge a recording in a folder, with a judge that reads the city from the answer."""
+    monkeypatch.chdir(folder)
+    for variable in [variable for variable in os.environ if variable.startswith("KARENINA_")]:
+        monkeypatch.delenv(variable)
+    Path("capitals.yaml").write_text(BENCHMARK, "utf-8")
+    Path("answers.jsonl").write_text(json.dumps({"id": "q1", "response": recording}), "utf-8")
+    room = Plugins.discover()
+    room.register(ScriptedModels(fill=fill))
+    return run_karenina("run", "capitals.yaml", "--recordings", "answers.jsonl", "-j", "scripted:j", plugins=room)
+
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_a_run_verifies_the_conversation_of_another_program(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    for variable in [variable for variable in os.environ if variable.startswith("KARENINA_")]:
-        monkeypatch.delenv(variable)
-    Path("capitals.yaml").write_text(BENCHMARK, "utf-8")
-    Path("answers.jsonl").write_text(json.dumps({"id": "q1", "response": RECORDINGS[name]}), "utf-8")
-    room = Plugins.discover()
-    room.register(ScriptedModels(fill=fill))
-    done = run_karenina("run", "capitals.yaml", "--recordings", "answers.jsonl", "-j", "scripted:j", plugins=room)
+    done = judge(RECORDINGS[name], tmp_path, monkeypatch)
     assert done.code == 0, done.err
     (found,) = VerificationResultSet.load("capitals.results.jsonl")
     assert (found.outcome.value, found.evaluation_input) == ("correct", "Quito.")
     tools = (found.template.agent_metrics or {}).get("tools_used")
-    assert tools == {"Bedrock": ["open_atlas"], "AutoGen": ["open"]}.get(name)
+    assert tools == TOOLS.get(name)

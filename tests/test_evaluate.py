@@ -270,6 +270,50 @@ ROLLOUT = [
     {"timestamp": "t", "type": "response_item", "payload": SAID},
     {"timestamp": "t", "type": "event_msg", "payload": {"type": "task_complete", "last_agent_message": "It is BCL2."}},
 ]
+EXEC = [
+    {"type": "thread.started", "thread_id": "1"},
+    {"type": "turn.started"},
+    {"type": "item.completed", "item": {"id": "item_0", "type": "agent_message", "text": "It is BCL2."}},
+    {"type": "turn.completed", "usage": {"input_tokens": 9}},
+]
+GEMINI = [
+    {"sessionId": "1", "projectHash": "2", "startTime": "t", "lastUpdated": "t"},
+    {"id": "1", "timestamp": "t", "type": "user", "content": [{"text": "TP53 or another gene?"}]},
+    {"id": "2", "timestamp": "t", "type": "gemini", "content": "It is BCL2.", "model": "m"},
+]
+GEMINI_STREAM = [
+    {"type": "init", "timestamp": "t", "session_id": "1", "model": "m"},
+    {"type": "message", "timestamp": "t", "role": "user", "content": "TP53 or another gene?"},
+    {"type": "message", "timestamp": "t", "role": "assistant", "content": "It is ", "delta": True},
+    {"type": "message", "timestamp": "t", "role": "assistant", "content": "BCL2.", "delta": True},
+    {"type": "result", "timestamp": "t", "status": "success", "stats": {}},
+]
+GEMINI_OUTPUT = {"session_id": "1", "response": "It is BCL2.", "stats": {"models": {}}}
+ADK = [
+    {"author": "user", "content": {"role": "user", "parts": [{"text": "TP53 or another gene?"}]}, "actions": {}},
+    {"author": "guide", "content": {"role": "model", "parts": [{"text": "It is BCL2."}]}, "actions": {}},
+]
+PYDANTIC_AI = [
+    {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "TP53 or another gene?"}]},
+    {"kind": "response", "parts": [{"part_kind": "text", "content": "It is BCL2."}], "finish_reason": "stop"},
+]
+UI_MESSAGES = [
+    {"id": "1", "role": "user", "parts": [{"type": "text", "text": "TP53 or another gene?"}]},
+    {"id": "2", "role": "assistant", "parts": [{"type": "step-start"}, {"type": "text", "text": "It is BCL2."}]},
+]
+AG_UI = [
+    {"type": "RUN_STARTED", "threadId": "1", "runId": "1"},
+    {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"},
+    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "It is BCL2."},
+    {"type": "RUN_FINISHED", "threadId": "1", "runId": "1", "result": {"x": 1}},
+]
+TRAJECTORY = {
+    "environment": "e",
+    "history": [{"role": "user", "content": "TP53 or another gene?", "agent": "main"}],
+    "trajectory": [],
+    "info": {"exit_status": "submitted", "submission": "It is BCL2."},
+}
+SPAN = {"attributes": {"llm.output_messages.0.message.content": "It is BCL2.", "openinference.span.kind": "LLM"}}
 TRANSCRIPT = "User: TP53 or another gene?\nAssistant: It is BCL2.\n"
 
 
@@ -281,7 +325,15 @@ TRANSCRIPT = "User: TP53 or another gene?\nAssistant: It is BCL2.\n"
         ("talk.json", json.dumps(COMPLETION)),
         ("talk.jsonl", "\n".join(map(json.dumps, EVENTS))),
         ("talk.jsonl", "\n".join(map(json.dumps, CONVERSATION))),
-        ("talk.jsonl", "\n".join(map(json.dumps, ROLLOUT))),
+        *(
+            (f"talk.{ending}", write(recording))
+            for recording in (ROLLOUT, EXEC, GEMINI, GEMINI_STREAM, ADK, PYDANTIC_AI, UI_MESSAGES, AG_UI)
+            for ending, write in (("jsonl", lambda lines: "\n".join(map(json.dumps, lines))), ("json", json.dumps))
+        ),
+        ("talk.json", json.dumps(GEMINI_OUTPUT)),
+        ("talk.json", json.dumps(SPAN)),
+        ("talk.json", json.dumps({"id": "s", "app_name": "a", "user_id": "u", "events": ADK})),
+        ("talk.traj", json.dumps(TRAJECTORY, indent=2)),
         ("talk.txt", TRANSCRIPT),
     ],
 )

@@ -20,7 +20,9 @@ from karenina_toolkit.traces import (
     TraceFormatError,
     convert_recording,
     final_ai_message,
+    find_end,
     is_conversation,
+    is_limit_reached,
     is_transcript,
     parse_conversation,
     read_transcript,
@@ -1088,9 +1090,16 @@ def test_what_programs_write_beside_the_standard_is_read() -> None:
 
 WORDS = """role type content parts text messages input output choices message data kwargs id raw_item source tool_calls
 toolUse toolResult tool_use_id sessionId attributes gen_ai.input.messages events candidates new_items agent_states
-values function name arguments result error attachments"""
+values function name arguments result error attachments payload item status author part_kind kind info history
+trajectory submission exit_status trajectory_format stats response toolCalls thoughts timestamp $set $rewindTo extra
+delta messageId toolCallId toolCallName parentMessageId threadId args state toolInvocation llm.input_messages
+gen_ai.prompt.0.role gen_ai.completion.0.content llm input_messages output_messages actions num_turns tool_id"""
 VALUES = """user assistant system tool ai human text tool_use tool_result TextMessage ThoughtEvent message
-tool_call_item reasoning tool_call_response x"""
+tool_call_item reasoning tool_call_response x session_meta response_item event_msg compacted thread_rolled_back
+item.completed turn.started command_execution agent_message gemini init result error request response tool-call
+tool-return text-content user-prompt exit RUN_STARTED MESSAGES_SNAPSHOT TEXT_MESSAGE_CONTENT TEXT_MESSAGE_START
+TOOL_CALL_START TOOL_CALL_ARGS TOOL_CALL_RESULT REASONING_MESSAGE_CHUNK step-start dynamic-tool output-available
+mini-swe-agent-1"""
 KEYS = st.sampled_from(WORDS.split())
 LEAVES = st.none() | st.booleans() | st.integers() | st.sampled_from(VALUES.split())
 ANYTHING = st.recursive(
@@ -1100,6 +1109,9 @@ ANYTHING = st.recursive(
 
 @given(document=ANYTHING)
 def test_any_json_is_read_or_refused(document: Any) -> None:
+    with suppress(TraceFormatError):
+        find_end(document)
+        is_limit_reached(document)
     try:
         messages = convert_recording(document)
     except TraceFormatError:
@@ -1139,6 +1151,9 @@ def test_a_damaged_conversation_is_read_or_refused(write: Write, data: st.DataOb
             holder[last] = data.draw(ANYTHING)
     with suppress(TraceFormatError):
         assert all(isinstance(message, Message) for message in convert_recording(recording))
+    with suppress(TraceFormatError):
+        find_end(recording)
+        is_limit_reached(recording)
     is_conversation(recording)
 
 
