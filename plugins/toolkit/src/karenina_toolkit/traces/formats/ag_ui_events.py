@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
@@ -159,12 +160,8 @@ class _Builder:
 
     def _find(self, name: object) -> dict[str, Any] | None:
         """Return the last message with an id, unless results follow it, so that a new one begins after these."""
-        for message in reversed(self._messages):
-            if message.get("role") == "tool":
-                return None
-            if name is not None and message.get("id") == name:
-                return message
-        return None
+        open_ones = takewhile(lambda message: message.get("role") != "tool", reversed(self._messages))
+        return next((message for message in open_ones if name is not None and message.get("id") == name), None)
 
 
 def _list_messages(holder: Entry) -> list[dict[str, Any]]:
