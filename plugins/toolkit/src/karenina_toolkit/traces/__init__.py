@@ -13,7 +13,7 @@ from karenina_toolkit.lazy_names import lazy_names
 if TYPE_CHECKING:
     from karenina_toolkit.traces.blocks import TraceFormatError
     from karenina_toolkit.traces.exchanges import Exchange, convert_conversations, convert_exchanges
-    from karenina_toolkit.traces.formats.swe_agent import find_patch
+    from karenina_toolkit.traces.formats.coding_agents.swe_agent import find_patch
     from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
     from karenina_toolkit.traces.reasoning import separate_reasoning, split_reasoning
     from karenina_toolkit.traces.recorded_ends import (
@@ -86,7 +86,7 @@ __getattr__ = lazy_names(
         "final_ai_message": ".trace_text",
         "find_conversation": ".recorded_ends",
         "find_end": ".recorded_ends",
-        "find_patch": ".formats.swe_agent",
+        "find_patch": ".formats.coding_agents.swe_agent",
         "is_conversation": ".recording",
         "is_delimited": ".formats.transcripts",
         "is_limit_reached": ".recorded_ends",

@@ -11,15 +11,12 @@ from karenina_toolkit.traces.formats import (
     adk,
     ag_ui_events,
     ai_sdk,
-    claude_code,
-    codex,
-    gemini_cli,
     inspect_ai,
     langchain,
     opentelemetry,
     pydantic_ai,
-    swe_agent,
 )
+from karenina_toolkit.traces.formats.coding_agents import claude_code, codex, gemini_cli, swe_agent
 from karenina_toolkit.traces.formats.openai_chat import refused
 
 END_KEYS: Final = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")

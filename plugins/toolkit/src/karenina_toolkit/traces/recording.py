@@ -13,14 +13,13 @@ from karenina_toolkit.traces.formats import (
     adk,
     autogen,
     bedrock,
-    gemini_cli,
     google,
     inspect_ai,
     openai_chat,
     openai_responses,
     opentelemetry,
-    swe_agent,
 )
+from karenina_toolkit.traces.formats.coding_agents import gemini_cli, swe_agent
 from karenina_toolkit.traces.formats.registry import (
     ADK,
     AUTOGEN,

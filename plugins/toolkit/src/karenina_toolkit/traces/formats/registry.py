@@ -17,9 +17,6 @@ from karenina_toolkit.traces.formats import (
     anthropic,
     autogen,
     bedrock,
-    claude_code,
-    codex,
-    gemini_cli,
     google,
     inspect_ai,
     langchain,
@@ -28,8 +25,8 @@ from karenina_toolkit.traces.formats import (
     opentelemetry,
     own_messages,
     pydantic_ai,
-    swe_agent,
 )
+from karenina_toolkit.traces.formats.coding_agents import claude_code, codex, gemini_cli, swe_agent
 
 Entry = Mapping[str, Any]
 

@@ -1,0 +1,1 @@
+"""Sessions and trajectories of coding agents."""
