@@ -432,3 +432,53 @@ def test_answers_by_the_labels_of_options_are_these_options(tmp_path: Path) -> N
     checked = karenina("check", "arc.json")
     assert checked.code == 0, checked.out
     assert "'answerKey': 3 questions with options (Choice)" in checked.out + checked.err
+
+
+GASES = [f"Which gas has the number {number}?" for number in range(1, 9)]
+WRONG: dict[str, tuple[str, Any]] = {
+    "numbered, as in GPQA": (
+        "a.csv",
+        "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2\n"
+        + "".join(f"{text},neon {number},argon {number},radon\n" for number, text in enumerate(GASES)),
+    ),
+    "distractors, as in SciQ": (
+        "b.jsonl",
+        "".join(
+            json.dumps({"question": text, "distractor2": "radon", "correct_answer": "1", "distractor1": "2"}) + "\n"
+            for text in GASES
+        ),
+    ),
+    "a list of them": (
+        "c.json",
+        [{"question": text, "correct_answer": "Ne", "incorrect_answers": ["Ar", "Rn"]} for text in GASES],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_answers_in_columns_become_options_in_mixed_order(name: str) -> None:
+    file, content = WRONG[name]
+    questions, truths, messages = imported(file, content)
+    assert "the options of each question are mixed" in messages
+    assert len({str(truth)[0] for truth in truths}) > 1  # not always the same letter
+    for question, truth in zip(questions, truths, strict=True):
+        assert truth in question.splitlines()
+        assert "\nC. " in question
+        assert truth is not None and truth[3:] in ("Ne", "1", *(f"neon {number}" for number in range(8)))
+    table = list(Benchmark.load(file))
+    assert [question.question for question in table] == questions
+    assert [question.raw_answer for question in table] == truths
+
+
+def test_wrong_answers_beside_lists_of_right_ones_are_no_options() -> None:
+    row = {"question": "Eat seeds?", "best_answer": "Fine", "correct_answers": ["Fine"], "incorrect_answers": ["Death"]}
+    questions, truths, messages = imported("a.json", [row])
+    assert (questions, truths) == (["Eat seeds?"], ["Fine"])
+    assert "not used: 'correct_answers', 'incorrect_answers'" in messages
+
+
+def test_a_column_of_options_that_is_the_right_one_is_mixed() -> None:
+    rows = [{"question": text, "right": "Ne", "other": "Ar"} for text in GASES]
+    questions, truths, _ = imported("a.json", rows, "--map", "choices=right|other", "--map", "raw_answer=right")
+    assert {str(truth) for truth in truths} == {"A. Ne", "B. Ne"}
+    assert all(str(truth) in question for question, truth in zip(questions, truths, strict=True))

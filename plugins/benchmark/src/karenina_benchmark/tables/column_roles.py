@@ -93,6 +93,8 @@ _OPTION: Final = lazy_pattern(r"(option|opt|op|choice|ending|alternative|alt|ans
 _ANSWERS: Final = ("answer", "ans")
 """Prefixes of options that require a column for the correct one, because `answer1` alone may be a correct answer."""
 _RIGHT_ONE: Final = lazy_pattern(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
+_WRONG: Final = lazy_pattern(r"(?:(?:incorrect|wrong|false)(?:answer|option|choice)s?|distractors?)([0-9]{1,2})?")
+"""Columns with options that are not correct: one for each (with a number), or a list of them."""
 _LABEL_OF_OPTION: Final = lazy_pattern(r"[A-Za-z]|[0-9]{1,2}")
 _INTEGER: Final = lazy_pattern(r"-?[0-9]{1,18}")
 _HIDDEN_LABEL: Final = lazy_pattern(r"labels?|cop|(answer|gold)(index|idx)")
@@ -120,7 +122,8 @@ _KEY: Final = lazy_pattern(r"[\W_]+")
 class Roles:
     """The columns of a table by role.
 
-    `columns` contains the column of each role. `options` contains columns by letter, if each option has one. `fields`
+    `columns` contains the column of each role. `options` contains columns by letter, if each option has one. If one of
+    them is the column of the correct answer, the others contain the wrong options. `fields`
     contains the columns of several correct answers by name (`answer.gene`, `gold.gene`), `descriptions` those with
     their descriptions (`description.gene`), and `sources` those with the names of the known values that fill them
     (`from.gene`). `contexts` are all context columns, of which the first is in `columns`.
@@ -204,6 +207,10 @@ def choose_roles(
         if best is not None:
             chosen[TRUTH] = best
             free.remove(best)
+    if TRUTH in chosen and CHOICES not in chosen and not options and find_role(free, CHOICES) is None:
+        wrong = [] if rivals else _find_wrong_options(free, rows)
+        options = dict(zip(ascii_uppercase, [chosen[TRUTH], *wrong] if wrong else (), strict=False))
+        free = [column for column in free if column not in wrong]
     free = [column for column in free if column not in grades]
     contexts = [chosen[CONTEXT]] if CONTEXT in chosen else []
     instruction = fold_name(chosen.get(QUESTION, "")).startswith("instruction")
@@ -389,6 +396,17 @@ def find_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]] = ())
         if len(marks) >= _FEWEST_OPTIONS and len(marks) > len(best):
             best = {letter: by_mark[mark] for letter, mark in zip(ascii_uppercase, marks, strict=False)}
     return best
+
+
+def _find_wrong_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the columns with the options that are not correct, such as `Incorrect Answer 1` and `distractor2`, by
+    number. A column without a number, such as `incorrect_answers`, must contain lists.
+    """
+    found = {column: match[1] for column in columns if (match := _WRONG.fullmatch(fold_name(column)))}
+    numbered = sorted((int(number), column) for column, number in found.items() if number)
+    if numbered:
+        return [column for _, column in numbered]
+    return [column for column in found if any(isinstance(row.get(column), list) for row in rows)][:1]
 
 
 def _names_options(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
