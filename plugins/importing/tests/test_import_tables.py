@@ -464,7 +464,7 @@ def test_wrong_answers_in_columns_become_options_in_mixed_order(name: str) -> No
     for question, truth in zip(questions, truths, strict=True):
         assert truth in question.splitlines()
         assert "\nC. " in question
-        assert truth is not None and truth[3:] in ("Ne", "1", *(f"neon {number}" for number in range(8)))
+        assert str(truth)[3:] in ("Ne", "1", *(f"neon {number}" for number in range(8)))
     table = list(Benchmark.load(file))
     assert [question.question for question in table] == questions
     assert [question.raw_answer for question in table] == truths
@@ -482,3 +482,39 @@ def test_a_column_of_options_that_is_the_right_one_is_mixed() -> None:
     questions, truths, _ = imported("a.json", rows, "--map", "choices=right|other", "--map", "raw_answer=right")
     assert {str(truth) for truth in truths} == {"A. Ne", "B. Ne"}
     assert all(str(truth) in question for question, truth in zip(questions, truths, strict=True))
+
+
+def test_words_among_expressions_are_compared_as_texts() -> None:
+    truths = {r"\frac{1}{2}": "MathEqual", r"\text{even}": "ExactMatch", r"\text{6:00 p.m.}": "ExactMatch"}
+    truths |= {r"6 \text{ ways}": "NumberWithUnit"}
+    rows = [{"problem": f"Question {number}?", "answer": truth} for number, truth in enumerate(truths)]
+    _, _, messages = imported("a.json", rows, "--map", "answer=expression")
+    assert "answer: 'even' (row 1) is no expression, and is compared as text or a number" in messages
+    written = Path("out.yaml").read_text()
+    assert [written.count(rule) for rule in ("ground_truth: even", "ground_truth: 6 ways", "NumberWithUnit")] == [1] * 3
+    assert written.count("type: expression") == 1
+
+
+def test_an_expression_that_cannot_be_read_is_not_taken_for_words() -> None:
+    Path("a.json").write_text(json.dumps([{"problem": "What?", "answer": r"\int_0^1 x dx"}]))
+    done = import_file(Path("a.json"), "--map", "answer=expression")
+    assert done.code == 2
+    assert "is invalid" in done.err
+
+
+def test_the_answer_in_a_box_of_a_worked_solution_is_the_truth() -> None:
+    solution = r"We try $\boxed{1}$, but $\frac{3}{6} = \boxed{\frac{1}{2}}$, since {x \le 1}."
+    _, shown, messages = imported("a.json", [{"problem": "What?", "solution": solution}], "--map", "answer=expression")
+    assert shown == [solution]
+    assert "ground_truth: \\frac{1}{2}" in Path("out.yaml").read_text()
+    _, _, messages = imported("b.json", [{"problem": "What?", "solution": solution}])
+    assert "1 answer is the end of a worked solution" in messages
+
+
+def test_labels_of_one_item_or_beside_texts_are_right_answers() -> None:
+    rows = [{"query": f"Which is highest of {label}?", "label": label} for label in (["Sweden"], ["Norway"])]
+    assert imported("a.json", rows)[1] == ["Sweden", "Norway"]
+    rows = [{"query": "Which is highest?", "label": "Sweden"}, {"query": "Which are lowest?", "label": "[Chad, Mali]"}]
+    assert imported("b.json", rows)[1] == ["Sweden", "[Chad, Mali]"]
+    rows = [{"query": f"Which {number}?", "label": ["one", "two"]} for number in range(2)]
+    assert imported("c.json", rows)[1] == [None, None]

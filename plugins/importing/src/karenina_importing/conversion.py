@@ -23,6 +23,7 @@ from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_importing.answer_fields import (
     AGREES,
+    EXPRESSION,
     NoAnswer,
     declare_answer,
     declare_by_kind,
@@ -209,9 +210,9 @@ class _Converter:
         return letter_of_label(value, choices)
 
     def _choices(self, row: SourceRow, question: str) -> list[str]:
-        """Return the options in a row, if it has any. Their order depends on the question if it must not give the correct
-        one away. Adds a note if a value contains no options. Raises `_RowError` if
-        an option is not text.
+        """Return the options in a row, if it has any. They are mixed if their own order gives the correct one away.
+
+        Adds a note if a value contains no options. Raises `_RowError` if an option is not text.
         """
         value = self._value(row, "choices")
         if value is None:
@@ -295,6 +296,10 @@ class _Converter:
             data["rubric"] = declare_graded(self.mapping, truths)
         elif isinstance(self.mapping.answer, str) and self.mapping.answer != AUTO:
             data["answer"] = declare_answer(self.mapping, truths, choices)
+            declared = data["answer"][TRUTH]
+            if self.mapping.answer == EXPRESSION != declared["type"]:
+                words = f"{declared['ground_truth']!r:.60} ({row.place})"
+                self.imported.notes[f"answer: {words} is no expression, and is compared as text or a number"] = None
         keywords = self._texts(row, "keywords")
         if keywords:
             data["keywords"] = keywords

@@ -111,9 +111,7 @@ class FieldMapping:
 
     @property
     def mixes_options(self) -> bool:
-        """Whether the options are in columns of which one is that of the correct answer, so that they need an order that
-        does not give it away.
-        """
+        """Whether one of the columns of options is that of the correct answer, so that their order gives it away."""
         truth, choices = self.of("raw_answer"), self.of("choices")
         return len(truth) == 1 and len(choices) == 1 and "|" in choices[0] and truth[0] in choices[0].split("|")
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, Final
 
+from karenina_benchmark.tables.lettered_options import parse_list
 from karenina_toolkit.files import is_unnamed
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
@@ -161,6 +162,11 @@ class Roles:
 def fold_name(name: str) -> str:
     """Return a column name in lower case, without spaces or punctuation."""
     return _KEY.sub("", name.casefold())
+
+
+def is_for_answers(name: str) -> bool:
+    """Return whether a name is that of a column with correct answers, such as `answerKey`, or with options."""
+    return _is_named_truth(name) or fold_name(name) in _RANKS[CHOICES]
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
@@ -342,13 +348,16 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is called `label` or `labels` and at least one of its cells is a list, maybe written as
-    text. Such lists are probably topics.
+    """Return whether a column is called `label` or `labels` and contains only lists, maybe written as text, of which at
+    least one has several items or none. Such lists are probably topics.
     """
+    if fold_name(column) not in _LABELS:
+        return False
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
-    return fold_name(column) in _LABELS and any(
-        isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
-    )
+    if not all(isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells):
+        return False
+    lists = [cell if isinstance(cell, list) else parse_list(cell) for cell in cells]
+    return any(items is None or len(items) != 1 for items in lists)
 
 
 def _is_hidden(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
