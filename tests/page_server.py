@@ -56,6 +56,11 @@ ANSWERS = [
     Answer("goals did she", "I cannot look that up", {"reasoning": "Nothing is said.", "score": "NOT_ATTEMPTED"}),
     Answer("the album called", "called Bright and Green", {"reasoning": "Another name.", "score": "INCORRECT"}),
     Answer(
+        "patient's drugs",
+        "Aspirin, warfarin and insulin",
+        {"drugs": ["Aspirin", "warfarin", "insulin"], "age": 61},
+    ),
+    Answer(
         "My grandfather fell",
         "Call an ambulance now",
         {f"c{number}": {"reasoning": "As it says.", "score": number != 1} for number in range(3)},
