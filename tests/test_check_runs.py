@@ -801,3 +801,47 @@ def test_a_broken_environment_is_tried_again_by_the_next_run(
     judged, _ = outcomes()
     assert judged == {Outcome.CORRECT if patch else Outcome.WRONG}
     assert outcomes() == outcomes(replay=True) == (judged, 0)
+
+
+CODES = {
+    "the last block": (f"I correct it:\n\n~~~\nold\n~~~\n\n```python\n{GOOD}```\nIt now adds all.", Outcome.CORRECT),
+    "a block that is not closed": (f"Here:\n```python\n{GOOD}", Outcome.CORRECT),
+    "no block": (GOOD, Outcome.CORRECT),
+    "fences in the code": (f"````python\n{GOOD}'''\n```\n'''\n````", Outcome.CORRECT),
+    "wrong code": (f"```python\n{BROKEN}# still```", Outcome.WRONG),
+    "a refusal": ("I cannot help with that.", Outcome.WRONG),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_the_code_of_an_answer_is_checked_in_its_file(root: Path, name: str) -> None:
+    text, outcome = CODES[name]
+    asked = question(answer_file="program.py", checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL})
+    with recording_server(lambda _: text) as server:
+        (result,) = run(root, server, asked)
+    assert result.outcome == outcome, why(result)
+    assert result.extensions["karenina-sandbox"]["workspace"]["changes"][0]["path"] == "program.py"
+
+
+def test_what_an_agent_changed_comes_before_the_code_of_its_answer(root: Path) -> None:
+    asked = question(answer_file="src/other.py", checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL})
+    result = answer(root, writes(program_py=GOOD), asked)
+    assert result.outcome == Outcome.CORRECT
+    (changed,) = result.extensions["karenina-sandbox"]["workspace"]["changes"]
+    assert changed["path"] == "program.py"
+
+
+def test_the_code_of_an_answer_may_be_a_new_file(root: Path) -> None:
+    asked = question(answer_file="src/other.py", checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL})
+    result = answer(root, [], asked)
+    assert result.outcome == Outcome.WRONG
+    assert "+++ b/src/other.py" in result.extensions["karenina-sandbox"]["workspace"]["patch"]
+
+
+def test_a_short_wrong_output_is_not_called_too_long(root: Path) -> None:
+    load(root, question(checks={"prints": CHECKS["prints"]}, answer={"total": TOTAL}, solution="solution.patch"))
+    (root / "solution.patch").write_text("--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+new\n")
+    options = ("--run-checks", "--sandbox", "none", "--trust-all")
+    checked = run_karenina("check", str(root.parent / "tasks.yaml"), *options, plugins=Plugins.discover())
+    assert checked.code == 2
+    assert "the field 'total' is wrong: it is 'total: 2\\n'" in checked.out

@@ -262,7 +262,7 @@ def test_the_last_line_of_a_worked_solution_is_the_answer(any_of: bool) -> None:
 
     assert [field["ground_truth"] for field in done.fields if field] == ["540", "3", "70,000"]
     assert {field["verify_with"] for field in done.fields if field} == {"NumberWithUnit"}
-    assert done.notes[-1] == "3 answers are the last line of a worked solution, after '####'"
+    assert done.notes[-1] == "3 answers are the end of a worked solution, after '####' or in \\boxed{}"
 
 
 def test_a_list_with_commas_is_warned_of_if_the_question_asks_for_several_items() -> None:

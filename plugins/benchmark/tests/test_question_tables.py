@@ -507,3 +507,13 @@ def test_options_whose_texts_are_letters_stay_letters(tmp_path: Path) -> None:
     assert "Literal['A', 'B', 'C']" in str(
         next(iter(Benchmark.load(file, columns={"choice_by": "letter"}))).answer_template
     )
+
+
+def test_lines_with_options_and_a_key_are_a_table(tmp_path: Path) -> None:
+    row = {"id": "a", "question": "Gas?", "choices": {"text": ["iron", "neon"], "label": ["A", "B"]}, "answerKey": "B"}
+    benchmark = Benchmark.load(written(tmp_path, "arc.jsonl", row))
+    assert (benchmark.ids, texts(benchmark), truths(benchmark)) == (
+        ("a",),
+        ["Gas?\n\nA. iron\nB. neon"],
+        [{"answer": "B"}],
+    )

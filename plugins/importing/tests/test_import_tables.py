@@ -432,3 +432,89 @@ def test_answers_by_the_labels_of_options_are_these_options(tmp_path: Path) -> N
     checked = karenina("check", "arc.json")
     assert checked.code == 0, checked.out
     assert "'answerKey': 3 questions with options (Choice)" in checked.out + checked.err
+
+
+GASES = [f"Which gas has the number {number}?" for number in range(1, 9)]
+WRONG: dict[str, tuple[str, Any]] = {
+    "numbered, as in GPQA": (
+        "a.csv",
+        "Question,Correct Answer,Incorrect Answer 1,Incorrect Answer 2\n"
+        + "".join(f"{text},neon {number},argon {number},radon\n" for number, text in enumerate(GASES)),
+    ),
+    "distractors, as in SciQ": (
+        "b.jsonl",
+        "".join(
+            json.dumps({"question": text, "distractor2": "radon", "correct_answer": "1", "distractor1": "2"}) + "\n"
+            for text in GASES
+        ),
+    ),
+    "a list of them": (
+        "c.json",
+        [{"question": text, "correct_answer": "Ne", "incorrect_answers": ["Ar", "Rn"]} for text in GASES],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_answers_in_columns_become_options_in_mixed_order(name: str) -> None:
+    file, content = WRONG[name]
+    questions, truths, messages = imported(file, content)
+    assert "the options of each question are mixed" in messages
+    assert len({str(truth)[0] for truth in truths}) > 1  # not always the same letter
+    for question, truth in zip(questions, truths, strict=True):
+        assert truth in question.splitlines()
+        assert "\nC. " in question
+        assert str(truth)[3:] in ("Ne", "1", *(f"neon {number}" for number in range(8)))
+    table = list(Benchmark.load(file))
+    assert [question.question for question in table] == questions
+    assert [question.raw_answer for question in table] == truths
+
+
+def test_wrong_answers_beside_lists_of_right_ones_are_no_options() -> None:
+    row = {"question": "Eat seeds?", "best_answer": "Fine", "correct_answers": ["Fine"], "incorrect_answers": ["Death"]}
+    questions, truths, messages = imported("a.json", [row])
+    assert (questions, truths) == (["Eat seeds?"], ["Fine"])
+    assert "not used: 'correct_answers', 'incorrect_answers'" in messages
+
+
+def test_a_column_of_options_that_is_the_right_one_is_mixed() -> None:
+    rows = [{"question": text, "right": "Ne", "other": "Ar"} for text in GASES]
+    questions, truths, _ = imported("a.json", rows, "--map", "choices=right|other", "--map", "raw_answer=right")
+    assert {str(truth) for truth in truths} == {"A. Ne", "B. Ne"}
+    assert all(str(truth) in question for question, truth in zip(questions, truths, strict=True))
+
+
+def test_words_among_expressions_are_compared_as_texts() -> None:
+    truths = {r"\frac{1}{2}": "MathEqual", r"\text{even}": "ExactMatch", r"\text{6:00 p.m.}": "ExactMatch"}
+    truths |= {r"6 \text{ ways}": "NumberWithUnit"}
+    rows = [{"problem": f"Question {number}?", "answer": truth} for number, truth in enumerate(truths)]
+    _, _, messages = imported("a.json", rows, "--map", "answer=expression")
+    assert "answer: 'even' (row 1) is no expression, and is compared as text or a number" in messages
+    written = Path("out.yaml").read_text()
+    assert [written.count(rule) for rule in ("ground_truth: even", "ground_truth: 6 ways", "NumberWithUnit")] == [1] * 3
+    assert written.count("type: expression") == 1
+
+
+def test_an_expression_that_cannot_be_read_is_not_taken_for_words() -> None:
+    Path("a.json").write_text(json.dumps([{"problem": "What?", "answer": r"\int_0^1 x dx"}]))
+    done = import_file(Path("a.json"), "--map", "answer=expression")
+    assert done.code == 2
+    assert "is invalid" in done.err
+
+
+def test_the_answer_in_a_box_of_a_worked_solution_is_the_truth() -> None:
+    solution = r"We try $\boxed{1}$, but $\frac{3}{6} = \boxed{\frac{1}{2}}$, since {x \le 1}."
+    _, shown, messages = imported("a.json", [{"problem": "What?", "solution": solution}], "--map", "answer=expression")
+    assert shown == [solution]
+    assert "ground_truth: \\frac{1}{2}" in Path("out.yaml").read_text()
+    _, _, messages = imported("b.json", [{"problem": "What?", "solution": solution}])
+    assert "1 answer is the end of a worked solution" in messages
+
+
+def test_labels_of_one_item_or_beside_texts_are_right_answers() -> None:
+    rows = [{"query": f"Which is highest of {label}?", "label": label} for label in (["Sweden"], ["Norway"])]
+    assert imported("a.json", rows)[1] == ["Sweden", "Norway"]
+    rows = [{"query": "Which is highest?", "label": "Sweden"}, {"query": "Which are lowest?", "label": "[Chad, Mali]"}]
+    assert imported("b.json", rows)[1] == ["Sweden", "[Chad, Mali]"]
+    rows = [{"query": f"Which {number}?", "label": ["one", "two"]} for number in range(2)]
+    assert imported("c.json", rows)[1] == [None, None]

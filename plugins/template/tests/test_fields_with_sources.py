@@ -359,3 +359,27 @@ def test_undecided_known_fields_leave_an_item_undecided() -> None:
 
     assert result.outcome is Outcome.UNDECIDED
     assert result.why() == "field steps: lost"
+
+
+class Numbers(BaseAnswer):
+    base: list[int] = VerifiedField(
+        source="trace.arguments.area.base", ground_truth=[10, 1], verify_with=SetContainment(mode="subset")
+    )
+    height: list[float] = VerifiedField(
+        source="trace.arguments.area.height", ground_truth=[5], verify_with=SetContainment()
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "height", "results"),
+    [
+        ([10], [5.0], {"base": True, "height": True}),
+        ([10.0], [5], {"base": True, "height": True}),
+        (["10"], ["5"], {"base": False, "height": False}),
+        ([True], [None], {"base": False, "height": False}),
+    ],
+)
+def test_texts_in_a_known_list_are_no_numbers(base: object, height: object, results: dict[str, bool]) -> None:
+    values = {"base": base, "height": height}
+    known = {f"trace.arguments.area.{name}": KnownValue(value=value) for name, value in values.items()}
+    assert bound(Numbers).bind({}, "said", known).field_results() == results

@@ -6,14 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any, Final
+from unicodedata import category
 
 from karenina_benchmark.tables.answer_kinds import Cell
 from karenina_benchmark.tables.column_roles import TRUTH
-from karenina_benchmark.tables.declare_answers import declare_answers, exact_match, holds_alternatives
+from karenina_benchmark.tables.declare_answers import declare_answers, exact_match, final_answer, holds_alternatives
 from karenina_benchmark.tables.lettered_options import Options, find_right_options
 from karenina_benchmark.tables.message_texts import as_texts
 from karenina_benchmark.tables.table_answers import declare_options
 from karenina_importing.field_mapping import FieldMapping
+from karenina_template.templates.primitives import known_primitives, primitives_by_field_type
 from karenina_toolkit.patterns import PatternTimeout, search
 from karenina_toolkit.printable import quantity
 
@@ -28,6 +30,13 @@ _DESCRIPTIONS: Final = {
 }
 _READ: Final = "The answer that the response gives, copied as it is written, with its unit if it has one"
 """The description of a field whose type a primitive reads, such as quantity."""
+EXPRESSION: Final = "expression"
+_TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\{([^{}]*)\}")
+"""Words in LaTeX."""
+_COUNT: Final = re.compile(r"[0-9][0-9.,]* [^0-9]+")
+"""A number of something, such as *6 ways*."""
+_MATHEMATICS: Final = "\\{}()[]^_*/"
+"""Signs that are not in words, besides those that Unicode calls mathematical, such as = and the integral sign."""
 _TYPES: Final = {"text": "str", "number": "float", "integer": "int", "boolean": "bool", "date": "date"}
 
 
@@ -43,13 +52,15 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
     """Return a template with the field `answer`, for an answer type other than `auto` and `graded`. Its ground truth is
     the correct answer or, if there are `choices`, the letter (type `choice`) or text (type `text`) of the correct
     option. Several truths of type `text` are alternatives. Raises `NoAnswer` if there is no correct answer, too many,
-    or one of another type.
+    or one of another type. Words are compared as text if the type is `expression`.
     """
     kind = mapping.answer
     assert isinstance(kind, str), "declared fields are used as they are"
     if not truths:
         raise NoAnswer("the row has no correct answer; map raw_answer to a different path")
     answers = extract(mapping, truths)
+    if mapping.answer_pattern is None and kind not in ("text", "choice"):
+        answers = [final_answer(answer) for answer in answers]
     declared: dict[str, Any] = {"description": _DESCRIPTIONS.get(kind, _READ)}
     if kind == "choice":
         options = dict(zip(ascii_uppercase, choices, strict=False))
@@ -57,6 +68,9 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
         return {"answer": declare_options(options, (letter,), several=False)}
     if choices and kind == "text":
         answers = [choices[choice_index(mapping, answers, choices)]]
+    if kind == EXPRESSION and len(answers) == 1 and (words := _words_in(answers[0])) is not None:
+        rule = "NumberWithUnit" if _COUNT.fullmatch(words) else exact_match([words])
+        return {"answer": {"type": "str", **declared, "ground_truth": words, "verify_with": rule}}
     declared = {"type": _TYPES.get(kind, kind), **declared}
     if kind == "text":
         return {"answer": {**declared, "ground_truth": answers[0], "verify_with": exact_match(answers)}}
@@ -66,6 +80,20 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
             "map raw_answer to one of them"
         )
     return {"answer": {**declared, "ground_truth": _convert(kind, answers[0])}}
+
+
+def _words_in(answer: str) -> str | None:
+    """Return the words in a correct answer of the type `expression` that is none, such as *even* for `\\text{even}`,
+    without LaTeX. Returns None for expressions, and for anything but words.
+    """
+    words = " ".join(_TEXT.sub(r"\1", answer).strip("$").split())
+    if not any(map(str.isalpha, words)) or any(sign in _MATHEMATICS or category(sign) == "Sm" for sign in words):
+        return None
+    try:
+        known_primitives()[primitives_by_field_type()[EXPRESSION]]().check_expected(answer)
+    except ValueError:
+        return words
+    return None
 
 
 def declare_graded(mapping: FieldMapping, truths: Sequence[str]) -> list[dict[str, Any]]:

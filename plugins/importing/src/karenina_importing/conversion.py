@@ -15,7 +15,7 @@ from karenina_benchmark.errors import explain_error
 from karenina_benchmark.question_ids import make_question_id
 from karenina_benchmark.tables.answer_kinds import Cell, is_error_cell, is_prose
 from karenina_benchmark.tables.column_roles import TRUTH
-from karenina_benchmark.tables.lettered_options import Options, join_options, letter_of_label, read_options
+from karenina_benchmark.tables.lettered_options import Options, join_options, letter_of_label, mix_options, read_options
 from karenina_benchmark.tables.message_texts import NotText, as_text, as_texts, is_conversation
 from karenina_benchmark.tables.question_rows import first_part
 from karenina_benchmark.template_declarations import DeclarationError, make_template_source
@@ -23,6 +23,7 @@ from karenina_core.data.question import Question
 from karenina_core.errors import ConfigError
 from karenina_importing.answer_fields import (
     AGREES,
+    EXPRESSION,
     NoAnswer,
     declare_answer,
     declare_by_kind,
@@ -198,7 +199,7 @@ class _Converter:
         by the option's letter, unless the mapping states how the correct option is specified, or has a pattern.
         """
         value = self._value(row, "raw_answer")
-        if self.mapping.choice_by is not None or self.mapping.answer_pattern is not None:
+        if self.mapping.mixes_options or self.mapping.choice_by is not None or self.mapping.answer_pattern is not None:
             return value
         choices = self._value(row, "choices")
         columns = [path.casefold() for path in (*self.mapping.of("choices"), "")[0].split("|")]
@@ -208,13 +209,16 @@ class _Converter:
             return ascii_uppercase[columns.index(name)]
         return letter_of_label(value, choices)
 
-    def _choices(self, row: SourceRow) -> list[str]:
-        """Return the options in a row, if it has any. Adds a note if a value contains no options. Raises `_RowError` if
-        an option is not text.
+    def _choices(self, row: SourceRow, question: str) -> list[str]:
+        """Return the options in a row, if it has any. They are mixed if their own order gives the correct one away.
+
+        Adds a note if a value contains no options. Raises `_RowError` if an option is not text.
         """
         value = self._value(row, "choices")
         if value is None:
             return []
+        if self.mapping.mixes_options:
+            value = mix_options(question.strip(), value if isinstance(value, list) else [value])
         with _naming("choices"):
             options = [as_text(option) for option in read_options(value).values()]
         if not options:
@@ -250,7 +254,7 @@ class _Converter:
             raise _RowError(
                 f"the row has no question (mapped paths: {_names(self.mapping.of('question'))}); map question to {cure}"
             )
-        choices = self._choices(row)
+        choices = self._choices(row, text)
         text = join_options(text, dict(zip(ascii_uppercase, map(str.strip, choices), strict=False)))
         done = self.imported
         id = self._text(row, "id")
@@ -292,6 +296,10 @@ class _Converter:
             data["rubric"] = declare_graded(self.mapping, truths)
         elif isinstance(self.mapping.answer, str) and self.mapping.answer != AUTO:
             data["answer"] = declare_answer(self.mapping, truths, choices)
+            declared = data["answer"][TRUTH]
+            if self.mapping.answer == EXPRESSION != declared["type"]:
+                words = f"{declared['ground_truth']!r:.60} ({row.place})"
+                self.imported.notes[f"answer: {words} is no expression, and is compared as text or a number"] = None
         keywords = self._texts(row, "keywords")
         if keywords:
             data["keywords"] = keywords

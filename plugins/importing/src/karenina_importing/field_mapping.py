@@ -109,6 +109,12 @@ class FieldMapping:
         """Return the paths for `name`, or an empty tuple if it is not mapped."""
         return self.paths.get(name, ())
 
+    @property
+    def mixes_options(self) -> bool:
+        """Whether one of the columns of options is that of the correct answer, so that their order gives it away."""
+        truth, choices = self.of("raw_answer"), self.of("choices")
+        return len(truth) == 1 and len(choices) == 1 and "|" in choices[0] and truth[0] in choices[0].split("|")
+
     def changed(self, changes: Iterable[str]) -> FieldMapping:
         """Return a copy with changes of the form `NAME=PATH`. An empty path removes the mapping for the name. For
         `answer` (`none` for no template), `answer_pattern` and `choice_by`, PATH is the value. Raises `ConfigError` if

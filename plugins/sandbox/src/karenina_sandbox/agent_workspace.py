@@ -6,9 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from karenina_core import ArtifactKeys as Keys
+from karenina_core.namespaces import read_owned
 from karenina_sandbox.capture.folders import MOST_KEPT
 from karenina_sandbox.check_running import MOST_LISTED
 from karenina_sandbox.diffs.reading import DiffError, UnreadableDiff
+from karenina_sandbox.fields import CheckFields
 from karenina_sandbox.limits.command_limiter import command_limiter
 from karenina_sandbox.patch import WORKSPACE_PATCH, Patch, printable_name
 from karenina_sandbox.settings import find_provider, make_policy
@@ -19,11 +21,13 @@ from karenina_toolkit.agent_work import AGENT_WORK, LEFT_FILES, LeftFiles, works
 from karenina_toolkit.files.bounded_files import format_size
 from karenina_toolkit.files.workspace_copy import WorkspaceError
 from karenina_toolkit.kept_files import keep_file
+from karenina_toolkit.lazy_patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_sandbox.settings import SandboxSettings
 
+_FENCE: Final = lazy_pattern(r"[ \t]*(```+|~~~+)([^\n]*)")
 MOST_SHOWN: Final = 100_000
 """The maximum number of characters of a patch in a result. A longer one is also kept as a file."""
 
@@ -57,10 +61,12 @@ async def prepare_work(context: VerificationContext) -> None:
 
 async def capture_work(context: VerificationContext) -> None:
     """Set the artifacts WORKSPACE_PATCH and LEFT_FILES, which are empty without work, and describe the changes in the
-    result unless `workspace_keep` is "none". A recorded patch that cannot be used here ends the item with an error.
+    result unless `workspace_keep` is "none". A recorded patch that cannot be used here ends the item with an error. For
+    a question with an `answer_file`, the code of an answer without other changes is the work.
     """
     work = context.get_artifact(AGENT_WORK)
-    if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None):
+    answer_file = read_owned(CheckFields, context.question.extra).answer_file
+    if not isinstance(work, WorkspaceWork) or not (work.by_model or work.diff is not None or answer_file):
         context.set_artifact(WORKSPACE_PATCH, Patch())
         context.set_artifact(LEFT_FILES, LeftFiles({}))
         return
@@ -76,12 +82,36 @@ async def capture_work(context: VerificationContext) -> None:
         except WorkspaceError as error:
             context.mark_error(str(error))
             return
+    elif answer_file and not patch:
+        answer = context.find_artifact(Keys.FINAL_AI_MESSAGE) or context.get_artifact(Keys.RAW_LLM_RESPONSE)
+        try:
+            patch = await work.files.with_file(answer_file, last_code(answer).encode("utf-8", "surrogateescape"))
+        except (OSError, WorkspaceError) as error:
+            context.mark_error(f"the answer cannot be written to {answer_file!r}: {error}")
+            return
     context.set_artifact(WORKSPACE_PATCH, patch)
     context.set_artifact(LEFT_FILES, _left_files(patch, problem))
     keep = cast("SandboxSettings", context.settings).workspace_keep
     if keep == "none" or (patch is None and problem is None):
         return
     context.set_result_field("workspace", await context.in_thread(_describe, work.files, patch, problem, keep == "all"))
+
+
+def last_code(answer: str) -> str:
+    """Return the last block of code in an answer, or the whole answer if it has none. A block that the answer does not
+    close ends with the answer.
+    """
+    code, opened = answer, ""
+    lines: list[str] = []
+    for line in answer.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if not opened and mark is not None:
+            opened, lines = mark[1], []
+        elif opened and mark is not None and mark[1].startswith(opened) and not mark[2].strip():
+            code, opened = "".join(lines), ""
+        elif opened:
+            lines.append(line)
+    return "".join(lines) if opened else code
 
 
 def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:

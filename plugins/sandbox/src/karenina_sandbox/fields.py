@@ -135,6 +135,12 @@ class CheckFields(BaseModel, defer_build=True):
         BeforeValidator(_read_checks, json_schema_input_type=dict[str, Check]),
         AfterValidator(_check_names),
     ] = Field(default={}, description="Commands that run on what an agent left in its workspace, by name.")
+    answer_file: Inside | None = Field(
+        default=None,
+        description="The file of the workspace into which the last code block of an answer is written, or the whole "
+        "answer if it has none, unless the model changed files itself or the answer is recorded with a patch.",
+        json_schema_extra={"allowed_in_files": "any"},
+    )
     solution: InsideOrDiff | None = Field(
         default=None,
         description="A patch below the workspace root, or its text, that solves the task, for `karenina check "

@@ -104,6 +104,7 @@ class CaptureWorkspace(_WorkspaceStage):
 
     name = "CaptureWorkspace"
     requires = frozenset({AGENT_WORK, Keys.RAW_LLM_RESPONSE})
+    optional = frozenset({Keys.FINAL_AI_MESSAGE})
     produces = frozenset({WORKSPACE_PATCH, LEFT_FILES})
     after = frozenset({Slot.GENERATE_ANSWER})
     before = frozenset({Slot.PARSE_TEMPLATE})

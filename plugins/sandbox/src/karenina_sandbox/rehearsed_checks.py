@@ -161,7 +161,8 @@ def _wrong_fields(
         name, _, value_name = rest.rpartition(".")
         if not source.startswith("checks.") or name not in results:
             continue
-        value, why = values_of(fields.checks[name], results[name])[value_name]
+        value, why_none = values_of(fields.checks[name], results[name])[value_name]
+        why = why_none if value is None else None
         if value_name in REPORT_LISTS and value is not None:
             named = strings_in(truths.get(field))
             value = spelled_as(value, named)

@@ -181,6 +181,13 @@ class TaskFiles:
             await to_thread.run_sync(apply_diff, diff, folder)
             return await to_thread.run_sync(compare_folders, unchanged, folder)
 
+    async def with_file(self, path: str, content: bytes) -> Patch:
+        """Return the change that writes a file into the source."""
+        async with self.copy() as folder, self.copy() as unchanged:
+            with TreeWriter(folder) as writer:
+                writer.file(path, content, 0o644)
+            return await to_thread.run_sync(compare_folders, unchanged, folder)
+
     async def additions(self, path: str) -> Patch:
         """Return the changes that a check makes by adding the folder or patch at `path`. Raises `WorkspaceError` if
         there is none, and `DiffError` if the patch does not fit the source.

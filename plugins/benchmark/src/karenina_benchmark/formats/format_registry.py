@@ -16,6 +16,7 @@ from karenina_benchmark.formats.format import Format
 from karenina_benchmark.formats.hookspecs import karenina_formats
 from karenina_benchmark.formats.load_warnings import find_warnings
 from karenina_benchmark.formats.yaml_format import QUESTION_KEYS
+from karenina_benchmark.tables.column_roles import is_for_answers
 from karenina_core.catalog import official_first
 from karenina_core.config.setting_owners import not_loaded
 from karenina_core.namespaces import is_owned
@@ -226,5 +227,7 @@ def _is_row(values: Mapping[str, Any]) -> bool:
     if isinstance(values.get("question", []), Mapping | list) or not isinstance(answer, Mapping | None):
         return True
     keys = [*QUESTION_KEYS, *(key for key in values if is_owned(key, "question_fields"))]
-    unknown = [key for key, value in values.items() if key not in keys and not isinstance(value, Mapping)]
-    return any(nearest_key(key, QUESTION_KEYS) is None for key in unknown)
+    unknown = [key for key in values if key not in keys]
+    if any(map(is_for_answers, unknown)):
+        return True
+    return any(nearest_key(key, QUESTION_KEYS) is None for key in unknown if not isinstance(values[key], Mapping))

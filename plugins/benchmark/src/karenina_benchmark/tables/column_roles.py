@@ -14,6 +14,7 @@ from itertools import pairwise
 from string import ascii_uppercase
 from typing import Any, Final
 
+from karenina_benchmark.tables.lettered_options import parse_list
 from karenina_toolkit.files import is_unnamed
 from karenina_toolkit.lazy_patterns import lazy_pattern
 
@@ -93,6 +94,8 @@ _OPTION: Final = lazy_pattern(r"(option|opt|op|choice|ending|alternative|alt|ans
 _ANSWERS: Final = ("answer", "ans")
 """Prefixes of options that require a column for the correct one, because `answer1` alone may be a correct answer."""
 _RIGHT_ONE: Final = lazy_pattern(r"(correct|right|key|answerkey|gold|solution).*|answer(index|idx)?")
+_WRONG: Final = lazy_pattern(r"(?:(?:incorrect|wrong|false)(?:answer|option|choice)s?|distractors?)([0-9]{1,2})?")
+"""Columns with options that are not correct: one for each (with a number), or a list of them."""
 _LABEL_OF_OPTION: Final = lazy_pattern(r"[A-Za-z]|[0-9]{1,2}")
 _INTEGER: Final = lazy_pattern(r"-?[0-9]{1,18}")
 _HIDDEN_LABEL: Final = lazy_pattern(r"labels?|cop|(answer|gold)(index|idx)")
@@ -120,7 +123,8 @@ _KEY: Final = lazy_pattern(r"[\W_]+")
 class Roles:
     """The columns of a table by role.
 
-    `columns` contains the column of each role. `options` contains columns by letter, if each option has one. `fields`
+    `columns` contains the column of each role. `options` contains columns by letter, if each option has one. If one of
+    them is the column of the correct answer, the others contain the wrong options. `fields`
     contains the columns of several correct answers by name (`answer.gene`, `gold.gene`), `descriptions` those with
     their descriptions (`description.gene`), and `sources` those with the names of the known values that fill them
     (`from.gene`). `contexts` are all context columns, of which the first is in `columns`.
@@ -158,6 +162,11 @@ class Roles:
 def fold_name(name: str) -> str:
     """Return a column name in lower case, without spaces or punctuation."""
     return _KEY.sub("", name.casefold())
+
+
+def is_for_answers(name: str) -> bool:
+    """Return whether a name is that of a column with correct answers, such as `answerKey`, or with options."""
+    return _is_named_truth(name) or fold_name(name) in _RANKS[CHOICES]
 
 
 def find_role(columns: Iterable[str], role: str) -> str | None:
@@ -204,6 +213,10 @@ def choose_roles(
         if best is not None:
             chosen[TRUTH] = best
             free.remove(best)
+    if TRUTH in chosen and CHOICES not in chosen and not options and find_role(free, CHOICES) is None:
+        wrong = [] if rivals else _find_wrong_options(free, rows)
+        options = dict(zip(ascii_uppercase, [chosen[TRUTH], *wrong] if wrong else (), strict=False))
+        free = [column for column in free if column not in wrong]
     free = [column for column in free if column not in grades]
     contexts = [chosen[CONTEXT]] if CONTEXT in chosen else []
     instruction = fold_name(chosen.get(QUESTION, "")).startswith("instruction")
@@ -335,13 +348,16 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is called `label` or `labels` and at least one of its cells is a list, maybe written as
-    text. Such lists are probably topics.
+    """Return whether a column is called `label` or `labels` and contains only lists, maybe written as text, of which at
+    least one has several items or none. Such lists are probably topics.
     """
+    if fold_name(column) not in _LABELS:
+        return False
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
-    return fold_name(column) in _LABELS and any(
-        isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells
-    )
+    if not all(isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells):
+        return False
+    lists = [cell if isinstance(cell, list) else parse_list(cell) for cell in cells]
+    return any(items is None or len(items) != 1 for items in lists)
 
 
 def _is_hidden(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -389,6 +405,17 @@ def find_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]] = ())
         if len(marks) >= _FEWEST_OPTIONS and len(marks) > len(best):
             best = {letter: by_mark[mark] for letter, mark in zip(ascii_uppercase, marks, strict=False)}
     return best
+
+
+def _find_wrong_options(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the columns with the options that are not correct, such as `Incorrect Answer 1` and `distractor2`, by
+    number. A column without a number, such as `incorrect_answers`, must contain lists.
+    """
+    found = {column: match[1] for column in columns if (match := _WRONG.fullmatch(fold_name(column)))}
+    numbered = sorted((int(number), column) for column, number in found.items() if number)
+    if numbered:
+        return [column for _, column in numbered]
+    return [column for column in found if any(isinstance(row.get(column), list) for row in rows)][:1]
 
 
 def _names_options(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:

@@ -99,6 +99,7 @@ _IN_RESPONSE: Final = re.compile(
 """Names of columns with texts that a response must or must not contain."""
 _AFTER_SOLUTION: Final = "#### "
 """The marker before the correct answer, in the last line of a worked solution, as in GSM8K."""
+_BOX: Final = "\\boxed{"
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,
@@ -205,7 +206,7 @@ def declare_answers(
     _report(done, cells, any_of=any_of)
     solved = sum(_without_solution(cell) is not cell for cell in given)
     if solved:
-        done.notes.append(f"{_are(solved, 'answer')} the last line of a worked solution, after '####'")
+        done.notes.append(f"{_are(solved, 'answer')} the end of a worked solution, after '####' or in \\boxed{{}}")
     return done
 
 
@@ -243,9 +244,24 @@ def _without_solution(cell: Cell) -> Cell:
     """Return a cell with the correct answer at the end of a worked solution alone, or the cell itself."""
     if not isinstance(cell.value, str):
         return cell
-    solution, _, last = cell.value.rstrip().rpartition("\n")
-    is_answer = solution and last.lstrip().startswith(_AFTER_SOLUTION)
-    return replace(cell, value=last.lstrip().removeprefix(_AFTER_SOLUTION).strip()) if is_answer else cell
+    answer = final_answer(cell.value)
+    return cell if answer == cell.value else replace(cell, value=answer)
+
+
+def final_answer(text: str) -> str:
+    r"""Return the correct answer of a worked solution: what follows `####` in its last line, as in GSM8K, or the
+    content of its last `\boxed{...}`, as in MATH. Any other text is returned unchanged.
+    """
+    solution, _, last = text.rstrip().rpartition("\n")
+    if solution and last.lstrip().startswith(_AFTER_SOLUTION):
+        return last.lstrip().removeprefix(_AFTER_SOLUTION).strip()
+    start = text.rfind(_BOX)
+    depth = 0
+    for at, sign in enumerate(text[start:] if start >= 0 else "", start):
+        depth += {"{": 1, "}": -1}.get(sign, 0) if text[at - 1] != "\\" else 0
+        if sign == "}" and depth == 0:
+            return text[start + len(_BOX) : at].strip() or text
+    return text
 
 
 def _unwrapped(cell: Cell) -> Cell:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Final
 
@@ -96,6 +97,15 @@ def read_options(cell: Any) -> Options:
     if not 2 <= len(texts) <= len(ascii_uppercase) or not all(texts):
         return {}
     return dict(zip(ascii_uppercase, strip_marks(texts), strict=False))
+
+
+def mix_options(question: str, cells: Sequence[Any]) -> list[str]:
+    """Return the options in cells, of which the first is the correct one, in an order that depends only on their texts
+    and the question's. Lists in cells are joined, and empty cells are left out.
+    """
+    items = [item for cell in cells for item in (cell if isinstance(cell, list) else [cell])]
+    texts = [text for item in items if (text := _text(item))]
+    return sorted(texts, key=lambda text: sha256(f"{question}\0{text}".encode()).digest())
 
 
 def letter_of_label(truth: Any, cell: Any) -> Any:

@@ -31,6 +31,7 @@ from karenina_benchmark.tables.lettered_options import (
     find_right_options,
     join_options,
     letter_of_label,
+    mix_options,
     options_in,
     parse_list,
     read_options,
@@ -207,7 +208,7 @@ def make_question_rows(
             continue
         if choices is not None and choice_by is None:
             cell = letter_of_label(cell, row.values.get(choices))
-        options = _options_of(row, roles) or options_in(text, cell) or _NO_OPTIONS
+        options = _options_of(row, roles, text) or options_in(text, cell) or _NO_OPTIONS
         questions.append(QuestionRow(row, text, text, cell, options))
         contexts.append("" if template or context is None else context_text(row.values.get(context)))
     joined = any(contexts) and _needs_context(questions, contexts, roles)
@@ -310,8 +311,12 @@ def context_text(cell: Any, depth: int = 0) -> str:
     return "" if cell is None else str(cell)
 
 
-def _options_of(row: Row, roles: Roles) -> Options:
-    """Return the options of a row by letter, or nothing if there are fewer than two."""
+def _options_of(row: Row, roles: Roles, question: str) -> Options:
+    """Return the options of a row by letter, or nothing if there are fewer than two. Their order depends on the
+    question if one of the columns is that of the correct answer.
+    """
+    if _mixes_options(roles):
+        return read_options(mix_options(question, [row.values.get(column) for column in roles.options.values()]))
     if roles.options:
         cells = {letter: row.values.get(column) for letter, column in roles.options.items()}
         texts = {letter: cell_text(cell).strip() for letter, cell in cells.items() if cell is not None and cell != ""}
@@ -320,6 +325,11 @@ def _options_of(row: Row, roles: Roles) -> Options:
         return texts if len(texts) > 1 else {}
     choices = roles.get(CHOICES)
     return read_options(row.values.get(choices)) if choices is not None else {}
+
+
+def _mixes_options(roles: Roles) -> bool:
+    """Return whether the correct option has the same place in all rows, so that its place would give it away."""
+    return roles.get(TRUTH) in roles.options.values()
 
 
 def _needs_context(rows: Sequence[QuestionRow], contexts: Sequence[str], roles: Roles) -> bool:
@@ -349,6 +359,8 @@ def _with_right_options(
     """
     hint = next((way for end, way in _PLACES.items() if fold_name(roles.get(TRUTH) or "").endswith(end)), "")
     truths, options = [row.truth for row in rows], [row.options for row in rows]
+    if _mixes_options(roles):
+        choice_by = "text"
     right = find_right_options(truths, options, choice_by, roles.options, hint=hint)
     done.several_right = right.several
     done.problem, done.choice_by = right.problem, right.way
@@ -385,6 +397,8 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
     """
     roles = done.roles
     done.notes.append(roles.describe())
+    if _mixes_options(roles):
+        done.notes.append("the options of each question are mixed, in an order that depends only on their texts")
     context = roles.get(CONTEXT)
     if joined:
         done.notes.append(f"{context!r} is prepended to each question")

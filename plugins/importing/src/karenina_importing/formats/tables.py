@@ -178,7 +178,8 @@ def _choose(rows: Sequence[SourceRow], mapping: FieldMapping) -> tuple[FieldMapp
         notes.append(
             f"not used: '{name}.aliases', which some rows lack; to use it, add --map raw_answer={name}.aliases"
         )
-    return replace(mapping, paths=paths, choice_by=by), notes
+    completed = replace(mapping, paths=paths)
+    return replace(completed, choice_by="text" if completed.mixes_options else by), notes
 
 
 def _unused_parts(column: str, paths: Iterable[str], values: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -337,15 +337,23 @@ class TruthCoercer:
 
     def convert(self, name: str, value: object) -> object:
         """Convert a known value to the type of the field `name`, or return it unchanged if it does not fit. A boolean
-        is never converted to a number.
+        is never converted to a number, and neither is a text in a list.
         """
         adapter = self._adapter(name, self._fields[name])
         if adapter is None or isinstance(value, bool):
             return value
         try:
-            return adapter.validate_python(value)
+            converted = adapter.validate_python(value)
         except ValidationError:
             return value
+        if not isinstance(value, list) or not isinstance(converted, list):
+            return converted
+        pairs = zip(value, converted, strict=True)
+        kept = (
+            type(item) is type(new) or not (isinstance(item, str | bool) and isinstance(new, int | float))
+            for item, new in pairs
+        )
+        return converted if all(kept) else value
 
     def accepts(self, name: str, kind: str) -> bool:
         """Return whether the field `name` may accept values of type `kind`, such as `float` or `list[str]`. This is
