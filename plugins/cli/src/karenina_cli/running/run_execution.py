@@ -357,11 +357,12 @@ class ShownRun:
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, calls in flight
-    have `GRACE` seconds to finish, and `note` is called with a message about them. A second signal, or one while the
-    session is not running, raises `KeyboardInterrupt`. Outside the main thread, this has no effect, because only the
-    main thread receives signals.
+    """Make Ctrl-C, SIGTERM and, unless it is ignored (as by `nohup`), SIGHUP stop the run in the block. After the first
+    signal, no new items start, calls in flight have `GRACE` seconds to finish, and `note` is called with a message
+    about them. A second signal, or one while the session is not running, raises `KeyboardInterrupt`. Outside the main
+    thread, this has no effect, because only the main thread receives signals.
     """
+    from karenina_cli.streams import leave_lost_terminal
     from karenina_engine.run.session import GRACE
 
     if threading.current_thread() is not threading.main_thread():
@@ -369,9 +370,13 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         return
     pressed = False
 
-    def stop(_number: int, _frame: Any) -> None:
+    def stop(number: int, _frame: Any) -> None:
         """Stop the run on the first signal. Raise `KeyboardInterrupt` on a second one, or if nothing is running."""
         nonlocal pressed
+        if number == signal.SIGHUP:
+            leave_lost_terminal()
+            if pressed:  # when a terminal closes, the shell and the kernel both send the signal
+                return
         if pressed or not session.running:
             raise KeyboardInterrupt
         pressed = True
@@ -386,7 +391,9 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
                 "to stop at once."
             )
 
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    numbers += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
+    previous = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:
