@@ -72,7 +72,7 @@ def prepare_streams() -> None:
 
 
 def leave_lost_terminal() -> None:
-    """Send what would be written to a terminal that has closed nowhere instead, so that the command can end in order."""
+    """Drop what would be written to a terminal that has closed, so that the command can end in order."""
     for number in (1, 2):
         try:
             termios.tcgetattr(number)

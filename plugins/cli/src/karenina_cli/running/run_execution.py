@@ -176,11 +176,13 @@ def exit_without_journal(
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
     """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C without an
     exception. `KeyboardInterrupt` is raised only before the run begins. After Ctrl-C, `totals` is computed from the
-    results in `path`. Exits if the journal or `path` cannot be written.
+    results in `path`. Exits if the journal or `path` cannot be written, or if a plugin fails in a way that ends the run.
     """
     from karenina_cli.garbage_collection import collect_as_usual
+    from karenina_core.errors import RunError
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
+    from karenina_engine.results.result_file import count_results
     from karenina_engine.results.result_set import VerificationResultSet, read_results
     from karenina_engine.run.precompute import precompute_results
 
@@ -201,15 +203,23 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
     except JournalError as error:
         code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
         screen.fail(f"stopped after {progress.done} of {quantity(len(session), 'item')}: {error}", code)
+    except RunError as error:
+        screen.fail(str(error), ExitCode.FAILED)
     except BrokenPipeError:  # the reader of the progress has gone
         raise
     except OSError as error:
+        done, written = len(session.outcomes), count_results(path)
         kept = "the results written so far are kept"
+        if written < done:
+            kept = (
+                f"{quantity(written, 'result')} could be written, and the other {done - written:,} are lost; to run the "
+                f"rest, use the same command with another --output and --skip-done {quote(str(path))}"
+            )
         if session.journal is not None:
             again = ", and the same command continues the run" if session.resumable else ""
             kept = f"the results so far are in the journal {session.journal.path}{again}"
         screen.fail(
-            f"stopped after {len(session.outcomes)} of {quantity(len(session), 'item')}, because {path} cannot be "
+            f"stopped after {done} of {quantity(len(session), 'item')}, because {path} cannot be "
             f"written: {error.strerror or error}; {kept}",
             ExitCode.FAILED,
         )
