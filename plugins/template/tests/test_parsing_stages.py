@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from karenina_core import ArtifactKey
+from karenina_core import ArtifactKey, Outcome, Question, VerificationContext
 from karenina_core import ArtifactKeys as Keys
-from karenina_core import Outcome, Question, VerificationContext
 from karenina_template.parsing_stage import ParsingStage
 from karenina_template.templates import BoundTemplate, load_template
 from karenina_template.templates.bound_template import PARSED_ANSWER

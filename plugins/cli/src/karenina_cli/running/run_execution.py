@@ -176,7 +176,7 @@ def exit_without_journal(
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
     """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C without an
     exception. `KeyboardInterrupt` is raised only before the run begins. After Ctrl-C, `totals` is computed from the
-    results in `path`. Exits if the journal or `path` cannot be written, or if a plugin fails in a way that ends the run.
+    results in `path`. Exits if the journal or `path` cannot be written, or if a plugin's error ends the run.
     """
     from karenina_cli.garbage_collection import collect_as_usual
     from karenina_core.errors import RunError
@@ -212,8 +212,8 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
         kept = "the results written so far are kept"
         if written < done:
             kept = (
-                f"{quantity(written, 'result')} could be written, and the other {done - written:,} are lost; to run the "
-                f"rest, use the same command with another --output and --skip-done {quote(str(path))}"
+                f"{quantity(written, 'result')} could be written, and the other {done - written:,} are lost; to run "
+                f"the rest, use the same command with another --output and --skip-done {quote(str(path))}"
             )
         if session.journal is not None:
             again = ", and the same command continues the run" if session.resumable else ""
