@@ -108,9 +108,10 @@ def test_an_unknown_column_names_those_there_are() -> None:
 @pytest.mark.parametrize("column", ["answering_model", "run_name"])
 def test_a_column_that_tells_the_runs_apart_has_no_groups(column: str) -> None:
     a, b = run([True, False]), run([True, True], model="b")
-    for name, results in (("first", a), ("second", b)):
-        for result in results:
-            result.metadata.run_name = name
+    for item in a:
+        item.metadata.run_name = "first"
+    for item in b:
+        item.metadata.run_name = "second"
     pair = only(compare(a, b, by=column).pairs)
 
     assert pair.groups == []
