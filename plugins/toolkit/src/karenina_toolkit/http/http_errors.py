@@ -144,7 +144,8 @@ def error_in_reply(
 ) -> PortError:
     """Return the exception for an `error` object in a reply with status 200, with which gateways forward a provider's
     error. Its category follows from the object's `code` if that is an HTTP status, and is otherwise a rate limit if the
-    code says so or the message states how long to wait, or a server error. Some messages determine the category regardless of the code (see `_read_stated`).
+    code says so or the message states how long to wait, or a server error. Some messages determine the category
+    regardless of the code (see `_read_stated`).
 
     `usage` is the reply's usage. The other parameters are explained in `status_error`.
     """
@@ -172,8 +173,8 @@ def messages_api_error(
 ) -> PortError:
     """Return the exception for an Anthropic Messages API error in a reply with status 200, with which gateways forward
     a provider's error. Its `kind`, which is the API's error type or a gateway's HTTP status, determines the category.
-    Unknown ones are rate limits if the message states how long to wait, and otherwise server errors. Some messages determine the category regardless of it (see `_read_stated`).
-    `usage` is the reply's usage.
+    Unknown ones are rate limits if the message states how long to wait, and otherwise server errors. Some messages
+    determine the category regardless of it (see `_read_stated`). `usage` is the reply's usage.
     """
     status = _stated_status(kind)
     wait = _read_wait(message, "", prompt)
