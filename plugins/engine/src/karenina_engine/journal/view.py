@@ -132,6 +132,14 @@ class JournalView:
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
 
+    def progress(self) -> tuple[int, int]:
+        """Return how many items of the last run have a result, and how many it has."""
+        run = read_run_row(self.path, self._one(LAST_RUN))
+        if run is None:
+            return 0, 0
+        ((done,),) = self._all("SELECT count(*) FROM results WHERE run = ?", run.id)
+        return done, run.items
+
     def status(self) -> Status:
         """Return the status of the last run, with counts of all calls in the journal. Although this only reads the
         journal, it removes a lock file that a killed process left behind.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.summary_text import user_lines
+from karenina_report.journal_notes import describe_journal
 from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
-from karenina_report.served_notes import describe_other_models
 from karenina_report.statistics.columns import Units, assign_units, make_judge_namer
 from karenina_report.statistics.run_statistics import group_rates, rate_in_units
 
@@ -96,7 +96,7 @@ def _models(page: PageRuns, units: Sequence[Units]) -> PageSection:
     served = [
         f" {label}: {text}."
         for label, run in zip(page.labels, page.runs, strict=True)
-        for text in describe_other_models(run)
+        for text in describe_journal(run)
     ]
     note = "".join(
         [_NOTE, *faults, *served, *(_cost_note(label, run) for label, run in zip(page.labels, page.runs, strict=True))]

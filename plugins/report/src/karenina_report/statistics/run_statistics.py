@@ -19,8 +19,8 @@ from karenina_report.benchmark_questions import (
 )
 from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
+from karenina_report.journal_notes import describe_journal
 from karenina_report.runs import Run, Source, read_runs
-from karenina_report.served_notes import describe_other_models
 from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer, require_values
 from karenina_report.statistics.conversations import reasons_for_ends, turn_rates, user_faults
 from karenina_report.statistics.metrics import (
@@ -135,7 +135,7 @@ def _describe_run(
             *units.notes,
             *empty,
             *find_unscaled(run.results, scales),
-            *describe_other_models(run),
+            *describe_journal(run),
         ],
         summary=run.summary,
         pass_rate=rate_in_units(run.results, units) if len(judges) < 2 else None,

@@ -1,4 +1,6 @@
-"""Notes about replies that came from another model than the one that was requested, as a router's fallbacks do."""
+"""Notes about what a run's journal states: items without a result, and replies that came from another model than the
+one that was requested, as with a router's fallbacks.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,28 @@ def served_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     return notes
 
 
-def describe_other_models(run: Run) -> list[str]:
-    """Return the text of the note about a run, if it has one."""
-    source = Path(run.source) if run.source is not None else None
-    return [note.text for note in served_notes([NotedRun("", run.model, source)])]
+def unfinished_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
+    """Return a note for each run that was stopped or is still running, if items of it have no result."""
+    notes = []
+    for run in runs:
+        with suppress(KareninaError):
+            journal = find_journal(run.source) if run.source is not None else None
+            if journal is None:
+                continue
+            with JournalView(journal) as opened:
+                done, items = opened.progress()
+            if done < items:
+                text = (
+                    f"{items - done:,} of {quantity(items, 'item')} have no result; the run was stopped or is running"
+                )
+                notes.append(RunNote(f"Unfinished {run.label}".rstrip(), text, {"missing": items - done}))
+    return notes
+
+
+def describe_journal(run: Run) -> list[str]:
+    """Return the texts of these notes about a run."""
+    noted = [NotedRun("", run.model, Path(run.source) if run.source is not None else None)]
+    return [note.text for note in (*unfinished_notes(noted), *served_notes(noted))]
 
 
 def _count_other_models(run: NotedRun) -> Counter[tuple[str, str, str]]:

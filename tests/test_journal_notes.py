@@ -1,20 +1,42 @@
-"""Replies that state another model than the one requested."""
+"""Notes about a run from its journal: items without a result, and replies of another model than the one requested."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Environment
 from gene_questions import TWO_GENES
+from journal_runs import ScriptedRuns, interrupted_at, make_benchmark
 from servers import recording_server
 
 from karenina_core.models.ports import Usage
-from karenina_report.served_notes import is_other_model
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_report import describe
+from karenina_report.journal_notes import is_other_model, unfinished_notes
+from karenina_report.run_notes import NotedRun
 from karenina_testing.server import Reply, Say
 from karenina_testing.server.formats import completion_of
+
+
+def test_results_of_a_stopped_run_say_so_until_it_is_continued(tmp_path: Path) -> None:
+    benchmark, files = (
+        make_benchmark("a", "b", "c"),
+        {"output": tmp_path / "r.jsonl", "journal": tmp_path / "r.journal"},
+    )
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_at(8).run(benchmark, **files, config={"max_concurrency": 1})
+    [note] = unfinished_notes([NotedRun("", None, files["output"])])
+    results = len(VerificationResultSet.load(files["output"]))
+    assert 0 < results < 6
+    assert note.text == f"{6 - results} of 6 items have no result; the run was stopped or is running"
+    assert note.text in [text for one in describe(files["output"]) for text in one.notes]
+
+    ScriptedRuns().run(benchmark, **files, config={"max_concurrency": 1})
+    assert unfinished_notes([NotedRun("", None, files["output"])]) == []
 
 
 def served(names: Mapping[str, str]) -> Any:
