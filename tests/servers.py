@@ -48,7 +48,8 @@ class RecordingServer(ScriptedServer):
             return said
         message = said if isinstance(said, dict) else {"content": said}
         finish = "tool_calls" if message.get("tool_calls") else "stop"
-        completion = completion_of(Say(finish=finish, usage=Usage(*self.usage(body)), model="recording"))
+        stated = body.get("model", "recording")
+        completion = completion_of(Say(finish=finish, usage=Usage(*self.usage(body)), model=stated))
         completion["choices"][0]["message"] = {"role": "assistant", **message}
         return Reply(completion)
 

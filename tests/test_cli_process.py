@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -209,6 +212,50 @@ def test_a_second_ctrl_c_stops_at_once(site: Environment, silent: RecordingServe
     assert running.returncode == 130, err
     assert "karenina resume out.journal" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_closed_terminal_ends_the_run_in_order_unless_ignored(site: Environment, ignored: bool) -> None:
+    file = site.write("genes.yaml", TWO_GENES)
+    release = threading.Event()
+
+    async def late(body: Mapping[str, object]) -> str:
+        await asyncio.to_thread(release.wait, 200)
+        return reply(body)
+
+    def own_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        if ignored:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with recording_server(late) as server:
+        model, (ours, theirs) = f"openai:m@{server.url}", pty.openpty()
+        arguments = ("run", file, "-a", model, "-j", model, "-o", "out.jsonl")
+        running = subprocess.Popen(
+            [sys.executable, "-c", PATIENT, *arguments],
+            cwd=site.folder,
+            stdin=theirs,
+            stdout=subprocess.DEVNULL if ignored else theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=own_terminal,
+        )
+        os.close(theirs)
+        try:
+            _wait_for(lambda: len(server.seen) == 2)
+            os.close(ours)
+            time.sleep(0.2)
+            release.set()
+            code = running.wait(120)
+        finally:
+            release.set()
+            running.kill()
+        asked = len(server.seen)
+        again = site.karenina(*arguments, "--json")
+
+    assert (code, asked) == ((0, 4) if ignored else (130, 2))
+    assert [one["outcome"] for one in json.loads(again.stdout)["results"]] == ["correct", "wrong"]
+    assert len(server.seen) == 4
 
 
 def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environment, silent: RecordingServer) -> None:

@@ -35,7 +35,7 @@ from karenina_engine.calls.opened_port import list_tool_sources
 from karenina_engine.calls.program_sandboxes import find_program_sandbox
 from karenina_engine.cost.ledger import list_price_sources
 from karenina_engine.cost.price_source import PriceSource
-from karenina_engine.results.result_set import read_results
+from karenina_engine.results.result_set import VerificationResultSet, read_results
 from karenina_engine.run.executor import AsyncioExecutor
 from karenina_engine.run.panel import PanelAnswer
 from karenina_engine.run.plugin_offers import configured_panel, find_observers, offered_executors
@@ -362,12 +362,14 @@ def test_observers_hear_of_the_run_its_items_and_its_stages(plugins: Plugins) ->
     ]
 
 
-def run_of_filled_slots(plugins: Plugins, stages: Sequence[type[Stage]] = (), journal: Path | None = None) -> None:
+def run_of_filled_slots(
+    plugins: Plugins, stages: Sequence[type[Stage]] = (), journal: Path | None = None
+) -> VerificationResultSet:
     """Run one question with stages that set nothing, and with `stages`."""
     plugins.register(offering("karenina_extra_stages", stages))
     benchmark = filled_benchmark(plugins)
     config = VerificationConfig(answering_models=[scripted_model("m")], parsing_models=[scripted_model("m")])
-    benchmark.run_verification(config, journal=journal)
+    return benchmark.run_verification(config, journal=journal)
 
 
 def filled_benchmark(plugins: Plugins) -> Benchmark:
@@ -426,6 +428,19 @@ def test_observers_hear_of_every_call_that_is_made(plugins: Plugins, fails: bool
         ("finished", None if fails else "an answer", "no such model" if fails else None),
     ]
     assert heard == once * (1 if kept and not fails else 2)
+
+
+def test_observers_cannot_change_a_result(plugins: Plugins) -> None:
+    class Changes:
+        @hookimpl
+        def karenina_item_finished(self, result: Any) -> None:
+            result.metadata.question_text = "another"
+            result.stages.clear()
+
+    plugins.register(Changes())
+    [result] = run_of_filled_slots(plugins)
+    assert result.metadata.question_text == "Which?"
+    assert len(result.stages) == 5
 
 
 @shows("karenina_observers")

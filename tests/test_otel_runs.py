@@ -50,7 +50,7 @@ def test_a_collector_gets_the_run_its_calls_and_its_verdicts(site: Environment) 
         ("karenina run", "karenina answer", "stage GenerateAnswer", "chat m"),
     ]
     for call in map(attributes, calls):
-        assert (call["gen_ai.provider.name"], call["gen_ai.response.model"]) == ("openai", "recording")
+        assert (call["gen_ai.provider.name"], call["gen_ai.response.model"]) == ("openai", call["gen_ai.request.model"])
         assert (call["gen_ai.usage.input_tokens"], call["gen_ai.usage.output_tokens"]) == (3, 2)
         assert call["server.address"] == "127.0.0.1"
     told = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_runs import make_result, write_results
 
 from karenina_benchmark.question_ids import MAX_BYTES, read_question_ids
 from karenina_cli import main
@@ -74,6 +75,11 @@ def complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         (["import", "log.eval", "--map", "answer", "=", "n"], ["number"]),
         (["import", "hf"], ["hf:"]),
         (["import", "log.eval", "--map-file", "g"], ["genes.yaml"]),
+        (["new", "a"], ["adapter"]),
+        (["demo", "--answering", "smol"], ["smollm2-135m"]),
+        (["demo", "--judge", "qwen"], ["qwen2.5-coder-0.5b"]),
+        (["plugins", "--check", "karenina-cal"], ["karenina-calibration"]),
+        (["selftest", "--family", "lang"], ["languages"]),
         (["run", "genes.yaml", "-q", ""], IDS),
         (["plan", "genes.yaml", "-q", "y"], ["year"]),
         (["run", "absent.yaml", "-q", ""], []),
@@ -104,6 +110,16 @@ def test_ids_in_results_are_completed(complete: Complete, tmp_path: Path) -> Non
     (tmp_path / "r.jsonl").write_text("\n".join(map(json.dumps, rows)) + '\n{"metadata": {"ques', "utf-8")
 
     assert complete("show", "r.jsonl", "-q", "") == IDS
+
+
+def test_columns_and_models_of_results_are_completed(complete: Complete, tmp_path: Path) -> None:
+    write_results(tmp_path / "r.jsonl", make_result(extensions={"karenina-mine": {"mood": "glad"}}))
+
+    assert complete("compare", "r.jsonl", "r.jsonl", "--by", "k") == ["keyword"]
+    assert complete("stats", "r.jsonl", "--by", "mo") == ["mood"]
+    assert complete("calibrate", "r.jsonl", "--cluster", "mo") == ["mood"]
+    assert complete("report", "r.jsonl", "--model", "") == complete("export", "r.jsonl", "--model", "") == ["m"]
+    assert complete("compare", "r.jsonl", "--baseline", "r") == ["r.jsonl"]
 
 
 def test_values_that_a_shell_would_execute_are_left_out(complete: Complete, tmp_path: Path) -> None:

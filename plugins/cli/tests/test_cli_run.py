@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import re
 import stat
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 from command_runs import CommandResult, make_plugins, run_karenina, write_benchmark
+from full_disk import no_file_above
 from journal_runs import ScriptedRuns
+from offers import offering
 
 from karenina_core import hookimpl
 from karenina_core.data.result import VerificationResult
 from karenina_core.models.ports import ErrorCategory, PortError
 from karenina_engine.results.result_set import VerificationResultSet
+from karenina_engine.run.executor import Executor
+from karenina_engine.run.matrix import IndexedResult
+from karenina_engine.run.session import RunSession
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -317,6 +323,42 @@ def test_an_output_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     assert done.code == 2
     assert "out.jsonl cannot be written" in done.err
     assert stat.S_ISREG(locked.stat().st_mode)
+
+
+class Forgetful(Executor):
+    """An executor that yields no result."""
+
+    name = "forgetful"
+
+    async def execute(self, session: RunSession) -> AsyncGenerator[IndexedResult]:
+        return
+        yield
+
+
+def test_an_executor_that_loses_results_is_no_bad_input(tmp_path: Path) -> None:
+    plugins = make_plugins()
+    plugins.register(offering(executors=[Forgetful()]))
+    options = ("--answering", "scripted:m", "--set", "evaluation_mode=rubric_only", "--executor", "forgetful")
+    done = run_karenina("run", write_benchmark(tmp_path, "a"), *options, plugins=plugins)
+
+    assert done.code == 70
+    assert "Error: the executor Forgetful ended after the results of 0 of 1 items; yield all" in done.err
+
+
+def test_a_full_disk_without_a_journal_states_what_is_lost(tmp_path: Path) -> None:
+    names = [f"question-{number}" for number in range(60)]
+    file = write_benchmark(tmp_path, *names)
+    with no_file_above(20_000):
+        done = run(file, "-o", "out.jsonl", "--no-journal", "--quiet")
+
+    assert done.code == 70
+    counts = re.search(r"stopped after (\d+) of 60 items.*; (\d+) results could.* other (\d+) are lost", done.err)
+    assert counts is not None, done.err
+    ran, written, lost = map(int, counts.groups())
+    assert ran == written + lost
+    assert written == len(VerificationResultSet.load("out.jsonl")) > 0
+    rest = run(file, "-o", "rest.jsonl", "--skip-done", "out.jsonl", "--quiet")
+    assert len(VerificationResultSet.load("rest.jsonl")) == 60 - written, rest.err
 
 
 def test_a_secret_on_the_command_line_is_never_printed(tmp_path: Path) -> None:

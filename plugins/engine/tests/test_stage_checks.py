@@ -374,6 +374,48 @@ def test_a_port_without_its_methods_is_an_error_of_its_adapter(port: Any, missin
     assert "the llm port of the adapter 'odd'" in str(caught.value)
 
 
+class NotAsync:
+    """A port that returns a reply without being async."""
+
+    def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> LLMReply:
+        return LLMReply("BCL2")
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class TakesTooFew(NotAsync):
+    """A port that cannot be called as a run does."""
+
+    async def invoke(self, messages: Sequence[Message]) -> LLMReply:  # type: ignore[override]
+        return LLMReply("BCL2")
+
+
+class OfAnotherKind(NotAsync):
+    """A port for text that returns the reply of an agent."""
+
+    async def invoke(self, messages: Sequence[Message], *, info: CallInfo = NO_INFO) -> AgentReply:  # type: ignore[override]
+        return AgentReply((Message.assistant("BCL2"),))
+
+
+@pytest.mark.parametrize(
+    ("port", "why"),
+    [
+        (NotAsync, "the llm port of the adapter of odd:m returned LLMReply at once; write its method with async def"),
+        (TakesTooFew, r"the llm port of the adapter of odd:m cannot be called: TypeError.*'info'.*; correct the"),
+        (OfAnotherKind, "the adapter of odd:m returned AgentReply instead of LLMReply; correct the adapter"),
+    ],
+)
+def test_a_port_that_breaks_its_contract_is_an_error_of_its_adapter(port: type[NotAsync], why: str) -> None:
+    plugins = Plugins()
+    plugins.register(offering(adapters=[AdapterSpec(interface="odd", description="", llm=lambda _model: port())]))
+    hub = PortFactory(RunParts(plugins, VerificationConfig(), policy=QUICK))
+    request = ModelRequest(ModelConfig(id="m", interface="odd", model_name="m"), [Message.user("?")], NO_INFO)
+    with pytest.raises(PortError, match=why) as caught:
+        asyncio.run(hub.call(request))
+    assert not caught.value.retriable
+
+
 class Closing:
     """A port that answers, and whose end is another matter."""
 
@@ -410,3 +452,26 @@ def test_a_port_that_does_not_close_is_named_and_left(
     asyncio.run(work())
 
     assert f"the llm port of the adapter 'odd' (this-program 0) could not be closed: {why}" in caplog.text
+
+
+def test_ports_that_do_not_close_take_as_long_as_one(caplog: pytest.LogCaptureFixture) -> None:
+    plugins, waiting, all_closing = Plugins(), [], asyncio.Event()
+
+    async def end() -> None:
+        waiting.append(1)
+        if len(waiting) == 3:
+            all_closing.set()
+        await all_closing.wait()
+
+    plugins.register(offering(adapters=[AdapterSpec(interface="odd", description="", llm=lambda _: Closing(end))]))
+    hub = PortFactory(RunParts(plugins, VerificationConfig(request_timeout=20), policy=QUICK))
+
+    async def work() -> None:
+        for id in ("a", "b", "c"):
+            model = ModelConfig(id=id, interface="odd", model_name="m")
+            await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO))
+        await hub.aclose()
+
+    asyncio.run(work())
+
+    assert "could not be closed" not in caplog.text

@@ -401,7 +401,7 @@ def test_a_format_that_cannot_be_used_is_warned_about(source: Path, caplog: pyte
 
     assert done.code == 0
     said = " ".join((done.err + caplog.text).split())
-    assert "the format is chosen without those of some plugins. Plugins that could not be loaded: this-program" in said
+    assert "the format is chosen without those of some plugins (plugins that could not be loaded: this-program" in said
     assert "TypeError: karenina_formats must return list[Format], not ImportFormat" in said
 
 

@@ -78,7 +78,11 @@ def has_result(file: Path) -> bool:
 
 @pytest.mark.parametrize(
     ("number", "send"),
-    [(signal.SIGINT, os.killpg), pytest.param(signal.SIGTERM, os.kill, marks=pytest.mark.release)],
+    [
+        (signal.SIGINT, os.killpg),
+        pytest.param(signal.SIGHUP, os.killpg, marks=pytest.mark.release),
+        pytest.param(signal.SIGTERM, os.kill, marks=pytest.mark.release),
+    ],
 )
 def test_signal_ends_workers_and_run_continues_without_ray(
     number: int, send: Callable[[int, int], None], tmp_path: Path

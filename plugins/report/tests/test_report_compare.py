@@ -105,6 +105,19 @@ def test_an_unknown_column_names_those_there_are() -> None:
         compare(run([True]), run([True], model="b"), by="keywrod")
 
 
+@pytest.mark.parametrize("column", ["answering_model", "run_name"])
+def test_a_column_that_tells_the_runs_apart_has_no_groups(column: str) -> None:
+    a, b = run([True, False]), run([True, True], model="b")
+    for item in a:
+        item.metadata.run_name = "first"
+    for item in b:
+        item.metadata.run_name = "second"
+    pair = only(compare(a, b, by=column).pairs)
+
+    assert pair.groups == []
+    assert f"no question has the same {column} in both runs; `karenina stats --by {column}`" in " ".join(pair.notes)
+
+
 def test_groups_of_replicates_contain_only_their_results() -> None:
     """The whole questions would give each replicate the rates of all."""
     a, b = (

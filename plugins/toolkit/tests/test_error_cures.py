@@ -116,6 +116,17 @@ def test_an_account_without_credit_is_named_in_a_reply_of_the_messages_api(kind:
     assert str(error) == f"any:m at HOST forwarded an error: {said.removesuffix('.')}; {NO_CREDIT}"
 
 
+@pytest.mark.parametrize(("message", "seconds"), [("Too busy. Please try again in 20s.", 20), ("Too busy.", None)])
+def test_a_stated_wait_without_a_code_is_a_rate_limit(message: str, seconds: float | None) -> None:
+    category = ErrorCategory.SERVER if seconds is None else ErrorCategory.RATE_LIMIT
+    for error in (
+        error_in_reply("any:m", {"message": message}, NO_USAGE, [], []),
+        error_in_reply("any:m", message, NO_USAGE, [], []),
+        messages_api_error("any:m", "", message, [], []),
+    ):
+        assert (error.category, error.retry_after) == (category, seconds)
+
+
 @pytest.mark.parametrize("code", ["rate_limit_exceeded", "rate_limit_error"])
 def test_a_rate_limit_in_a_reply_waits_as_long_as_it_says(code: str) -> None:
     message = "Rate limit reached for m. Please try again in 20s."

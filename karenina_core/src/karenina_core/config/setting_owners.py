@@ -264,8 +264,8 @@ def not_loaded(plugins: Plugins | None = None) -> str:
     empty string if none failed. `plugins` defaults to the active plugins.
     """
     used = active_plugins() if plugins is None else plugins
-    bad = [f"{info.distribution} {info.version} ({info.failure})" for info in used.describe() if info.state == "failed"]
-    return f". Plugins that could not be loaded: {'; '.join(dict.fromkeys(bad))}" if bad else ""
+    bad = [f"{info.distribution} {info.version}: {info.failure}" for info in used.describe() if info.state == "failed"]
+    return f" (plugins that could not be loaded: {'; '.join(dict.fromkeys(bad))})" if bad else ""
 
 
 def read_environment() -> Iterator[tuple[str, Any]]:

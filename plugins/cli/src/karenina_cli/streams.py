@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
+import termios
 from typing import IO, TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -46,8 +48,8 @@ _output: _Output | None = None
 
 
 def prepare_streams() -> None:
-    """Make the three standard streams usable, even if some are closed. `sys.stdout` and `sys.stderr` are replaced if
-    they are not terminals, so that failed writes are handled. Characters that a stream's encoding lacks are written as
+    """Make the three standard streams usable, even if some are closed. `sys.stderr` is replaced, and `sys.stdout` if it
+    is not a terminal, so that failed writes are handled. Characters that a stream's encoding lacks are written as
     escapes.
 
     If a stream stayed closed, the next file to be opened, such as the journal, would get its descriptor, and output
@@ -62,11 +64,21 @@ def prepare_streams() -> None:
     if sys.stdout is sys.__stdout__ and not os.isatty(1):  # a stream that a program has redirected is left alone
         _output = _Output(1, "w", closefd=False)
         sys.stdout = _text(_output, sys.stdout)
-    if sys.stderr is sys.__stderr__ and not os.isatty(2):
+    if sys.stderr is sys.__stderr__:
         sys.stderr = _text(_ErrorOutput(2, "w", closefd=False), sys.stderr, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def leave_lost_terminal() -> None:
+    """Drop what would be written to a terminal that has closed, so that the command can end in order."""
+    for number in (1, 2):
+        try:
+            termios.tcgetattr(number)
+        except termios.error as error:
+            if error.args[0] in (errno.EIO, errno.ENXIO):  # for a file or pipe, it is another error
+                os.dup2(os.open(os.devnull, os.O_WRONLY), number)
 
 
 def output_failure() -> OSError | None:

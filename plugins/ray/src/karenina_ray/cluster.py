@@ -122,7 +122,7 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
     try:
         if address is None:
             # In a thread, so that the event loop is not blocked and Ray does not replace signal handlers.
-            await asyncio.to_thread(lambda: ray.init(address="local", **options))
+            await asyncio.to_thread(_start_ray, ray, options)
         else:
             await join_cluster(ray, address, options)
     except Exception as error:
@@ -137,6 +137,17 @@ async def open_cluster(address: str | None, workers: int | None) -> AsyncGenerat
             yield ray
     finally:
         await asyncio.shield(asyncio.to_thread(ray.shutdown))
+
+
+def _start_ray(ray: Any, options: dict[str, Any]) -> None:
+    """Start a cluster in a thread. SIGHUP is blocked in its processes, as Ray blocks SIGINT: when the terminal closes,
+    the kernel sends it to them too, but they have to finish their calls.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        ray.init(address="local", **options)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _restore_sigterm_handler() -> None:

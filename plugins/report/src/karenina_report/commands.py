@@ -46,5 +46,9 @@ class commands:  # noqa: N801 - the entry point's name
 
         return built_in()
 
-    karenina_run_notes = offer("karenina_report.check_notes:check_notes")
+    karenina_run_notes = offer(
+        "karenina_report.journal_notes:unfinished_notes",
+        "karenina_report.journal_notes:served_notes",
+        "karenina_report.check_notes:check_notes",
+    )
     karenina_report_sections = offer("karenina_report.page.own_sections:run_sections")

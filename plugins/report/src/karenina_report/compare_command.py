@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, config_error, is_number
+from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, columns, config_error, is_number
+from karenina_terminal.completion import result_files
 from karenina_terminal.lazy_commands import StrictCommand
 from karenina_terminal.options import JSONObject, TableOptions, with_option_groups
 from karenina_terminal.screen import get_screen
@@ -62,13 +63,17 @@ def compare(
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN", help="Compare each run with this run (a file or its letter) instead of comparing all pairs."
+            metavar="RUN",
+            help="Compare each run with this run (a file or its letter) instead of comparing all pairs.",
+            autocompletion=result_files,
         ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Also compare groups of questions by this column: keyword, template_id, ..."
+            metavar="COLUMN",
+            help="Also compare groups of questions by this column: keyword, template_id, ...",
+            autocompletion=columns,
         ),
     ] = None,
     shared: SharedOptions,

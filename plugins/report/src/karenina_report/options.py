@@ -2,37 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TypedDict
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, TypedDict
 
 import typer
 
 from karenina_engine.results.result_file import check_output, prepare_output
-from karenina_terminal.completion import benchmark_files, result_files
+from karenina_terminal.completion import benchmark_files, matching, named_files, result_files
 from karenina_toolkit.files import replace_file
 from karenina_toolkit.raising import raises
 
 if TYPE_CHECKING:
     from karenina_benchmark import Benchmark
+    from karenina_core.data.result import VerificationResult
     from karenina_core.errors import ConfigError
     from karenina_terminal.options import TableOptions
+
+_MOST_COMPLETED: Final = 500
+"""The number of results of a file that shell completion reads."""
 
 
 Runs = Annotated[
     list[Path],
     typer.Argument(metavar="RUN...", help="Result files or journals of `karenina run`.", autocompletion=result_files),
 ]
+
+
+def columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the matching columns of the result files on the command line, for shell completion."""
+    from karenina_report.statistics.columns import column_names
+
+    return matching(column_names(_first_results(ctx)), incomplete)
+
+
+def _answering_models(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the matching ids of answering models in the result files on the command line."""
+    return matching((result.metadata.answering_id for result in _first_results(ctx)), incomplete)
+
+
+def _first_results(ctx: typer.Context) -> Iterator[VerificationResult]:
+    """Yield at most `_MOST_COMPLETED` results of each result file on the command line."""
+    from karenina_core.errors import KareninaError
+    from karenina_engine.results.result_set import read_results
+
+    for path in named_files(ctx, "files"):
+        with suppress(KareninaError):
+            yield from islice(read_results(path), _MOST_COMPLETED)
+
+
 Cluster = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
         help="Treat questions with the same value in this column as one unit. Default: questions with the same text "
         "are one unit.",
+        autocompletion=columns,
     ),
 ]
-Model = Annotated[str | None, typer.Option(metavar="ID", help="Use only this answering model's results.")]
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="ID", help="Use only this answering model's results.", autocompletion=_answering_models),
+]
 Cut = Annotated[
     list[str] | None,
     typer.Option(metavar="TRAIT=SCORE", help="Also report the share of results whose trait has at least this score."),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from karenina_report.attached_files import AttachmentsFolder
-from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, moved_note
+from karenina_report.options import AnyJudge, AnyTemplate, Runs, SharedOptions, columns, moved_note
 from karenina_terminal.options import JSONObject, TableOptions, output_option, with_option_groups
 from karenina_terminal.screen import get_screen
 
@@ -20,7 +20,8 @@ def report(
     files: Runs,
     output: Annotated[Path, output_option("The file to write.")] = Path("report.html"),
     by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Also compare groups of questions by this column.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Also compare groups of questions by this column.", autocompletion=columns),
     ] = None,
     shared: SharedOptions,
     table: TableOptions,
@@ -57,7 +58,11 @@ def stats(
     files: Runs,
     by: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Print pass rates by this column: keyword, judge, replicate, ..."),
+        typer.Option(
+            metavar="COLUMN",
+            help="Print pass rates by this column: keyword, judge, replicate, ...",
+            autocompletion=columns,
+        ),
     ] = None,
     shared: SharedOptions,
     table: TableOptions,

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from karenina_core import plugins
 from karenina_core.errors import ConfigError
 from karenina_scaffold.kinds import KINDS, PluginKind
+from karenina_terminal.completion import matching
 from karenina_terminal.screen import get_screen
 
 if TYPE_CHECKING:
@@ -71,7 +72,14 @@ def _offered(kind: PluginKind) -> Collection[object]:
 
 def new(
     ctx: typer.Context,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}, or {TASK}.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help=f"One of {', '.join(KINDS)}, or {TASK}.",
+            autocompletion=lambda incomplete: matching([*KINDS, TASK], incomplete),
+        ),
+    ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the package, such as word-count.")],
     into: Annotated[
         Path, typer.Option("--into", metavar="DIR", help="The folder in which to create the package folder.")

@@ -17,6 +17,7 @@ from karenina_cli.input.model_options import ModelsWithoutAnswering
 from karenina_cli.input.options import ConfigOptions, TrustAll, benchmark_argument
 from karenina_core.config import VerificationConfig
 from karenina_core.errors import ConfigError
+from karenina_terminal.completion import matching
 from karenina_terminal.options import (
     JournalPath,
     JSONObject,
@@ -132,6 +133,13 @@ class Limits:
         ]
 
 
+def _families(incomplete: str) -> list[str]:
+    """Return the matching families of the shipped cases, for shell completion."""
+    from karenina_selftest.cases import shipped_cases
+
+    return matching((case.family for case in shipped_cases()), incomplete)
+
+
 @app.command(epilog=EPILOG)
 @with_option_groups
 def selftest(
@@ -143,7 +151,10 @@ def selftest(
     table: TableOptions,
     models: ModelsWithoutAnswering,
     setup: ConfigOptions,
-    family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Use only this family of cases.")] = None,
+    family: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Use only this family of cases.", autocompletion=_families),
+    ] = None,
     own_only: Annotated[bool, typer.Option("--own-only", help="Use only the cases made from FILE.")] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Use only this many cases, evenly selected.")] = None,
     min_specificity: Annotated[

@@ -97,8 +97,10 @@ class ParsingStage(Stage):
         if isinstance(cls.optional, Set):
             cls.optional = frozenset(cls.optional) | {CONVERSATION}
 
-    async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer:
-        """Have the judge fill the template from `text`. May raise `StructuredError` or `PortError`."""
+    async def parse(self, context: VerificationContext, bound: BoundTemplate, text: str) -> BaseAnswer | None:
+        """Have the judge fill the template from `text`, and return it, or None after a veto: then no field has a value.
+        May raise `StructuredError` or `PortError`.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define parse()")
 
     def without_judge(self, context: VerificationContext) -> None:
@@ -148,12 +150,15 @@ class ParsingStage(Stage):
                 return
             try:
                 if text.strip():
-                    answer = await self.parse(part, bound, text)
-                    returned: object = answer
+                    parsed = await self.parse(part, bound, text)
+                    if parsed is None and any(veto.stage == self.name for veto in context.vetoes):
+                        parsed = _without_values(part, bound)
+                    returned: object = parsed
                     if not isinstance(returned, PARSED_ANSWER.type):
                         raise TypeError(f"parse() returned {returned!r:.80}, which is not a filled template")
+                    answer = returned
                 else:
-                    answer = bound.bind(dict.fromkeys(bound.judge_fields), part.get_artifact(Keys.RAW_LLM_RESPONSE))
+                    answer = _without_values(part, bound)
                     self.without_judge(part)
             except StructuredError as error:
                 cure = "" if error.filtered else "; a larger judge, or a server that supports JSON schemas, may help"
@@ -167,6 +172,11 @@ class ParsingStage(Stage):
         if by_turn:
             answers = [whole.bind_again(values, context.get_artifact(Keys.RAW_LLM_RESPONSE))]
         context.set_artifact(PARSED_ANSWER, answers[0])
+
+
+def _without_values(context: VerificationContext, bound: BoundTemplate) -> BaseAnswer:
+    """Return the template with None in all fields that a judge would fill."""
+    return bound.bind(dict.fromkeys(bound.judge_fields), context.get_artifact(Keys.RAW_LLM_RESPONSE))
 
 
 def _text_for_judge(context: VerificationContext, bound: BoundTemplate) -> str:

@@ -6,7 +6,10 @@ import os
 import re
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import typer
 
 BENCHMARKS: Final = (".yaml", ".yml", ".jsonld", ".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".xlsx")
 CONFIGURATIONS: Final = (".toml", ".yaml", ".yml", ".json")
@@ -49,6 +52,12 @@ def journal_files(incomplete: str) -> list[str]:
 def result_files(incomplete: str) -> list[str]:
     """Complete the paths of result files."""
     return complete_files(incomplete, RESULTS)
+
+
+def named_files(ctx: typer.Context, argument: str) -> list[Path]:
+    """Return the files given for `argument`. When completing an option, these are all arguments except options."""
+    files = ctx.params.get(argument) or ctx.args
+    return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 
 
 def trusted_files(incomplete: str) -> list[str]:

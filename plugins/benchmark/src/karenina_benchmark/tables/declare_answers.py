@@ -116,6 +116,11 @@ _FORMULA: Final = re.compile(r"\\(?:[dt]?frac|sqrt|boxed|pi|cdot|times|infty|sin
 _STOPS: Final = ".\u3002"
 _MONTH_OF_YEAR: Final = re.compile(r"(?!Mars |Marco )[^\W\d_]{3,12}\.?,? (?:of )?[1-9][0-9]{3}")
 """A month of a year, but not *Mars 2020*: months have no capital letter in French, nor *Marco* in Portuguese."""
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+"""The names that `strftime` writes in the C locale. In another locale, a template would be another one."""
 _LABEL: Final = re.compile(r"[a-z]+(?:[_-][a-z]+)*")
 _FEW: Final = 20
 _EXAMPLES: Final = 3
@@ -388,9 +393,10 @@ def _forms_of_month(text: str) -> list[str]:
     readings = read_dates(f"1 {text}") if _MONTH_OF_YEAR.fullmatch(text) else ()
     if not readings:
         return []
-    month = readings[0].at
-    forms = ("%B %Y", "%b %Y", "%b. %Y", "%B, %Y", "%B of %Y", "%Y-%m", "%m/%Y")
-    return [*(month.strftime(form) for form in forms), f"{month.month}/{month.year}"]
+    year, month = readings[0].at.year, readings[0].at.month
+    name = _MONTHS[month - 1]
+    forms = [f"{name} {year}", f"{name[:3]} {year}", f"{name[:3]}. {year}", f"{name}, {year}", f"{name} of {year}"]
+    return [*forms, f"{year}-{month:02}", f"{month:02}/{year}", f"{month}/{year}"]
 
 
 def exact_match(truths: Sequence[str]) -> Any:

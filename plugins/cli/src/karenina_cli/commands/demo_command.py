@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from karenina_cli.hookspecs import Demo, karenina_demos
+from karenina_cli.input import completion_values
 from karenina_cli.input.options import ResultsJSON
 from karenina_cli.output.progress_lines import call_every
 from karenina_core.hooks import hookimpl
@@ -33,12 +34,18 @@ def demo(
     ctx: typer.Context,
     answering: Annotated[
         str | None,
-        typer.Option(help="The model under test: a name from `karenina model list`.", show_default="smollm2-135m"),
+        typer.Option(
+            help="The model under test: a name from `karenina model list`.",
+            show_default="smollm2-135m",
+            autocompletion=completion_values.demo_models,
+        ),
     ] = None,
     judge: Annotated[
         str | None,
         typer.Option(
-            help="The judge model; qwen2.5-coder-1.5b is larger and slower.", show_default="qwen2.5-coder-0.5b"
+            help="The judge model; qwen2.5-coder-1.5b is larger and slower.",
+            show_default="qwen2.5-coder-0.5b",
+            autocompletion=completion_values.demo_models,
         ),
     ] = None,
     output: Annotated[Path, output_option("The result file, one JSON object per line.")] = OUTPUT,

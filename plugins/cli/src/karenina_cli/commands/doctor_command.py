@@ -23,6 +23,7 @@ from karenina_cli.input.configuration import read_configuration
 from karenina_cli.input.model_options import ModelOptions, option_names
 from karenina_cli.input.options import ConfigFile, Settings
 from karenina_core.errors import ConfigError, KareninaError
+from karenina_terminal.completion import journal_files
 from karenina_terminal.options import PrintJSON, with_option_groups
 from karenina_terminal.screen import ExitCode, get_screen
 from karenina_toolkit.package_check.metadata import Finding
@@ -45,7 +46,9 @@ def doctor(
     journals: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[JOURNAL]...", help="Journals to check. Default: all files named *.journal in this folder."
+            metavar="[JOURNAL]...",
+            help="Journals to check. Default: all files named *.journal in this folder.",
+            autocompletion=journal_files,
         ),
     ] = None,
     config: ConfigFile = None,

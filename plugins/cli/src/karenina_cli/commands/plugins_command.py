@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from karenina_cli.input import completion_values
 from karenina_core.errors import ConfigError
 from karenina_terminal.options import PrintJSON
 from karenina_terminal.screen import ExitCode, get_screen, print_wrapped
@@ -42,6 +43,7 @@ def list_plugins(
             "--check",
             metavar="NAME",
             help="Check an installed package, identified by the name of its distribution, import package or plugin.",
+            autocompletion=completion_values.plugin_packages,
         ),
     ] = None,
 ) -> None:

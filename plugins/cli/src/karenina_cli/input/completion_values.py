@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from importlib.metadata import Distribution, entry_points
+from importlib.metadata import Distribution, distributions, entry_points
 from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
 
 import typer
 
-from karenina_terminal.completion import CONFIGURATIONS, complete_files, matching
+from karenina_terminal.completion import CONFIGURATIONS, complete_files, matching, named_files
 
 if TYPE_CHECKING:
     from karenina_core.config import Setting
@@ -40,13 +40,13 @@ def question_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the matching question ids from the benchmark on the command line."""
     from karenina_benchmark.question_ids import read_question_ids
 
-    (file,) = _named_files(ctx, "file")[:1]
+    (file,) = named_files(ctx, "file")[:1]
     return matching(read_question_ids(file), incomplete)
 
 
 def result_ids(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the matching question ids from the result files on the command line, reading up to 2 MB of each."""
-    return matching((id for path in _named_files(ctx, "files") for id in _read_result_ids(path)), incomplete)
+    return matching((id for path in named_files(ctx, "files") for id in _read_result_ids(path)), incomplete)
 
 
 def models(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -88,6 +88,21 @@ def executors(incomplete: str) -> list[str]:
     return matching((name for name, owner in owners if any(Distribution.discover(name=owner))), incomplete)
 
 
+def demo_models(incomplete: str) -> list[str]:
+    """Return the matching default models of the demo."""
+    from karenina_cli.hookspecs import Demo, karenina_demos
+    from karenina_terminal.command_hook import command_plugins
+
+    demos = command_plugins().call(karenina_demos, Demo)
+    return matching((name for demo in demos[:1] for name in (demo.answering, demo.judge)), incomplete)
+
+
+def plugin_packages(incomplete: str) -> list[str]:
+    """Return the matching distributions that have plugins."""
+    having = [it.name for it in distributions() if any(at.group.startswith("karenina.") for at in it.entry_points)]
+    return matching(sorted(having), incomplete)
+
+
 def prompt_tasks(incomplete: str) -> list[str]:
     """Return the matching prompt tasks of this project's stages, whether installed or not."""
     from karenina_core.catalog import read_catalog
@@ -111,12 +126,6 @@ def trait_kinds(incomplete: str) -> list[str]:
 
     active_plugins()
     return matching(known_kinds(), incomplete)
-
-
-def _named_files(ctx: typer.Context, argument: str) -> list[Path]:
-    """Return the files given for `argument`. When completing an option, these are all arguments except options."""
-    files = ctx.params.get(argument) or ctx.args
-    return [Path(path) for path in ([files] if isinstance(files, (str, Path)) else files)]
 
 
 def _configured_models(ctx: typer.Context) -> Iterator[str]:
@@ -143,7 +152,7 @@ def _configurations(ctx: typer.Context) -> Iterator[Mapping[str, Any]]:
         if ctx.params.get("config"):
             yield read_config_values(ctx.params["config"], max_bytes=_MAX_BYTES)
     with suppress(ConfigError):
-        for file in _named_files(ctx, "file")[:1]:
+        for file in named_files(ctx, "file")[:1]:
             if file.suffix.lower() in (".yaml", ".yml"):
                 yield read_config_values(file, max_bytes=_MAX_BYTES).get("config") or {}
 

@@ -176,11 +176,13 @@ def exit_without_journal(
 def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: bool) -> Iterator[ShownRun]:
     """Show the progress of the run in the block, which must set `totals`, and stop the run on Ctrl-C without an
     exception. `KeyboardInterrupt` is raised only before the run begins. After Ctrl-C, `totals` is computed from the
-    results in `path`. Exits if the journal or `path` cannot be written.
+    results in `path`. Exits if the journal or `path` cannot be written, or if a plugin's error ends the run.
     """
     from karenina_cli.garbage_collection import collect_as_usual
+    from karenina_core.errors import RunError
     from karenina_engine.journal.file import JournalDamaged, JournalError
     from karenina_engine.progress.run_progress import RunProgress
+    from karenina_engine.results.result_file import count_results
     from karenina_engine.results.result_set import VerificationResultSet, read_results
     from karenina_engine.run.precompute import precompute_results
 
@@ -201,15 +203,23 @@ def show_progress(screen: Screen, session: RunSession, path: Path, *, quiet: boo
     except JournalError as error:
         code = ExitCode.BAD_INPUT if isinstance(error, JournalDamaged) else ExitCode.FAILED
         screen.fail(f"stopped after {progress.done} of {quantity(len(session), 'item')}: {error}", code)
+    except RunError as error:
+        screen.fail(str(error), ExitCode.FAILED)
     except BrokenPipeError:  # the reader of the progress has gone
         raise
     except OSError as error:
+        done, written = len(session.outcomes), count_results(path)
         kept = "the results written so far are kept"
+        if written < done:
+            kept = (
+                f"{quantity(written, 'result')} could be written, and the other {done - written:,} are lost; to run "
+                f"the rest, use the same command with another --output and --skip-done {quote(str(path))}"
+            )
         if session.journal is not None:
             again = ", and the same command continues the run" if session.resumable else ""
             kept = f"the results so far are in the journal {session.journal.path}{again}"
         screen.fail(
-            f"stopped after {len(session.outcomes)} of {quantity(len(session), 'item')}, because {path} cannot be "
+            f"stopped after {done} of {quantity(len(session), 'item')}, because {path} cannot be "
             f"written: {error.strerror or error}; {kept}",
             ExitCode.FAILED,
         )
@@ -357,11 +367,12 @@ class ShownRun:
 
 @contextmanager
 def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterator[None]:
-    """Make Ctrl-C and SIGTERM stop the run in the block. After the first signal, no new items start, calls in flight
-    have `GRACE` seconds to finish, and `note` is called with a message about them. A second signal, or one while the
-    session is not running, raises `KeyboardInterrupt`. Outside the main thread, this has no effect, because only the
-    main thread receives signals.
+    """Make Ctrl-C, SIGTERM and, unless it is ignored (as by `nohup`), SIGHUP stop the run in the block. After the first
+    signal, no new items start, calls in flight have `GRACE` seconds to finish, and `note` is called with a message
+    about them. A second signal, or one while the session is not running, raises `KeyboardInterrupt`. Outside the main
+    thread, this has no effect, because only the main thread receives signals.
     """
+    from karenina_cli.streams import leave_lost_terminal
     from karenina_engine.run.session import GRACE
 
     if threading.current_thread() is not threading.main_thread():
@@ -369,9 +380,13 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         return
     pressed = False
 
-    def stop(_number: int, _frame: Any) -> None:
+    def stop(number: int, _frame: Any) -> None:
         """Stop the run on the first signal. Raise `KeyboardInterrupt` on a second one, or if nothing is running."""
         nonlocal pressed
+        if number == signal.SIGHUP:
+            leave_lost_terminal()
+            if pressed:  # when a terminal closes, the shell and the kernel both send the signal
+                return
         if pressed or not session.running:
             raise KeyboardInterrupt
         pressed = True
@@ -386,7 +401,9 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
                 "to stop at once."
             )
 
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    numbers += [signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else []
+    previous = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:

@@ -12,10 +12,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
+from karenina_core.errors import describe_error
 from karenina_core.models.ports import (
     AgentOptions,
     AgentReply,
@@ -84,7 +86,7 @@ class OpenedPort:
             raise PortError(message, category=ErrorCategory.PERMANENT)
         try:
             try:
-                reply = await request.send(port)
+                reply = await self._ask(port, request)
             except PortError as error:
                 if not _refuses_temperature(error):
                     raise
@@ -94,10 +96,27 @@ class OpenedPort:
                     id = self.endpoint.model.id
                     logger.info("judge %r is called without a temperature because its server refuses temperature 0", id)
                     self.port, self.open_warm = self.open_warm(), None
-                reply = await request.send(self.port)
+                reply = await self._ask(self.port, request)
         except PortError as error:
             reply = filtered_reply(request.port, error)
-        return check_reply(self.where, reply, self.endpoint.model.max_tokens)
+        return check_reply(self.where, reply, self.endpoint.model.max_tokens, request.port)
+
+    def _ask(self, port: Any, request: ModelRequest) -> Awaitable[Any]:
+        """Return an awaitable that sends the request to an adapter's port. Raises `PortError` if the port's method
+        cannot be called with it, or is not async. Adapters may not be type-checked.
+        """
+        what = f"the {request.port} port of the adapter of {self.where}"
+        try:
+            asking: object = request.send(port)
+        except PortError:
+            raise
+        except Exception as error:
+            why = f"{what} cannot be called: {describe_error(error, port)}; correct the adapter"
+            raise PortError(why, category=ErrorCategory.PERMANENT) from error
+        if not isawaitable(asking):
+            why = f"{what} returned {type(asking).__name__} at once; write its method with async def"
+            raise PortError(why, category=ErrorCategory.PERMANENT)
+        return asking
 
 
 def with_zero_temperature(model: ModelConfig, spec: AdapterSpec) -> ModelConfig:

@@ -335,7 +335,7 @@ def lock_journal(path: Path, *, repairing: bool = False) -> BaseFileLock:
             pid = read_owner(path)
             owner = f"process {pid}" if pid is not None else "another process"
             raise JournalInUse(
-                f"{owner} is using the journal {path}; wait until it has ended, or set --journal to another file",
+                f"{owner} is using the journal {path}; wait until it has ended, or use another journal",
                 pid,
             ) from None
     return lock
@@ -431,7 +431,7 @@ def _check(path: Path, database: sqlite3.Connection) -> None:
     version = database.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION:
         raise JournalError(
-            f"{path} is another program's database, not a journal; set --journal to another file (if it is a "
+            f"{path} is another program's database, not a journal; choose another file (if it is a "
             f"damaged journal, `karenina journal repair {quote(str(path))}` keeps what can be read)"
         )
     if version > FORMAT:

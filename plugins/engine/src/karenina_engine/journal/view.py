@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.result import ItemId
@@ -48,6 +48,8 @@ _ONE_ROW: Final = {
     "replies": "SELECT * FROM replies WHERE rowid = ?",
     "results": "SELECT * FROM results WHERE rowid = ?",
 }
+_SERVED: Final = "json_extract(reply, '$.model')"
+_OF_MODELS: Final = "failed = 0 AND calls > 0 AND port != 'service'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,14 @@ class Status:
     version: str
     distributions: Mapping[str, str] = field(default_factory=dict)
     spent: Sequence[LedgerLine] = ()
+
+
+class ServedReplies(NamedTuple):
+    """The replies to the model with this id, which was requested as `asked`, that state the model `served`."""
+
+    id: str
+    asked: str
+    served: str
 
 
 class JournalView:
@@ -121,6 +131,14 @@ class JournalView:
         """Return the id of the last run, as used in result files. Returns None if there was no run."""
         run = read_run_row(self.path, self._one(LAST_RUN))
         return digest_run(self.id(), run.id) if run is not None else None
+
+    def progress(self) -> tuple[int, int]:
+        """Return how many items of the last run have a result, and how many it has."""
+        run = read_run_row(self.path, self._one(LAST_RUN))
+        if run is None:
+            return 0, 0
+        ((done,),) = self._all("SELECT count(*) FROM results WHERE run = ?", run.id)
+        return done, run.items
 
     def status(self) -> Status:
         """Return the status of the last run, with counts of all calls in the journal. Although this only reads the
@@ -226,6 +244,17 @@ class JournalView:
         with self._damage("results"):
             text = json.loads(self._with_text(row)[RESULT_COLUMN])["metadata"].get("question_text", "")
         return bool(compose(text) != compose(question.question))
+
+    def served_models(self) -> list[ServedReplies]:
+        """Return the models that replies state where they differ from the requested name."""
+        query = f"SELECT DISTINCT model, model_name, {_SERVED} AS served FROM replies WHERE {_OF_MODELS}"  # noqa: S608
+        return [ServedReplies(*row) for row in self._all(f"{query} AND served != model_name")]
+
+    def keys_of(self, replies: ServedReplies) -> list[str]:
+        """Return the keys of the calls with such replies."""
+        named = f"(model, model_name, {_SERVED}) = (?, ?, ?)"
+        query = f"SELECT lower(hex(key)) FROM replies WHERE {_OF_MODELS} AND {named}"  # noqa: S608
+        return [key for (key,) in self._all(query, *replies)]
 
     def count_results(self) -> Counter[str]:
         """Return the number of results in the last run, by question id."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from karenina_core.errors import describe_error
+from karenina_engine.results.result_lines import dump_result
 
 if TYPE_CHECKING:
     from karenina_core.config import VerificationConfig
@@ -111,9 +112,13 @@ class Observers:
         self._notify("karenina_item_started", event=event)
 
     def item_finished(self, result: VerificationResult) -> None:
-        """Report that an item has received its result. Observers get a copy, so that they cannot replace its parts."""
+        """Report that an item has received its result. Observers get a copy, so that they cannot change it."""
         if "karenina_item_finished" in self._listeners:
-            self._notify("karenina_item_finished", result=result.model_copy())
+            try:
+                copy = type(result).model_validate_json(dump_result(result))
+            except ValueError:  # a plugin's field cannot be stored, which is reported where the result is written
+                copy = result.model_copy(deep=True)
+            self._notify("karenina_item_finished", result=copy)
 
     def stage_started(self, stage: str, item: Item) -> Callable[[StageRecord], None] | None:
         """Report the start of a stage, and return a function for reporting its record. Returns None if no observer

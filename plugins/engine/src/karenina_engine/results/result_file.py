@@ -83,6 +83,15 @@ def is_header(line: bytes) -> bool:
     return line.startswith(_HEADERS) or (0 < len(line) < len(TABLE_LINE) and any(h.startswith(line) for h in _HEADERS))
 
 
+def count_results(path: Path) -> int:
+    """Return the number of complete lines with results in a file. It is 0 if the file cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return sum(line.endswith(b"\n") and not is_header(line) for line in file)
+    except OSError:
+        return 0
+
+
 def read_header(path: Path) -> Mapping[str, Any]:
     """Return the information about the run in the header of a result file. The result is empty if there is no readable
     header, or if the file contains several runs.

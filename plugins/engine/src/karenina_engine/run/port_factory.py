@@ -222,12 +222,14 @@ class PortFactory:
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools and ports. If closing a port fails or takes too long, a warning is logged."""
+        """Close all tools, then all ports at once. If closing a port fails or takes too long, a warning is logged."""
         await self._tools.aclose()
         ports, self._ports = self._ports, []
         self._by_id.clear()
         limit = min(self.parts.config.core.request_timeout, MOST_SECONDS_TO_CLOSE)
-        for port, name in ports:
+
+        async def close(port: Port, name: str) -> None:
+            """Close a port within the time limit, and log a warning if this fails."""
             clock = asyncio.timeout(limit)
             try:
                 async with clock:
@@ -235,6 +237,8 @@ class PortFactory:
             except Exception as error:
                 why = f"it took more than {limit:g} s" if clock.expired() else describe_error(error, port)
                 logger.warning("%s could not be closed: %s", name, why)
+
+        await asyncio.gather(*(close(port, name) for port, name in ports))
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
         """Return digests of everything that determines replies except the prompt, by port and model id, for the ports

@@ -318,7 +318,8 @@ def _detach(parent: int, state: WorkerState) -> None:
         state.ending = True
 
     signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives it too, and ends this process
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the parent receives it too, and ends this process
     signal.signal(signal.SIGTERM, end)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

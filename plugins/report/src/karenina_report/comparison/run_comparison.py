@@ -143,6 +143,12 @@ def compare_runs(
     )
 
 
+_TELLS_APART: Final = (
+    "there are no groups by {by}, because no question has the same {by} in both runs; `karenina stats --by {by}` shows "
+    "the groups of each run"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Options:
     """The options of a comparison. `named` lists the traits in the given cuts and scales."""
@@ -229,6 +235,9 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         else None
         for run in (1, 0)
     )
+    groups = None
+    if options.by is not None:
+        groups = _groups(main, pairing, options.by, units, options.questions)
     changes = find_changes(pairing, seen, options.rules)
     undecided = [change.undecided for change in changes]
     return Pair(
@@ -242,6 +251,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
             *units.notes,
             *find_unscaled(everything, options.scales),
             *_share_notes(pairing, (label_a, label_b)),
+            *([_TELLS_APART.format(by=options.by)] if options.by is not None and groups is None else []),
         ],
         only_a=pairing.only_a,
         only_b=pairing.only_b,
@@ -253,7 +263,7 @@ def _pair(a: Run, b: Run, label_a: str, label_b: str, options: _Options) -> Pair
         lowest=lowest,
         highest=highest,
         by_judge=_by_judge(main, pairing, units),
-        groups=_groups(main, pairing, options.by, units, options.questions) if options.by is not None else [],
+        groups=groups or [],
         changes=changes,
         more_undecided=(undecided.count(-1), undecided.count(1)),
         rescored=[label for run, label in ((a, label_a), (b, label_b)) if run.rescored],
@@ -299,14 +309,24 @@ def _by_judge(main: Metric, pairing: Pairing, units: Units) -> dict[str, Differe
     return by_judge
 
 
-def _groups(main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None) -> list[Group]:
+def _groups(
+    main: Metric, pairing: Pairing, by: str, units: Units, questions: BenchmarkQuestions | None
+) -> list[Group] | None:
     """Compare the questions with each value of the column `by`, sorted by value. If results of one question in one run
     have different values, as for replicates and judges, only the results with the value are compared. Values without a
-    question that has a verdict in both runs are skipped. Raises `ConfigError` for an unknown column.
+    question that has a verdict in both runs are skipped. Returns None if no question has a value that is the same in
+    both runs, although each run has values, as for different answering models. Raises `ConfigError` for an unknown
+    column.
     """
     values = find_column(
         by, [result for pair in pairing.questions.values() for side in pair for result in side], questions
     )
+    sides = [
+        tuple({value for result in side for value in values(result)} for side in pair)
+        for pair in pairing.questions.values()
+    ]
+    if any(a and b for a, b in sides) and not any(a & b for a, b in sides):
+        return None
     ids: dict[str, list[str]] = defaultdict(list)
     for id, (ours, theirs) in pairing.questions.items():
         for value in dict.fromkeys(value for result in [*ours, *theirs] for value in values(result)):

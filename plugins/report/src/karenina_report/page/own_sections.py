@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from karenina_core.data.outcome import Outcome
 from karenina_engine.cost.price_source import to_dollars
 from karenina_engine.results.summary_text import user_lines
+from karenina_report.journal_notes import describe_journal
 from karenina_report.page.section import BarPlot, Cell, Column, IntervalPlot, PageRuns, PageSection, TableBlock
 from karenina_report.statistics.columns import Units, assign_units, make_judge_namer
 from karenina_report.statistics.run_statistics import group_rates, rate_in_units
@@ -92,8 +93,13 @@ def _models(page: PageRuns, units: Sequence[Units]) -> PageSection:
         for label, run in zip(page.labels, page.runs, strict=True)
         for line in user_lines(run.summary)
     ]
+    served = [
+        f" {label}: {text}."
+        for label, run in zip(page.labels, page.runs, strict=True)
+        for text in describe_journal(run)
+    ]
     note = "".join(
-        [_NOTE, *faults, *(_cost_note(label, run) for label, run in zip(page.labels, page.runs, strict=True))]
+        [_NOTE, *faults, *served, *(_cost_note(label, run) for label, run in zip(page.labels, page.runs, strict=True))]
     )
     return PageSection("models", "By answering model", [TableBlock(columns, rows, note=note, plot=_PLOT)])
 

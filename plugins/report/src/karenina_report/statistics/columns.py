@@ -64,7 +64,7 @@ def find_column(
     if questions is not None and name in questions.columns:
         of_questions = questions.columns[name]
         return lambda result: of_questions.get(result.question_id, ())
-    reported = dict.fromkeys(key for item in results for values in item.extensions.values() for key in values)
+    reported = _reported(results)
     if name in reported:
         return lambda result: _as_values(next((own[name] for own in result.extensions.values() if name in own), None))
     names = list(dict.fromkeys([*_RESULT_COLUMNS, *(questions.columns if questions is not None else ()), *reported]))
@@ -74,6 +74,16 @@ def find_column(
     raise ConfigError(
         [f"there is no column {name!r}; the columns are {', '.join(names)}{more}{did_you_mean(name, names, '')}"]
     )
+
+
+def column_names(results: Iterable[VerificationResult]) -> list[str]:
+    """Return the names of the built-in columns and of those that stages report in `results`."""
+    return [*_RESULT_COLUMNS, *_reported(results)]
+
+
+def _reported(results: Iterable[VerificationResult]) -> dict[str, None]:
+    """Return the fields that stages report in `results`, in order, as the keys of a dictionary."""
+    return dict.fromkeys(key for item in results for values in item.extensions.values() for key in values)
 
 
 def require_values(

@@ -19,6 +19,7 @@ from karenina_report.benchmark_questions import (
 )
 from karenina_report.estimators.agreement import cohen_kappa, fleiss_kappa, krippendorff_alpha, raw_agreement
 from karenina_report.estimators.variance_components import estimate_components, mean_interval, pass_at_k, pass_hat_k
+from karenina_report.journal_notes import describe_journal
 from karenina_report.runs import Run, Source, read_runs
 from karenina_report.statistics.columns import Units, assign_units, find_column, make_judge_namer, require_values
 from karenina_report.statistics.conversations import reasons_for_ends, turn_rates, user_faults
@@ -130,7 +131,12 @@ def _describe_run(
         answering_model=run.results[0].metadata.answering_model,
         judges=judges,
         unit=units.name,
-        notes=[*units.notes, *empty, *find_unscaled(run.results, scales)],
+        notes=[
+            *units.notes,
+            *empty,
+            *find_unscaled(run.results, scales),
+            *describe_journal(run),
+        ],
         summary=run.summary,
         pass_rate=rate_in_units(run.results, units) if len(judges) < 2 else None,
         by_judge={judge: rate_in_units(own, units) for judge, own in _by_judge(run.results, judge_name).items()},

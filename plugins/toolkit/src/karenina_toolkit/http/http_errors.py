@@ -144,7 +144,8 @@ def error_in_reply(
 ) -> PortError:
     """Return the exception for an `error` object in a reply with status 200, with which gateways forward a provider's
     error. Its category follows from the object's `code` if that is an HTTP status, and is otherwise a rate limit if the
-    code says so, or a server error. Some messages determine the category regardless of the code (see `_read_stated`).
+    code says so or the message states how long to wait, or a server error. Some messages determine the category
+    regardless of the code (see `_read_stated`).
 
     `usage` is the reply's usage. The other parameters are explained in `status_error`.
     """
@@ -154,14 +155,15 @@ def error_in_reply(
     stated = _stated_status(error.get("code")) if isinstance(error, Mapping) else None
     message = f"{where} {f'forwarded HTTP {stated}' if stated is not None else 'sent no usable reply'}: {shown}"
     category = category_of_status(stated) if stated is not None else ErrorCategory.SERVER
-    if stated is None and codes & _RATE_LIMIT_CODES:
+    wait = _read_wait(detail, body, prompt)
+    if stated is None and (wait is not None or codes & _RATE_LIMIT_CODES):
         category = ErrorCategory.RATE_LIMIT
     category, cure = _read_stated(category, stated, detail, codes, prompt)
     return PortError(
         f"{message.removesuffix('.')}; {cure}" if cure is not None else message,
         category=category,
         status=stated,
-        retry_after=_read_wait(detail, body, prompt),
+        retry_after=wait,
         usage=usage,
     )
 
@@ -170,12 +172,14 @@ def messages_api_error(
     where: str, kind: str, message: str, secrets: Sequence[str], prompt: Sequence[Message], usage: Usage = NO_USAGE
 ) -> PortError:
     """Return the exception for an Anthropic Messages API error in a reply with status 200, with which gateways forward
-    a provider's error. Its `kind`, which is the API's error type or a gateway's HTTP status, determines the category,
-    and unknown ones are server errors. Some messages determine the category regardless of it (see `_read_stated`).
-    `usage` is the reply's usage.
+    a provider's error. Its `kind`, which is the API's error type or a gateway's HTTP status, determines the category.
+    Unknown ones are rate limits if the message states how long to wait, and otherwise server errors. Some messages
+    determine the category regardless of it (see `_read_stated`). `usage` is the reply's usage.
     """
     status = _stated_status(kind)
-    unknown = category_of_status(status) if status is not None else ErrorCategory.SERVER
+    wait = _read_wait(message, "", prompt)
+    unknown = ErrorCategory.SERVER if wait is None else ErrorCategory.RATE_LIMIT
+    unknown = category_of_status(status) if status is not None else unknown
     category = _MESSAGES_API_CATEGORIES.get(kind, unknown)
     category, cure = _read_stated(category, status, message, frozenset({kind}), prompt)
     shown = redact_text(f"{kind}: {message}" if kind else message, secrets, prompt)
@@ -183,7 +187,7 @@ def messages_api_error(
     return PortError(
         f"{where} forwarded an error: {shown.removesuffix('.') if end else shown}{end}",
         category=category,
-        retry_after=_read_wait(message, "", prompt),
+        retry_after=wait,
         usage=usage,
     )
 

@@ -6,7 +6,7 @@ replies through `check_reply`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, get_args
 
@@ -39,6 +39,12 @@ R = TypeVar("R", bound=LLMReply | ParserReply | AgentReply | Turn)
 ReplyKind = Literal["llm", "parser", "agent", "turn"]
 
 _FINISH_REASONS: Final = get_args(FinishReason)
+_REPLIES: Final[Mapping[ReplyKind, type[LLMReply | ParserReply | AgentReply | Turn]]] = {
+    "llm": LLMReply,
+    "parser": ParserReply,
+    "agent": AgentReply,
+    "turn": Turn,
+}
 
 _REASONING: Final = (
     "the server put everything into reasoning_content (or thoughts); check its reasoning parser, or raise max_tokens"
@@ -95,7 +101,7 @@ async def receive(where: str, kind: ReplyKind, ask: Callable[[], Awaitable[R]], 
         reply = await ask()
     except PortError as error:
         reply = filtered_reply(kind, error)
-    return check_reply(where, reply, max_tokens)
+    return check_reply(where, reply, max_tokens, kind)
 
 
 def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
@@ -111,15 +117,16 @@ def filtered_reply(kind: ReplyKind, error: PortError) -> Any:
     return Turn(Message.assistant(), error.usage, "content_filter")
 
 
-def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
+def check_reply(where: str, reply: R, max_tokens: int | None = None, kind: ReplyKind | None = None) -> R:
     """Sanitize a reply, and return it if it is usable; replies of agents are only sanitized. If a judge's text is empty
     and its reasoning contains a single JSON object, the reasoning becomes the text. Raises `PortError` if the reply
-    failed or cannot be read, and `EmptyReply` if it is empty but was neither cut off nor filtered. A reply without text
-    counts as cut off if its reasoning used up `max_tokens`, even if the server reports another reason.
+    failed, cannot be read or is not of the given kind, and `EmptyReply` if it is empty but was neither cut off nor
+    filtered. A reply without text counts as cut off if its reasoning used up `max_tokens`, even if the server reports
+    another reason.
 
     `where` is the model and its server. A judge's reasoning is not stored.
     """
-    if (mistake := _find_mistake(reply)) is not None:
+    if (mistake := _find_mistake(reply, kind)) is not None:
         what = f"the adapter of {where} returned {mistake}; correct the adapter"
         raise PortError(what, category=ErrorCategory.PERMANENT)
     checked: LLMReply | ParserReply | AgentReply | Turn
@@ -158,10 +165,12 @@ def check_reply(where: str, reply: R, max_tokens: int | None = None) -> R:
     return cast("R", checked)
 
 
-def _find_mistake(reply: object) -> str | None:
+def _find_mistake(reply: object, kind: ReplyKind | None) -> str | None:
     """Return what is wrong with the types of a reply, or None. Adapters may not be type-checked."""
     if not isinstance(reply, LLMReply | ParserReply | AgentReply | Turn):
         return f"{reply!r:.100}, which is not a reply with a text"
+    if kind is not None and not isinstance(reply, wanted := _REPLIES[kind]):
+        return f"{type(reply).__name__} instead of {wanted.__name__}"
     text: object = getattr(reply, "text", "")
     usage: object = reply.usage
     if not isinstance(text, str):

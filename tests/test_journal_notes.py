@@ -1,0 +1,108 @@
+"""Notes about a run from its journal: items without a result, and replies of another model than the one requested."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Environment
+from gene_questions import TWO_GENES
+from journal_runs import ScriptedRuns, interrupted_at, make_benchmark
+from servers import recording_server
+
+from karenina_core.models.ports import Usage
+from karenina_engine.results.result_set import VerificationResultSet
+from karenina_report import describe
+from karenina_report.journal_notes import is_other_model, unfinished_notes
+from karenina_report.run_notes import NotedRun
+from karenina_testing.server import Reply, Say
+from karenina_testing.server.formats import completion_of
+
+
+def test_results_of_a_stopped_run_say_so_until_it_is_continued(tmp_path: Path) -> None:
+    benchmark, files = (
+        make_benchmark("a", "b", "c"),
+        {"output": tmp_path / "r.jsonl", "journal": tmp_path / "r.journal"},
+    )
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_at(8).run(benchmark, **files, config={"max_concurrency": 1})
+    [note] = unfinished_notes([NotedRun("", None, files["output"])])
+    results = len(VerificationResultSet.load(files["output"]))
+    assert 0 < results < 6
+    assert note.text == f"{6 - results} of 6 items have no result; the run was stopped or is running"
+    assert note.text in [text for one in describe(files["output"]) for text in one.notes]
+
+    ScriptedRuns().run(benchmark, **files, config={"max_concurrency": 1})
+    assert unfinished_notes([NotedRun("", None, files["output"])]) == []
+
+
+def served(names: Mapping[str, str]) -> Any:
+    """Return a reply function that answers BCL2 and states the model in `names`, or by default the requested one."""
+
+    def reply(body: Mapping[str, Any]) -> Reply:
+        text = json.dumps({"gene": "BCL2"}) if "response_format" in body else "I think that it is BCL2."
+        said = Say(text, usage=Usage(3, 2), model=names.get(body["model"], body["model"]))
+        return Reply(completion_of(said))
+
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("llama-3-8b", "2 replies of a came from the model 'llama-3-8b'; 'llama-3-70b' was requested"),
+        ("Meta/llama-3-70b-2024-08-06", None),
+    ],
+)
+def test_summary_and_statistics_name_another_model(site: Environment, name: str, note: str | None) -> None:
+    file = site.write("genes.yaml", TWO_GENES)
+    with recording_server(served({"llama-3-70b": name})) as server:
+        model = {"id": "a", "interface": "openai", "model_name": "llama-3-70b", "endpoint_base_url": server.url}
+        command = ("run", file, "-a", json.dumps(model), "-j", f"openai:j@{server.url}", "-o", "r.jsonl", "--quiet")
+        done, again = site.karenina(*command), site.karenina(*command)
+
+    texts = [" ".join(run.stdout.split()) for run in (done, again, site.karenina("stats", "r.jsonl"))]
+    assert [note in text if note is not None else "came from" not in text for text in texts] == [True] * 3, texts
+
+
+@pytest.mark.parametrize(
+    ("asked", "served"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06"),
+        ("gpt-4", "gpt-4-0613"),
+        ("claude-3-5-sonnet-latest", "claude-3-5-sonnet-20241022"),
+        ("claude-sonnet-4-0", "claude-sonnet-4-20250514"),
+        ("us.anthropic.claude-3-haiku-20240307-v1:0", "claude-3-haiku-20240307"),
+        ("anthropic/claude-3.5-sonnet", "claude-3-5-sonnet-20241022"),
+        ("sonnet", "claude-sonnet-4-5-20250929"),
+        ("gemini-2.5-pro", "models/gemini-2.5-pro-preview-05-06"),
+        ("gemini-1.5-flash", "gemini-1.5-flash-002"),
+        ("mistral-small-latest", "mistral-small-2409"),
+        ("meta-llama/Llama-3.1-8B-Instruct:free", "meta-llama/llama-3.1-8b-instruct"),
+        ("llama3", "llama3:latest"),
+        ("/models/Qwen2.5-7B-Q4_K_M.gguf", "Qwen2.5-7B-Q4_K_M"),
+    ],
+)
+def test_snapshots_of_a_model_are_not_another_one(asked: str, served: str) -> None:
+    assert not is_other_model(asked, served)
+
+
+@pytest.mark.parametrize(
+    ("asked", "served"),
+    [
+        ("llama-3-70b", "llama-3-8b"),
+        ("llama3:70b", "llama3:8b"),
+        ("gpt-4", "gpt-4o"),
+        ("gpt-4", "gpt-4-turbo-2024-04-09"),
+        ("gpt-4-0613", "gpt-4-0314"),
+        ("gpt-4o", "gpt-4o-mini-2024-07-18"),
+        ("gpt-4.1", "gpt-4.1-nano"),
+        ("claude-3-5-sonnet-latest", "claude-3-5-haiku-20241022"),
+        ("openrouter/auto", "openai/gpt-4o"),
+    ],
+)
+def test_other_sizes_and_variants_are_another_model(asked: str, served: str) -> None:
+    assert is_other_model(asked, served)
