@@ -47,8 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Let the processes of xdist collect one after another: in a new environment, the first compiles all modules."""
-    if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
+    """Collect one process after another: in a new environment, the first compiles the modules."""
+    if sys.platform == "win32":
         return (yield)
     environment = os.open(sys.prefix, os.O_RDONLY)
     try:

@@ -28,6 +28,8 @@ ONE_CLIENT: Final = r"(.*-)?openai(-.*)?"
 CLAUDE_CLI: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestLLM"
 CLAUDE_PARSER: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestParser"
 CLAUDE_AGENT: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestAgent"
+RAY: Final = "plugins/ray/tests/test_ray_runs.py"
+SENT: Final = "what a run sends to its workers"
 OVERLOAD: Final = "plugins/engine/tests/test_overload_detection.py"
 LEFT: Final[dict[str, Left]] = {
     "tests/attacks/test_files_cannot_exhaust.py::test_a_hostile_text_is_refused": Left(
@@ -253,6 +255,41 @@ LEFT: Final[dict[str, Left]] = {
     "plugins/toolkit/tests/test_files_records.py::test_many_rows_of_excel_are_read": Left("the size is the subject"),
     "plugins/toolkit/tests/test_files_records.py::test_memory_does_not_grow_with_the_file": Left(
         "the other formats are read by the same reader of lines", r"t\.jsonl"
+    ),
+    f"{RAY}::test_recorded_answers_are_divided_among_all_workers": Left(
+        "a measurement; test_killed_worker_changes_no_result has two workers that both answer"
+    ),
+    f"{RAY}::test_ledger_has_the_calls_of_all_workers": Left(
+        "test_exhausted_budget_stops_all_workers_and_a_larger_continues compares it with the calls of two workers"
+    ),
+    f"{RAY}::test_stored_results_need_no_worker": Left(
+        "the journal is read before workers are started; test_stopped_run_continues_in_one_process has no call twice"
+    ),
+    f"{RAY}::test_jury_votes_as_in_one_process": Left(
+        "a worker runs the stages of one process; test_killed_worker_changes_no_result compares all their results"
+    ),
+    f"{RAY}::test_workers_compare_expressions_in_processes_of_their_own": Left(
+        "a worker runs the stages of one process, which have a pool of processes of their own there too"
+    ),
+    f"{RAY}::test_workers_find_the_table_beside_the_benchmark": Left(
+        f"{SENT}: test_workers_read_files_from_the_folder_of_the_run has a table"
+    ),
+    f"{RAY}::test_workers_get_the_attachments_of_questions": Left(
+        f"{SENT}: test_decoded_question_has_the_attachments_of_the_original"
+    ),
+    f"{RAY}::test_error_that_ends_the_run_is_the_same_on_a_worker": Left("one of two errors", "This ends the run"),
+    f"{RAY}::test_clock_of_a_worker_that_differs_is_warned_of": Left("a warning, which changes no result"),
+    f"{RAY}::test_rescored_run_on_ray_may_ask_about_changed_truth": Left(
+        "test_stopped_run_continues_in_one_process_without_repeated_calls reads a journal too"
+    ),
+    f"{RAY}::test_result_is_stale_if_its_folder_changed_meanwhile": Left(
+        "the digests are those of one process, which CI has", "asyncio"
+    ),
+    "plugins/ray/tests/test_ray_budget.py::test_reservations_of_a_dead_worker_are_not_spent_again": Left(
+        "test_death_forfeits_reservations_and_cancels_requests, without Ray; a killed worker is in test_ray_runs.py"
+    ),
+    "plugins/ray/tests/test_ray_command.py::test_ctrl_c_while_ray_starts_prevents_all_calls": Left(
+        "another start of Ray; test_signal_ends_workers_and_run_continues_without_ray has a Ctrl-C later"
     ),
     f"{OVERLOAD}::test_a_constant_share_of_refusals_does_not_reduce_concurrency": Left(
         "two more draws of the same law", "0-.*"
