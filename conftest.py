@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, Phase, settings
 settings.register_profile(
     "karenina",
     settings.get_profile("ci"),  # the same examples each time, and without a clock
-    max_examples=15,
+    max_examples=10,
     phases=set(Phase) - {Phase.explain},  # it traces each line, which takes minutes where a law runs commands
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
-settings.register_profile("few", settings.get_profile("karenina"), max_examples=10)  # with another version of Python
+settings.register_profile("few", settings.get_profile("karenina"), max_examples=5)  # with another version of Python
 
 if sys.platform != "win32":
     import fcntl

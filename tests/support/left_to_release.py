@@ -30,6 +30,7 @@ CLAUDE_PARSER: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_co
 CLAUDE_AGENT: Final = "adapters/claude_agent_sdk/tests/test_claude_agent_sdk_contract.py::TestAgent"
 RAY: Final = "plugins/ray/tests/test_ray_runs.py"
 SENT: Final = "what a run sends to its workers"
+CACHE: Final = "adapters/local/tests/test_local_prompt_cache.py"
 OVERLOAD: Final = "plugins/engine/tests/test_overload_detection.py"
 LEFT: Final[dict[str, Left]] = {
     "tests/attacks/test_files_cannot_exhaust.py::test_a_hostile_text_is_refused": Left(
@@ -181,6 +182,18 @@ LEFT: Final[dict[str, Left]] = {
     f"{CLAUDE_CLI}::test_a_failed_call_leaves_the_port_usable": Left(
         "each call has its own process: nothing of a port is open between calls"
     ),
+    f"{CLAUDE_CLI}::test_calls_are_under_way_side_by_side": Left(
+        "each call has its own process: none waits for another"
+    ),
+    f"{CLAUDE_CLI}::test_a_call_that_is_cancelled_ends_and_leaves_nothing_behind": Left(
+        "test_a_cancelled_run_leaves_nothing_behind has the process of an agent, which ends the same way"
+    ),
+    f"{CLAUDE_CLI}::test_the_finish_reason_is_returned": Left(
+        "three runs of the CLI; test_claude_agent_sdk_replies.py reads each reason from its output"
+    ),
+    f"{CLAUDE_CLI}::test_a_reply_that_is_none_is_the_servers_fault": Left(
+        f"{OWN_HTTP}; TestParser::test_an_odd_reply_comes_to_what_it_is has ten such replies"
+    ),
     f"{CLAUDE_CLI}::test_usage_is_what_the_server_counted": Left(
         "TestAgent::test_usage_is_the_sum_of_all_turns counts with the same reader of its stream"
     ),
@@ -195,9 +208,21 @@ LEFT: Final[dict[str, Left]] = {
         "test_the_tools_of_a_run_keep_their_names has calls that fail beside one that does not, and "
         "test_a_call_of_an_unknown_tool_is_in_the_trace a failure that the CLI reports"
     ),
+    f"{CLAUDE_AGENT}::test_the_result_of_a_tool_goes_back_to_the_model": Left(
+        "the CLI sends it; test_a_call_of_an_unknown_tool_is_in_the_trace has an answer after one"
+    ),
+    f"{CLAUDE_AGENT}::test_waiting_for_a_guarded_request_is_not_counted": Left(
+        "test_a_guarded_request_is_repeated_alone has the guard, and test_openai_contract.py the time"
+    ),
+    f"{CLAUDE_AGENT}::test_an_answer_in_the_last_turn_is_within_the_limit": Left(
+        "test_the_turn_limit_is_exact_and_keeps_the_trace has the limit"
+    ),
     f"{CLAUDE_AGENT}::test_a_silent_server_is_a_timeout_without_leftovers": Left(
         "test_a_time_out_keeps_the_trace_and_leaves_nothing_behind has a server that is silent later, and TestLLM one "
         "that always is"
+    ),
+    f"{CLAUDE_PARSER}::test_json_that_does_not_fit_is_returned": Left(
+        "test_prose_in_place_of_json_is_returned has a text that fits less, which takes the same way"
     ),
     f"{CLAUDE_PARSER}::test_the_reply_is_the_json_that_the_model_wrote": Left(
         "test_a_schema_reaches_the_server_as_it_is has the JSON and the mode"
@@ -216,12 +241,34 @@ LEFT: Final[dict[str, Left]] = {
         "another file|an error",
     ),
     "adapters/local/tests/test_local_live.py::TestAgent::test_every_call_is_answered_and_the_turn_limit_is_exact": Left(
-        "the loop of all agents has the limit of one turn; test_openai_contract.py::TestAgent holds it", "3"
+        "the loop of all agents has the limit of turns; test_openai_contract.py::TestAgent holds it"
     ),
     "adapters/local/tests/test_local_live.py::TestAgent::test_an_agent_that_takes_too_long_is_a_time_out": Left(
         "the loop of all agents has the time limit; test_openai_contract.py::TestAgent holds it"
     ),
-    "adapters/local/tests/test_local_prompt_cache.py::test_two_servers_can_save_the_same_prompt_at_once": Left(
+    "adapters/local/tests/test_local_live.py::TestLLM::test_a_cancelled_call_ends_and_the_port_stays_usable": Left(
+        "test_a_cancelled_call_gives_its_slot_back_after_its_file_is_saved has such a call"
+    ),
+    "adapters/local/tests/test_local_ports.py::test_both_roles_share_one_process": Left(
+        "test_users_of_one_model_share_its_server has the pool that both take it from"
+    ),
+    "adapters/local/tests/test_local_ports.py::test_slots_answer_side_by_side_and_alike": Left(
+        "TestLLM::test_calls_side_by_side_are_both_answered"
+    ),
+    "adapters/local/tests/test_local_plain_text.py::test_a_model_answers_such_a_question": Left(
+        "test_a_judge_fills_its_form_from_such_a_text has the same client"
+    ),
+    "adapters/local/tests/test_local_speed.py::test_the_speed_is_logged_when_the_port_is_closed": Left(
+        "test_bench_tells_tokens_a_second_of_any_gguf_file has the speed"
+    ),
+    f"{CACHE}::test_files_used_least_recently_are_deleted": Left("a bound of disk space, which changes no reply"),
+    f"{CACHE}::test_instructions_are_evaluated_once_for_all_runs": Left(
+        "what the cache saves; test_replies_are_the_same_whatever_was_evaluated_before reads its files"
+    ),
+    f"{CACHE}::test_one_warning_says_that_nothing_can_be_kept": Left(
+        "test_a_full_disk_costs_time_only has such a warning"
+    ),
+    f"{CACHE}::test_two_servers_can_save_the_same_prompt_at_once": Left(
         "each writes a file of its own, which takes the place of the other: test_replies_are_the_same has such files"
     ),
     "plugins/calibration/tests/test_calibration_estimators.py::test_ppi_is_that_of_ppi_python": Left(
