@@ -396,7 +396,7 @@ def test_mutated_journals_give_messages_and_can_be_repaired(place: InvalidAdapte
 
     assert [one for one in found if "repair" in one[1] and one[2]] == [], "a journal that was not repaired"
     noticed = {one[0] for one in found if "damaged" in one[3]}
-    assert len(noticed) > MUTATIONS * 2 // 5
+    assert len(noticed) > MUTATIONS * (2 if every else 1) // 5, "each command reads a part of a journal"
     assert all("karenina journal repair" in one[3] for one in found if "damaged" in one[3])
 
 
