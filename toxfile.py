@@ -40,13 +40,12 @@ PARTS = {
     "members-stages": (),
 }
 """The members that CI tests together, in one process each that takes as long as the others; the last has all others."""
-CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embedding")
+CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embedding", "py312")
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK: dict[str, tuple[str, ...]] = {"3.12": (), "3.13": ("core", "engine", "template")}
-"""The members that CI tests with other versions of Python too, the newest and not what lies between: a release tests
-all but `OWN` with each version."""
+QUICK = {"3.12": ("core",), "3.13": ("core", "engine", "template")}
+"""The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 DIFFERING = {
     "engine": (
         *("attachment_memory", "concurrency_limits", "event_loops", "executors", "garbage_collection"),
@@ -192,8 +191,8 @@ def tox_register_tox_env(register: ToxEnvRegister) -> None:
 @impl
 def tox_extend_envs() -> Iterable[str]:
     """Return the names of the members' environments: those of single members, and those of several."""
-    quick = [f"py{version.replace('.', '')}" for version, names in QUICK.items() if names]
-    several = [*PARTS, *quick, *(f"members-py{version.replace('.', '')}" for version in QUICK)]
+    versions = [version.replace(".", "") for version in QUICK]
+    several = [*PARTS, *(f"{name}py{version}" for version in versions for name in ("", "members-"))]
     return [*(environment(member) for member in projects()), *several]
 
 
@@ -223,10 +222,8 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
         seeds[name].append(MemoryLoader(runner="shared"))
     for version, names in QUICK.items():
         name, quick = f"py{version.replace('.', '')}", [members[member][0] for member in names]
-        if quick:
-            deps = requirements(folder, name, *quick)
-            text = f"the tests of some members with Python {version}"
-            seeds[name].append(together(text, deps, quick, given, version))
+        deps = requirements(folder, name, *quick)
+        seeds[name].append(together(f"the tests of some members with Python {version}", deps, quick, given, version))
         deps = requirements(folder, f"members-{name}", *shared)
         every = together(f"all tests of most members with Python {version}", deps, shared, given, version, release=True)
         seeds[f"members-{name}"].append(every)
