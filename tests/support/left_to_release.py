@@ -91,7 +91,7 @@ LEFT: Final[dict[str, Left]] = {
         "the client refuses these servers in tests of its own; the others show the run", "silent"
     ),
     "tests/attacks/test_hostile_mcp_servers.py::test_a_server_that_sends_without_end_costs_the_item": Left(
-        "one count bounds all messages, before they are read", r"endless line|endless notifications"
+        "one count bounds all messages, before they are read", r"endless (line|notifications)-.*"
     ),
     "tests/attacks/test_hostile_mcp_servers.py::test_a_server_with_an_impossible_list_is_an_error": Left(
         "test_a_list_of_too_many_tools_is_refused lists as many", r"(?!many tools).*"
