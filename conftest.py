@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, Phase, settings
 settings.register_profile(
     "karenina",
     settings.get_profile("ci"),  # the same examples each time, and without a clock
-    max_examples=15,
+    max_examples=10,
     phases=set(Phase) - {Phase.explain},  # it traces each line, which takes minutes where a law runs commands
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.register_profile("thorough", settings.get_profile("karenina"), max_examples=100)  # before a release
-settings.register_profile("few", settings.get_profile("karenina"), max_examples=10)  # with another version of Python
+settings.register_profile("few", settings.get_profile("karenina"), max_examples=5)  # with another version of Python
 
 if sys.platform != "win32":
     import fcntl
@@ -47,8 +47,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Let the processes of xdist collect one after another: in a new environment, the first compiles all modules."""
-    if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
+    """Collect one process after another: in a new environment, the first compiles the modules."""
+    if sys.platform == "win32":
         return (yield)
     environment = os.open(sys.prefix, os.O_RDONLY)
     try:

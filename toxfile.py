@@ -2,8 +2,9 @@
 
 There is one environment for each member. It installs the member with its extra `tests`, the other members that these
 require, and the test tools, and nothing else: a requirement that a member does not declare is missing there. CI runs
-the tests of most members in three environments instead (`PARTS`), because installing and importing the same packages 33
-times takes longer than the tests; `tests/test_packaging_imports.py` shows that each member declares what it imports,
+the tests of most members in three environments instead (`PARTS`), which with some others are one installation
+(`SHARED`), because installing and compiling the same packages 33 times takes longer than the tests;
+`tests/test_packaging_imports.py` shows that each member declares what it imports,
 `wheels` that members with extras work without them, and a release runs all tests this way. Members are installed with
 `-e`, because a plain path would install a copy, which becomes outdated and still passes. Additional settings of single
 environments, and environments without a member, are in `tox.ini`.
@@ -20,11 +21,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from tox.config.loader.memory import MemoryLoader
 from tox.config.sets import ConfigSet
 from tox.config.types import Command, EnvList
 from tox.plugin import impl
 from tox.session.state import State
+from tox.tox_env.python.api import Python
+from tox.tox_env.register import ToxEnvRegister
 
 ROOT = Path(__file__).parent
 NAMES = {"karenina_core": "core", "karenina": "api"}
@@ -40,18 +44,18 @@ CI = ("all", *PARTS, "local", "wheels", "ray", "py313", "lint", "docs", "embeddi
 """The environments of CI, the slowest first, so that none of them runs alone at the end."""
 OWN = ("embedding", "local", "ray")
 """The members whose tests have an environment of their own in CI: a model, a model server, and a cluster."""
-QUICK = {"3.12": ("core", "generation"), "3.13": ("core", "engine", "rubric", "template")}
+QUICK = {"3.12": ("core",), "3.13": ("core", "engine", "template")}
 """The members that CI tests with other versions of Python too; a release tests all but `OWN` with each version."""
 DIFFERING = {
     "engine": (
         *("attachment_memory", "concurrency_limits", "event_loops", "executors", "garbage_collection"),
-        *("journal_compression", "journal_file", "journal_laws", "journal_writer", "process_pool"),
-        *("run_engine", "services", "source_folders", "tool_sessions", "worker_pool"),
+        *("journal_file", "journal_laws", "journal_writer", "process_pool", "run_engine"),
+        *("services", "source_folders", "tool_sessions", "worker_pool"),
     ),
     "template": (
-        *("compose", "fields_with_sources", "ground_truth", "primitives_dates", "primitives_laws", "shown_constraints"),
-        *("template_binding", "template_laws", "template_loading", "template_source_cache", "template_stages"),
-        *("normalize", "template_trust", "template_verification", "templates_comparison", "values_that_look_alike"),
+        *("normalize", "primitives_dates", "primitives_laws", "template_binding", "template_laws", "template_loading"),
+        *("template_source_cache", "template_stages", "template_trust", "template_verification"),
+        "templates_comparison",
     ),
 }
 """The test files of these members that CI runs with other versions: event loops, forks, SQLite, classes, Unicode.
@@ -59,6 +63,8 @@ DIFFERING = {
 The others compute with plain values, which no version of Python reads differently, in processes like those of
 `process_pool`, or show progress with libraries that have tests of their own.
 """
+SHARED = ("all", *PARTS, "docs", "lint")
+"""The environments with every member: they are one installation, in which each module is compiled once."""
 TOOLS = ("hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist")
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)\s*(?:\[(?P<extras>[^]]*)\])?")
 
@@ -157,6 +163,31 @@ def _paths(member: str, chosen: Sequence[str]) -> list[str]:
     return [f"{member}/tests/test_{name}.py" for name in chosen] or [f"{member}/tests"]
 
 
+@impl(trylast=True)  # that of tox-uv runs first
+def tox_register_tox_env(register: ToxEnvRegister) -> None:
+    """Offer the runner of `SHARED`: that of tox-uv, with one place for all its environments."""
+
+    class Shared(register.runner("uv-venv-runner")):  # type: ignore[misc] # known when tox-uv has registered it
+        @staticmethod
+        def id() -> str:
+            return "shared"
+
+        @property
+        def venv_dir(self) -> Path:
+            return Path(self.core["work_dir"], "shared")
+
+        def python_cache(self) -> dict[str, Any]:
+            return Python.python_cache(self)  # tox-uv's has the place, relative to a folder of the environment's own
+
+        def create_python_env(self) -> None:
+            self.core["work_dir"].mkdir(parents=True, exist_ok=True)
+            with FileLock(f"{self.venv_dir}.lock"):  # environments that run at once; uv has a lock for installing
+                if not self.env_python().exists():
+                    super().create_python_env()
+
+    register.add_run_env(Shared)
+
+
 @impl
 def tox_extend_envs() -> Iterable[str]:
     """Return the names of the members' environments: those of single members, and those of several."""
@@ -185,8 +216,10 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
     others = {environment(member) for member in shared}.difference(*PARTS.values())
     for part, names in PARTS.items():
         chosen = [member for member in shared if environment(member) in (names or others)]
-        deps = requirements(folder, part, *chosen)
-        seeds[part].append(together("the tests of a third of the members, in one environment", deps, chosen, given))
+        text = "the tests of a third of the members, with every member installed"
+        seeds[part].append(together(text, "-r requirements-dev.txt", chosen, given))
+    for name in SHARED:
+        seeds[name].append(MemoryLoader(runner="shared"))
     for version, names in QUICK.items():
         name, quick = f"py{version.replace('.', '')}", [members[member][0] for member in names]
         deps = requirements(folder, name, *quick)

@@ -36,6 +36,7 @@ HEAVY = (
 )
 TOOLS = {"hypothesis", "pytest", "pytest-socket", "pytest-timeout", "pytest-xdist"}
 PARTS = ("members-adapters", "members-files", "members-stages")
+SHARED = ("all", *PARTS, "docs", "lint")
 
 
 def project(member: str) -> dict[str, Any]:
@@ -76,8 +77,8 @@ def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
     """
     work = str(tmp_path_factory.mktemp("tox"))
     command = [sys.executable, "-m", "tox", "config", "--workdir", work, "-c", str(ROOT / "tox.ini"), "--core"]
-    command += ["-e", ",".join(["all", *PARTS, "members-py313", *map(environment, MEMBERS)])]
-    command += ["-k", "deps", "commands", "depends", "env_list", "labels"]
+    command += ["-e", ",".join([*SHARED, "members-py313", *map(environment, MEMBERS)])]
+    command += ["-k", "deps", "commands", "depends", "env_list", "env_python", "labels"]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("TOX")}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     found = configparser.RawConfigParser(strict=False, delimiters=("=",))
@@ -163,11 +164,14 @@ def test_ci_runs_the_tests_of_every_member_and_of_everything_together(tox: confi
     assert first == "all"
     assert sorted(others) == sorted(["docs", "lint", *PARTS, "py312", "py313", "wheels", *map(environment, own)])
     assert others.index("wheels") > 1, "the tests of `local` have had the time to get the models of the demo"
-    assert tox["testenv:all"]["deps"].split() == ["-r", "requirements-dev.txt"]
     assert own == {"adapters/local", "plugins/embedding", "plugins/ray"}
     assert sorted(tested) == sorted(set(MEMBERS) - own)
-    for part in PARTS:
-        assert editable(tox[f"testenv:{part}"]["deps"]) >= set(members_of(part, tox))
+
+
+def test_environments_with_every_member_are_one_installation(tox: configparser.ConfigParser) -> None:
+    assert {tox[f"testenv:{name}"]["deps"] for name in SHARED} == {"-r requirements-dev.txt"}
+    (python,) = {tox[f"testenv:{name}"]["env_python"] for name in SHARED}
+    assert python not in {tox[f"testenv:{environment(member)}"]["env_python"] for member in MEMBERS}
 
 
 def members_of(part: str, tox: configparser.ConfigParser) -> list[str]:

@@ -365,14 +365,14 @@ def test_changed_byte_in_a_result_is_no_other_result(place: InvalidAdapterRuns) 
 
 def tried(place: InvalidAdapterRuns, every: bool, *always: str) -> list[tuple[str, str, int, str]]:
     """Give commands over each journal in the folder `attacks`, in one process: `always`, and every one that reads, or
-    two of these, which are others for the next journal.
+    one of these, which is another for the next journal.
 
     Return journal, command, exit code and errors of each; none may end with a traceback or another code than bad input.
     """
     journals = sorted(file.name for file in (place.folder / "attacks").iterdir())
     steps = []
     for number, journal in enumerate(journals):
-        some = READING if every else [READING[(2 * number + more) % len(READING)] for more in (0, 1)]
+        some = READING if every else [READING[number % len(READING)]]
         steps += [(journal, name) for name in dict.fromkeys((*some, *always))]
     ended = place.together(
         *(given(name, Path("m.journal")) for _, name in steps),
@@ -396,7 +396,7 @@ def test_mutated_journals_give_messages_and_can_be_repaired(place: InvalidAdapte
 
     assert [one for one in found if "repair" in one[1] and one[2]] == [], "a journal that was not repaired"
     noticed = {one[0] for one in found if "damaged" in one[3]}
-    assert len(noticed) > MUTATIONS * 2 // 5
+    assert len(noticed) > MUTATIONS * (2 if every else 1) // 5, "each command reads a part of a journal"
     assert all("karenina journal repair" in one[3] for one in found if "damaged" in one[3])
 
 
@@ -486,7 +486,10 @@ def killed_at(journal: Path, moment: int) -> bool:
     return not os.WIFSIGNALED(status)
 
 
-def test_repair_that_is_killed_at_any_moment_loses_nothing(place: InvalidAdapterRuns, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.release)])
+def test_repair_that_is_killed_at_any_moment_loses_nothing(
+    place: InvalidAdapterRuns, tmp_path: Path, step: int
+) -> None:
     damage(place.journal, b'{\\"year\\": 2016}', b'{\\"year\\": 2017}')
     damaged, ended, moment = place.journal.read_bytes(), False, 0
     while not ended:
@@ -504,5 +507,5 @@ def test_repair_that_is_killed_at_any_moment_loses_nothing(place: InvalidAdapter
         kept = [file.read_bytes() for file in folder.glob("genes*.journal") if file != journal]
         assert damaged in kept, moment
         assert not [*folder.glob(".*"), *folder.glob("*.repaired")], moment
-        moment += 1
+        moment += step
     assert moment > 10

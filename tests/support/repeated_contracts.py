@@ -12,6 +12,8 @@ from karenina_testing.contracts.calls import CallContract
 
 CALLS: Final = frozenset(name for name in vars(CallContract) if name.startswith("test_"))
 """The tests of what all ports of a wire format share: errors, connections, limits and secrets."""
+THROUGH_AGENTS_TOO: Final = frozenset({"test_a_silent_server_is_a_timeout_without_leftovers"})
+"""Those in which the ports of agents differ: they have a time limit of their own, and a trace to keep."""
 
 
 def leave_to_release(

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from repeated_contracts import leave_to_release
+from repeated_contracts import THROUGH_AGENTS_TOO, leave_to_release
 
 # What all ports share stands in one module, so it is held through one port, and what differs by the agent too.
 # A cancelled agent is in `test_a_cancelled_run_leaves_nothing_behind`, and one that ends while tools are under way in
 # `test_a_time_out_keeps_the_trace_and_leaves_nothing_behind`.
-THROUGH_THE_AGENT_TOO = {"test_a_silent_server_is_a_timeout_without_leftovers"}
 CHOSEN = {
     "test_a_status_decides_the_category": {"401-permanent"},
     "test_a_failed_request_is_not_repeated_by_the_port": {"429"},
@@ -33,4 +32,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to releases what other tests show through the same code."""
     here = Path(__file__).parent
     leave_to_release(items, here, {"TestParser"}, chosen=CHOSEN)
-    leave_to_release(items, here, {"TestAgent"}, but=THROUGH_THE_AGENT_TOO)
+    leave_to_release(items, here, {"TestAgent"}, but=THROUGH_AGENTS_TOO)

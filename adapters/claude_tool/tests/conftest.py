@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from repeated_contracts import leave_to_release
+from repeated_contracts import THROUGH_AGENTS_TOO, leave_to_release
 
 from karenina_testing.fixtures import anyio_backend as anyio_backend
 from karenina_testing.fixtures import open_port as open_port
@@ -35,4 +35,6 @@ def workspace(tmp_path: Path) -> Path:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to releases what other classes show of the same wire format."""
-    leave_to_release(items, Path(__file__).parent, {"TestParserWithoutNativeSchemas", "TestParserByPrompt"})
+    here = Path(__file__).parent
+    leave_to_release(items, here, {"TestParser", "TestParserWithoutNativeSchemas", "TestParserByPrompt"})
+    leave_to_release(items, here, {"TestAgent"}, but=THROUGH_AGENTS_TOO)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from langchain_servers import Scripted
-from repeated_contracts import leave_to_release
+from repeated_contracts import THROUGH_AGENTS_TOO, leave_to_release
 
 from karenina_testing.fixtures import anyio_backend as anyio_backend
 from karenina_testing.fixtures import open_port as open_port
 
 REPEATED = {
     *("TestOpenAILLM", "TestOpenAIParserByTool", "TestOpenAIAgent"),
-    *("TestClaudeParserByTool", "TestClaudeParserByPrompt"),
+    *("TestEndpointParser", "TestClaudeParser", "TestClaudeParserByTool", "TestClaudeParserByPrompt"),
 }
 VARIABLES = (
     "OPENAI_API_KEY",
@@ -52,4 +52,6 @@ def server() -> Iterator[Scripted]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to releases what other classes show of the same wire format."""
-    leave_to_release(items, Path(__file__).parent, REPEATED)
+    here = Path(__file__).parent
+    leave_to_release(items, here, REPEATED)
+    leave_to_release(items, here, {"TestEndpointAgent", "TestClaudeAgent"}, but=THROUGH_AGENTS_TOO)

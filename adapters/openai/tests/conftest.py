@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from openai_servers import Scripted
-from repeated_contracts import leave_to_release
+from repeated_contracts import THROUGH_AGENTS_TOO, leave_to_release
 
 from karenina_testing.fixtures import anyio_backend as anyio_backend
 from karenina_testing.fixtures import open_port as open_port
@@ -72,4 +72,8 @@ def _wait_for(url: str) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to releases what other classes show of the same wire format."""
-    leave_to_release(items, Path(__file__).parent, {"TestParserWithoutNativeSchemas", "TestParserByPrompt"})
+    here = Path(__file__).parent
+    leave_to_release(
+        items, here, {"TestParser", "TestParserWithoutNativeSchemas", "TestParserByPrompt", "TestStreamedParser"}
+    )
+    leave_to_release(items, here, {"TestAgent", "TestStreamedAgent"}, but=THROUGH_AGENTS_TOO)
