@@ -220,6 +220,12 @@ CHAT_FILTERS: Final[Mapping[str, OddReply]] = {
         ("LiteLLM", 400, {"error": {"message": "litellm.ContentPolicyViolationError: no", "code": "400"}}),
         ("xAI", 403, {"code": "no", "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}),
         ("DeepSeek", 400, {"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}),
+        ("MiniMax", 500, {"type": "error", "error": {"message": "output new_sensitive (1027)", "http_code": "500"}}),
+        (
+            "Cloudflare",
+            424,
+            {"success": False, "error": [{"code": 2016, "message": "Prompt blocked due to security configurations"}]},
+        ),
         ("completion", 400, chat("", "content_filter")),
         ("error as text", 400, {"error": "content_filter: blocked"}),
         ("error as text in 200", 200, {"error": "content_filter blocked the prompt"}),

@@ -49,7 +49,15 @@ _DELAY: Final = re.compile(rf'retryDelay\\*": ?\\*"{_TIME}', re.IGNORECASE)  # G
 _RATE_LIMIT_CODES: Final = frozenset({"rate_limit_exceeded", "rate_limit_error"})  # OpenAI, Groq; Anthropic, LiteLLM
 _GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
 _EVENT: Final = re.compile(r"\s*(?:(?:event|id|retry|):[^\n]*\n)*data:(?P<data>[^\n]*)")
-_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
+_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498, 500})  # 500: MiniMax
+_MINIMAX_STATUSES: Final = {
+    **dict.fromkeys((1002, 1039, 1041, 2045, 2056), 429),  # limits on requests, tokens, connections and usage
+    **dict.fromkeys((1004, 2049), 401),
+    **dict.fromkeys((1042, 2013), 400),
+    1001: 504,
+}
+"""The HTTP statuses for MiniMax's codes (https://platform.minimax.io/docs/api-reference/errorcode), which it sends with
+status 200. The other codes are server errors, or have a meaning of their own."""
 CURES: Final[Mapping[int, str]] = {
     400: "the server may not support all parameters in this model's configuration",
     401: "check endpoint_api_key",
@@ -151,7 +159,9 @@ def error_in_reply(
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
     shown = redact_text(detail, secrets, prompt)
-    stated = _stated_status(error.get("code")) if isinstance(error, Mapping) else None
+    stated = None
+    if isinstance(error, Mapping):
+        stated = _stated_status(error.get("code")) or _stated_status(error.get("http_code"))  # the latter: MiniMax
     message = f"{where} {f'forwarded HTTP {stated}' if stated is not None else 'sent no usable reply'}: {shown}"
     category = category_of_status(stated) if stated is not None else ErrorCategory.SERVER
     if stated is None and codes & _RATE_LIMIT_CODES:
@@ -283,8 +293,8 @@ def _find_failure(data: Mapping[str, Any]) -> object:
     errors, base = data.get("errors"), data.get("base_resp")
     if isinstance(errors, list) and errors:
         return errors[0]
-    if isinstance(base, Mapping) and base.get("status_code"):
-        return base
+    if isinstance(base, Mapping) and (code := base.get("status_code")):
+        return {"code": _MINIMAX_STATUSES.get(code), **base} if isinstance(code, int) else base
     return data if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")) else None
 
 
@@ -453,17 +463,18 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _find_error(data: Any) -> Any:
-    """Return the error in a body: the first of its `errors` (Cloudflare, IBM watsonx), otherwise its `error`, the
-    `message` of which it consists (Mistral), or the whole body. If the body is a list, as Google's OpenAI endpoint
-    sends it, its first element is used.
+    """Return the error in a body: the first of its `errors` (Cloudflare, IBM watsonx), or of its `error` if that is a
+    list (Cloudflare's guardrails), otherwise its `error`, the `message` of which it consists (Mistral), or the whole
+    body. If the body is a list, as Google's OpenAI endpoint sends it, its first element is used.
     """
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):
         return data
-    errors, message = data.get("errors"), data.get("message")
-    if isinstance(errors, list) and errors:
-        return errors[0]
+    message = data.get("message")
+    for errors in (data.get("errors"), data.get("error")):
+        if isinstance(errors, list) and errors:
+            return errors[0]
     return data.get("error") or (message if isinstance(message, dict) else data)
 
 
