@@ -159,9 +159,7 @@ def error_in_reply(
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
     shown = redact_text(detail, secrets, prompt)
-    stated = None
-    if isinstance(error, Mapping):
-        stated = _stated_status(error.get("code")) or _stated_status(error.get("http_code"))  # the latter: MiniMax
+    stated = _stated_status(error)
     message = f"{where} {f'forwarded HTTP {stated}' if stated is not None else 'sent no usable reply'}: {shown}"
     category = category_of_status(stated) if stated is not None else ErrorCategory.SERVER
     if stated is None and codes & _RATE_LIMIT_CODES:
@@ -184,7 +182,7 @@ def messages_api_error(
     and unknown ones are server errors. Some messages determine the category regardless of it (see `_read_stated`).
     `usage` is the reply's usage.
     """
-    status = _stated_status(kind)
+    status = _read_status(kind)
     unknown = category_of_status(status) if status is not None else ErrorCategory.SERVER
     category = _MESSAGES_API_CATEGORIES.get(kind, unknown)
     category, cure = _read_stated(category, status, message, frozenset({kind}), prompt)
@@ -206,7 +204,9 @@ def find_message_error(data: Mapping[str, Any]) -> tuple[str, str] | None:
     if error is None:
         return None
     fields = error if isinstance(error, Mapping) else {"message": error}
-    kinds = [str(fields[name]) for name in ("type", "code", "status_code") if fields.get(name)]
+    status = _stated_status(fields)
+    kinds = [str(fields[name]) for name in ("type", "code") if fields.get(name)]
+    kinds += [str(code) for code in (status, fields.get("status_code")) if code]
     kind = next((kind for kind in kinds if kind != "None"), "")  # LiteLLM writes it as text
     return kind, next((str(fields[name]) for name in _MESSAGE_FIELDS if fields.get(name)), "no message")
 
@@ -237,8 +237,17 @@ def _read_stated(
     return (category, None) if cure is None else (ErrorCategory.PERMANENT, cure)
 
 
-def _stated_status(code: object) -> int | None:
-    """Return the HTTP status of 400 or more that is the code of an error in a reply with status 200, or None."""
+def _stated_status(error: object) -> int | None:
+    """Return the HTTP status of 400 or more that an error in a reply with status 200 states, or None."""
+    if not isinstance(error, Mapping):
+        return None
+    status = _read_status(error.get("code")) or _read_status(error.get("http_code"))  # the latter: MiniMax
+    own = error.get("status_code")
+    return _MINIMAX_STATUSES.get(own) if status is None and isinstance(own, int) else status
+
+
+def _read_status(code: object) -> int | None:
+    """Return an error's code as an HTTP status of 400 or more, or None if it is none."""
     is_status = isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code))
     return int(str(code)) if is_status else None
 
@@ -293,8 +302,8 @@ def _find_failure(data: Mapping[str, Any]) -> object:
     errors, base = data.get("errors"), data.get("base_resp")
     if isinstance(errors, list) and errors:
         return errors[0]
-    if isinstance(base, Mapping) and (code := base.get("status_code")):
-        return {"code": _MINIMAX_STATUSES.get(code), **base} if isinstance(code, int) else base
+    if isinstance(base, Mapping) and base.get("status_code"):
+        return base
     return data if any(isinstance(data.get(name), str) for name in ("message", "detail", "msg")) else None
 
 
