@@ -39,8 +39,8 @@ class OddReply:
         """Return the tokens as the usage of one call, or None if there are none."""
         if self.tokens is None:
             return None
-        *tokens, written = self.tokens[:5]
-        return Usage(*tokens, 1, written, *self.tokens[5:])
+        counts = (*self.tokens[:4], 1, *self.tokens[4:])
+        return Usage(*counts)
 
 
 def chat(content: Any = "Oslo.", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
