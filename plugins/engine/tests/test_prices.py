@@ -15,9 +15,10 @@ from karenina_core.errors import PluginError
 from karenina_core.hooks import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import Usage
+from karenina_core.models.ports import CallInfo, Message, Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.cost.ledger import PriceTable
+from karenina_engine.calls.call import Call, Endpoint
+from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.cost.price_source import (
     FREE,
     OwnPrice,
@@ -314,3 +315,31 @@ def test_estimates_use_what_the_configuration_asks_for(
         input_price * MILLION,
         cache_write * MILLION,
     )
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "usage", "cost"),
+    [
+        (model("unsaid"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0.000003"),
+        (model("unsaid"), {}, Usage(1000, 100, calls=1), "0.0012"),
+        (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0.000003"),
+        (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1), None),
+        (model("unsaid"), OWN, Usage(1000, 100, calls=1, stated_cost=3000), "0.0034"),
+        (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1, stated_cost=3000), "0.000003"),
+        (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1), None),
+        (model("here"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0"),
+        (
+            model("unsaid", "x", endpoint_base_url="http://localhost:4000/v1"),
+            {},
+            Usage(9, 9, calls=1, stated_cost=5),
+            "0.000000005",
+        ),
+    ],
+)
+def test_a_cost_that_the_provider_states_replaces_that_of_a_list(
+    asked: ModelConfig, own: dict[str, OwnPrice], usage: Usage, cost: str | None
+) -> None:
+    ledger = Ledger(priced(Listed("ours", "m"), own=own))
+    call = Call(Endpoint("llm", asked, "any 1", {}), [Message.user("Which gene?")], CallInfo("1", stage="S"))
+    found = ledger.cost(call, usage)
+    assert (None if found is None else to_dollars(found)) == (None if cost is None else Decimal(cost))

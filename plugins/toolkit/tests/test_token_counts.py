@@ -125,3 +125,35 @@ def test_counts_of_other_charges_that_are_zero_or_empty_change_nothing() -> None
     counts = {"num_sources_used": 0, "prompt_audio_seconds": {}, "server_tool_use": None, "citation_tokens": None}
     details = {"prompt_tokens_details": {"audio_tokens": 0}, "completion_tokens_details": {"image_tokens": 0}}
     assert read_usage({"prompt_tokens": 3, "completion_tokens": 2, **counts, **details}) == Usage(3, 2, calls=1)
+
+
+@pytest.mark.parametrize(
+    ("stated", "billionths"),
+    [
+        ({"cost": 0.00030078, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.00030078}}, 300_780),
+        ({"cost": 0.95, "is_byok": True, "cost_details": {"upstream_inference_cost": 19}}, 19_950_000_000),
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.002}}, 2_000_000),
+        ({"cost": 0.0012, "is_byok": False, "cost_details": None}, 1_200_000),
+        ({"cost_in_usd_ticks": 318_319_000}, 31_831_900),
+        (
+            {"cost": {"input_tokens_cost": 0.0, "request_cost": 0.006, "total_cost": 0.006, "currency": "USD"}},
+            6_000_000,
+        ),
+        ({"cost": 0.5}, 0),
+        ({"cost": {"total_cost": 1, "currency": "CNY"}}, 0),
+        ({"cost": -1.5, "is_byok": False}, 0),
+        ({"cost": float("nan"), "is_byok": False}, 0),
+        ({"cost": "lots", "is_byok": True, "cost_details": 3}, 0),
+        ({"cost": None, "cost_in_usd_ticks": True}, 0),
+    ],
+)
+def test_the_cost_that_a_provider_states_is_read(stated: dict[str, Any], billionths: int) -> None:
+    usage = read_usage({"prompt_tokens": 3, "completion_tokens": 2, **stated})
+    assert usage == Usage(3, 2, calls=1, stated_cost=billionths)
+
+
+def test_reasoning_beyond_an_output_that_adds_up_to_the_total_is_part_of_it() -> None:
+    counts = {"prompt_tokens": 1366, "completion_tokens": 494, "total_tokens": 1860}
+    assert read_usage({**counts, "completion_tokens_details": {"reasoning_tokens": 522}}) == Usage(
+        1366, 494, 0, 494, calls=1
+    )

@@ -127,7 +127,8 @@ class Usage:
     keeps for an hour, and `audio_input_tokens` and `audio_output_tokens` the sound in `input_tokens` and
     `output_tokens`. `web_searches` were made by the server. `flex_calls` and `priority_calls` had these service tiers,
     and a call that is in both counts had a tier of another name. The cost of `unpriced_calls` does not follow from the
-    counts, for example because another model was asked as well.
+    counts, for example because another model was asked as well. `stated_cost` is what the provider says that the calls
+    cost, in billionths of a dollar, or 0 if it does not say.
     """
 
     input_tokens: int = 0
@@ -143,6 +144,7 @@ class Usage:
     flex_calls: int = 0
     priority_calls: int = 0
     unpriced_calls: int = 0
+    stated_cost: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -153,12 +155,10 @@ class Usage:
         return other if self is NO_USAGE else Usage(*map(add, _counts(self), _counts(other)))
 
 
-_counts = attrgetter(*(count.name for count in fields(Usage)))
+_names = tuple(count.name for count in fields(Usage))
+_counts = attrgetter(*_names)
 NO_USAGE = Usage()
-REPORTED_COUNTS = (
-    *("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),
-    *("cache_write_tokens", "calls"),
-)
+REPORTED_COUNTS = (*_names[:2], "total_tokens", *_names[2:4], "cache_write_tokens", "calls")
 """The counts that a result contains, in this order."""
 
 

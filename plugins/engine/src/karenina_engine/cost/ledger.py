@@ -195,6 +195,7 @@ def _look_up(source: PriceSource, model_name: str, server: str | None) -> tuple[
     return listed
 
 
+_BILLIONTH: Final = 1000  # of a dollar, in picodollars
 _INPUT_TOKEN: Final = Usage(input_tokens=1)
 _OUTPUT_TOKEN: Final = Usage(output_tokens=1)
 UNKNOWN_COST: Final = "unknown"
@@ -316,9 +317,13 @@ class Ledger:
     def cost(self, call: CallRecord, usage: Usage, *, is_blank: bool = False) -> int | None:
         """Return the cost, in picodollars, of a call with the given usage, or None if it is not known, because the
         model, its service tier or something that the usage contains has no price, or because the server counted no
-        input or no output tokens although they have a price. A reply that `is_blank` has no output tokens.
+        input or no output tokens although they have a price. A reply that `is_blank` has no output tokens. A cost that
+        the provider states takes precedence over the prices of lists, but not over those of the user.
         """
-        tariff = self.prices.price(call.endpoint.model).tariff
+        price = self.prices.price(call.endpoint.model)
+        tariff = price.tariff
+        if usage.stated_cost and (tariff is None or price.assumed or not tariff.any_tier):
+            return usage.stated_cost * _BILLIONTH
         if tariff is None:
             return None
         if tariff is FREE:
