@@ -223,7 +223,7 @@ def _usage(message: AIMessage) -> Usage:
     """
     metadata, counted = message.response_metadata, message.usage_metadata
     own = metadata.get("usage")
-    if isinstance(own, Mapping) and "cache_creation_input_tokens" in own:
+    if isinstance(own, Mapping) and metadata.get("model_provider") == "anthropic":
         return read_messages_usage(own)
     usage = Usage(calls=1)
     if counted is not None:

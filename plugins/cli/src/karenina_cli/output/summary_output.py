@@ -123,7 +123,7 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
         print_wrapped(console, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
         if price["known"] and uncounted[name]:
             what = f"The cost of {quantity(uncounted[name], 'call')} of {name} is unknown"
-            why = "the server counted no tokens, or something in them has no listed price, such as a service tier"
+            why = "the server counted no tokens, or something has no known price, such as searches or a service tier"
             print_wrapped(console, Text(clean(f"{what}: {why}.")))
 
 

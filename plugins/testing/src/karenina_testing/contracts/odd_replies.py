@@ -292,6 +292,15 @@ MESSAGES_REPLIES: Final[Mapping[str, OddReply]] = {
         text="Oslo.",
         tokens=(12, 4, 0, 0, 7, 7),
     ),
+    "searches and a service tier": OddReply(
+        messages_reply(
+            "Oslo.",
+            usage={"input_tokens": 5, "output_tokens": 4, "server_tool_use": {"web_search_requests": 2}}
+            | {"service_tier": "priority"},
+        ),
+        text="Oslo.",
+        tokens=(5, 4, 0, 0, 0, 0, 0, 0, 2, 0, 1),
+    ),
     "refused by a filter": OddReply(
         {
             "type": "error",
