@@ -28,8 +28,8 @@ from karenina_toolkit.traces.reasoning import has_content
 Reply = LLMReply | ParserReply | AgentReply | Turn
 
 _COUNTS: Final = tuple(count.name for count in fields(Usage))
-_counts_of: Final = attrgetter(*_COUNTS)
 _ALWAYS_STORED: Final = _COUNTS.index("calls") + 1
+_later_counts_of: Final = attrgetter(*_COUNTS[_ALWAYS_STORED:])
 _TRUNCATED: Final = ("length", "content_filter")
 
 
@@ -132,9 +132,12 @@ def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) ->
 
 def _dump_usage(usage: Usage) -> list[int]:
     """Return `usage` as a list of counts for `_load_usage`, without zeros at the end of those after `calls`."""
-    counts = list(_counts_of(usage))
-    while len(counts) > _ALWAYS_STORED and not counts[-1]:
-        del counts[-1]
+    counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
+    later = _later_counts_of(usage)
+    if any(later):
+        counts += later
+        while not counts[-1]:
+            del counts[-1]
     return counts
 
 
