@@ -101,7 +101,7 @@ async def test_thoughts_are_not_part_of_the_answer(server: ScriptedServer, open_
         (
             {"input_tokens": 23, "output_tokens": 10}
             | {"iterations": [{"type": "advisor_message", "model": "m", "input_tokens": 90, "output_tokens": 40}]},
-            Usage(113, 50, calls=2),
+            Usage(113, 50, calls=2, unpriced_calls=1),
         ),
         ({"input_tokens": 7, "output_tokens": 3, "iterations": None}, Usage(7, 3, calls=1)),
     ],

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from langchain_servers import Scripted, model
 
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import LLMReply, Message, ParserReply, Usage
+from karenina_core.models.ports import ErrorCategory, LLMReply, Message, ParserReply, PortError, Usage
 from karenina_langchain.ports import LangchainLLM, LangchainParser
+from karenina_toolkit.structured.reply_checks import receive
 
 pytestmark = pytest.mark.anyio
 Keep = Callable[[Any], Any]
@@ -92,3 +95,65 @@ async def test_a_judge_may_refuse(mode: Any, server: Scripted, open_port: Keep) 
     reply = await open_port(LangchainParser(responses_model(server, structured=mode))).parse(ASK, SCHEMA)
 
     assert reply == ParserReply("I can't.", mode, USAGE, "content_filter", "served-model")
+
+
+SEARCH = {"type": "web_search_call", "action": {"type": "search", "query": "capital"}}
+OPEN = {"type": "web_search_call", "action": {"type": "open_page", "url": "https://example.com"}}
+FILES = {"type": "file_search_call", "queries": ["capital"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "usage"),
+    [
+        pytest.param(response(SEARCH, OPEN, SEARCH, message("Paris.")), {"web_searches": 2}, id="searches"),
+        pytest.param(response(FILES, message("Paris.")), {"unpriced_calls": 1}, id="search in files"),
+        pytest.param(response(message("Paris."), service_tier="flex"), {"flex_calls": 1}, id="flex"),
+        pytest.param(response(message("Paris."), service_tier="default"), {}, id="default tier"),
+    ],
+)
+async def test_what_a_response_costs_beside_its_tokens_is_counted(
+    body: dict[str, Any], usage: dict[str, int], server: Scripted, open_port: Keep
+) -> None:
+    server.says(body)
+
+    reply = await open_port(LangchainLLM(responses_model(server))).invoke(ASK)
+
+    assert (reply.text, reply.usage) == ("Paris.", replace(USAGE, **usage))
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"background": True}, {"extra_body": {"background": True}}, {"model_kwargs": {"background": True}}]
+)
+def test_a_reply_in_the_background_is_refused_before_the_run(parameters: dict[str, Any], server: Scripted) -> None:
+    with pytest.raises(AdapterConfigError, match=r"background is not supported.*raise request_timeout"):
+        LangchainLLM(responses_model(server, parameters={"use_responses_api": True, **parameters}))
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress"])
+async def test_an_unfinished_response_is_an_error_with_a_cure(status: str, server: Scripted, open_port: Keep) -> None:
+    server.says(response(status=status, usage=None))
+
+    with pytest.raises(PortError, match=rf"answers in the background \(status '{status}'\)") as raised:
+        await open_port(LangchainLLM(responses_model(server))).invoke(ASK)
+
+    assert raised.value.category is ErrorCategory.PERMANENT
+
+
+async def test_a_failed_response_is_retried_and_its_tokens_are_counted(server: Scripted, open_port: Keep) -> None:
+    error = {"code": "server_error", "message": "The model had an error."}
+    server.says(response(message("Par"), status="failed", error=error))
+
+    with pytest.raises(PortError, match="The model had an error") as raised:
+        await open_port(LangchainLLM(responses_model(server))).invoke(ASK)
+
+    assert (raised.value.category, raised.value.usage) == (ErrorCategory.SERVER, USAGE)
+
+
+async def test_a_cancelled_response_is_no_answer(server: Scripted, open_port: Keep) -> None:
+    server.says(response(message("Par"), status="cancelled"))
+    port = open_port(LangchainLLM(responses_model(server)))
+
+    with pytest.raises(PortError) as raised:
+        await receive("the server", "llm", lambda: port.invoke(ASK))
+
+    assert (raised.value.category, raised.value.usage) == (ErrorCategory.SERVER, USAGE)

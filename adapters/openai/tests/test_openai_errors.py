@@ -62,7 +62,7 @@ async def test_a_silent_server_is_a_time_out(fake_openai: Callable[..., str], op
         ([], "not a JSON object"),
         ({}, "no choices"),
         ({"choices": []}, "no choices"),
-        ({"base_resp": {"status_code": 1004, "status_msg": "login fail"}, "choices": None}, "login fail"),
+        ({"base_resp": {"status_code": 1000, "status_msg": "login fail"}, "choices": None}, "login fail"),
         ({"success": False, "errors": [{"code": 5007, "message": "No such model"}]}, "reply: No such model"),
         ({"detail": "the model is not loaded"}, "reply: the model is not loaded"),
         ({"choices": [{"delta": {}}]}, "no message"),
@@ -86,7 +86,9 @@ async def test_a_reply_that_is_none_says_why(body: Any, why: str, server: Script
         (1026, "input new_sensitive", C.FILTERED),
         (1027, "输出内容涉敏", C.FILTERED),
         (1008, "insufficient balance", C.PERMANENT),
-        (1002, "rate limit", C.SERVER),
+        (1002, "rate limit", C.RATE_LIMIT),
+        (1004, "login fail", C.PERMANENT),
+        (1024, "internal error", C.SERVER),
     ],
 )
 async def test_the_codes_of_minimax_decide_the_category(

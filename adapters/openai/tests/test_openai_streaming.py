@@ -517,6 +517,18 @@ async def test_usage_in_the_choice_is_counted(server: Scripted, open_port: Keep)
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 3, calls=1)
 
 
+async def test_the_service_tier_of_a_stream_is_counted(server: Scripted, open_port: Keep) -> None:
+    said_flex = event({"service_tier": "flex", "choices": [{"delta": {"content": "Paris."}, "finish_reason": "stop"}]})
+    sends(server, (said_flex + USAGE).encode() + DONE)
+    assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 3, calls=1, flex_calls=1)
+
+
+async def test_an_error_code_of_minimax_in_a_stream_decides(server: Scripted, open_port: Keep) -> None:
+    ended = event({"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}})
+    sends(server, (event({"choices": [{"delta": {"content": "Par"}}]}) + ended).encode())
+    assert (await fails(open_port(OpenAILLM(streaming(server))))).category is ErrorCategory.RATE_LIMIT
+
+
 async def test_the_usage_in_the_last_piece_of_groq_is_counted(server: Scripted, open_port: Keep) -> None:
     own = {"x_groq": {"id": "req_1", "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}}}
     sends(server, said({"content": "Paris."}, **own) + DONE)

@@ -15,9 +15,10 @@ from karenina_core.errors import PluginError
 from karenina_core.hooks import hookimpl
 from karenina_core.models.adapters import AdapterSpec
 from karenina_core.models.model import ModelConfig
-from karenina_core.models.ports import Usage
+from karenina_core.models.ports import CallInfo, Message, Usage
 from karenina_core.plugins import Plugins
-from karenina_engine.cost.ledger import PriceTable
+from karenina_engine.calls.call import Call, Endpoint
+from karenina_engine.cost.ledger import Ledger, PriceTable
 from karenina_engine.cost.price_source import (
     FREE,
     OwnPrice,
@@ -269,3 +270,76 @@ def test_snapshot_names_the_edition_of_the_list() -> None:
     snapshot = prices.snapshot()
     assert snapshot["lists"] == {"a-list": "of May"}
     assert snapshot["models"]["mine (remote:m)"]["usd_per_million_tokens"]["output"] == 2
+
+
+def test_own_prices_apply_to_all_tiers_and_have_defaults_for_special_rates() -> None:
+    own = OwnPrice(input=Decimal(2), output=Decimal(8), cache_write=Decimal(3), web_searches=Decimal(10)).tariff()
+    usage = Usage(100, 10, calls=1, flex_calls=1, priority_calls=1, audio_input_tokens=50, audio_output_tokens=5)
+    assert own.known_cost(usage) == own.cost(Usage(100, 10))
+    hour = Usage(100, 10, calls=1, cache_write_tokens=40, long_write_tokens=40, web_searches=2)
+    assert to_dollars(own.known_cost(hour) or 0) == Decimal("0.000320") + Decimal("0.02")
+    dearer = OwnPrice(input=Decimal(2), output=Decimal(8), long_write=Decimal(4), audio_input=Decimal(32)).tariff()
+    assert to_dollars(dearer.known_cost(Usage(100, 0, calls=1, cache_write_tokens=40, long_write_tokens=40)) or 0) == (
+        Decimal("0.00028")
+    )
+    assert to_dollars(dearer.known_cost(Usage(100, 0, calls=1, audio_input_tokens=50)) or 0) == Decimal("0.0017")
+    assert dearer.known_cost(Usage(100, 10, calls=1, web_searches=1)) is None
+
+
+class WithFlex(Listed):
+    """A list with a tariff for flex."""
+
+    def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str]:
+        rates = Rates.per_million(Decimal(2), Decimal(8), cache_write=Decimal(3), long_write=Decimal(4))
+        return Tariff(rates, tiers=(("flex", tariff("1", "4")),)), model_name
+
+
+@pytest.mark.parametrize(
+    ("extra", "input_price", "cache_write"),
+    [
+        ({}, 2, 3),
+        ({"body": {"service_tier": "flex"}}, 1, 1),
+        ({"parameters": {"service_tier": "flex"}}, 1, 1),
+        ({"body": {"service_tier": "priority"}}, 2, 3),
+        ({"prompt_caching": "1h"}, 2, 4),
+    ],
+)
+def test_estimates_use_what_the_configuration_asks_for(
+    extra: dict[str, Any], input_price: int, cache_write: int
+) -> None:
+    price = priced(WithFlex("ours")).price(model("unsaid", extra=extra))
+    assert price.expected is not None
+    assert price.tariff is not None
+    assert price.tariff.rates.input == 2 * MILLION
+    assert (price.expected.rates.input, price.expected.rates.cache_write) == (
+        input_price * MILLION,
+        cache_write * MILLION,
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "own", "usage", "cost"),
+    [
+        (model("unsaid"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0.000003"),
+        (model("unsaid"), {}, Usage(1000, 100, calls=1), "0.0012"),
+        (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0.000003"),
+        (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1), None),
+        (model("unsaid"), OWN, Usage(1000, 100, calls=1, stated_cost=3000), "0.0034"),
+        (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1, stated_cost=3000), "0.000003"),
+        (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1), None),
+        (model("here"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0"),
+        (
+            model("unsaid", "x", endpoint_base_url="http://localhost:4000/v1"),
+            {},
+            Usage(9, 9, calls=1, stated_cost=5),
+            "0.000000005",
+        ),
+    ],
+)
+def test_a_cost_that_the_provider_states_replaces_that_of_a_list(
+    asked: ModelConfig, own: dict[str, OwnPrice], usage: Usage, cost: str | None
+) -> None:
+    ledger = Ledger(priced(Listed("ours", "m"), own=own))
+    call = Call(Endpoint("llm", asked, "any 1", {}), [Message.user("Which gene?")], CallInfo("1", stage="S"))
+    found = ledger.cost(call, usage)
+    assert (None if found is None else to_dollars(found)) == (None if cost is None else Decimal(cost))

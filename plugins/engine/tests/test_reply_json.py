@@ -91,3 +91,18 @@ def test_what_a_recording_states_about_its_conversation_is_stored() -> None:
     assert load_reply("agent", dump_reply(agent)) == agent
     with pytest.raises(TypeError):
         load_reply("llm", json.dumps({**json.loads(dump_reply(plain)), "conversation": ["goal"]}))
+
+
+@pytest.mark.parametrize(
+    ("usage", "stored"),
+    [
+        (Usage(10, 2, calls=1), [10, 2, 0, 0, 1]),
+        (Usage(10, 2, calls=1, cache_write_tokens=4), [10, 2, 0, 0, 1, 4]),
+        (Usage(10, 2, calls=1, web_searches=3), [10, 2, 0, 0, 1, 0, 0, 0, 0, 3]),
+        (Usage(10, 2, calls=1, stated_cost=5), [10, 2, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 5]),
+    ],
+)
+def test_all_counts_of_the_usage_are_stored(usage: Usage, stored: list[int]) -> None:
+    text = dump_reply(LLMReply("BCL2", usage))
+    assert json.loads(text)["usage"] == stored
+    assert load_reply("llm", text) == LLMReply("BCL2", usage)

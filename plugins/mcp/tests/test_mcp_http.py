@@ -170,3 +170,39 @@ def test_a_session_of_a_tool_is_not_that_of_the_server() -> None:
         (said,) = saying(model({"genes": url}), "lookup")
     assert (said.is_error, "Session not found" in said.content) == (True, True)
     assert forgets.opened == 1
+
+
+def answer_to(request: dict[str, Any], said: str) -> dict[str, Any]:
+    """The result of a request to a server with the tool `cut`, which says `said`."""
+    if request["method"] == "initialize":
+        version = request["params"]["protocolVersion"]
+        return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
+    if request["method"] == "tools/list":
+        return {"tools": [{"name": "cut", "description": "Cut.", "inputSchema": {"type": "object"}}]}
+    return {"content": [{"type": "text", "text": said}]}
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [("cut off \ud83e", "cut off \ufffd"), ("\udd80 off", "\ufffd off"), ("\\ud83e \U0001f980", "\\ud83e \U0001f980")],
+)
+def test_half_a_surrogate_pair_over_http_is_replaced(said: str, read: str, kind: str) -> None:
+    async def app(scope: Scope, receive: Callable[..., Awaitable[Any]], send: Callable[..., Awaitable[Any]]) -> None:
+        if scope["type"] != "http":
+            return
+        request = json.loads((await receive()).get("body") or b"{}")
+        status, body = (405, b"") if scope["method"] != "POST" else (202, b"")
+        if "id" in request:
+            known = request["method"] in ("initialize", "tools/list", "tools/call")
+            outcome = {"result": answer_to(request, said)} if known else {"error": {"code": -32601, "message": "no"}}
+            status, body = 200, json.dumps({"jsonrpc": "2.0", "id": request["id"], **outcome}).encode()
+            body = b"event: message\ndata: " + body + b"\n\n" if kind == "text/event-stream" else body
+        await send({"type": "http.response.start", "status": status, "headers": [(b"content-type", kind.encode())]})
+        for at in range(0, len(body), 7):  # in pieces that split escapes
+            await send({"type": "http.response.body", "body": body[at : at + 7], "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    with served(app, 0) as url:
+        (message,) = saying(model({"x": f"{url}/mcp"}), "cut")
+    assert (message.content, message.is_error) == (read, False)

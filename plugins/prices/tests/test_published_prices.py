@@ -103,3 +103,92 @@ def test_the_edition_names_the_release_and_a_digest() -> None:
 
 def test_the_list_is_offered() -> None:
     assert "genai-prices" in [one.name for one in list_price_sources(active_plugins())]
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "usage", "listed", "context"),
+    [
+        (
+            "claude-sonnet-4-5",
+            "anthropic",
+            Usage(1000, 100, calls=1, cache_write_tokens=400, long_write_tokens=300, web_searches=2),
+            {"input_tokens": 1000, "output_tokens": 100, "cache_write_tokens": 400, "cache_write_1h_tokens": 300}
+            | {"web_searches": 2},
+            {},
+        ),
+        (
+            "gemini-2.5-flash",
+            "google",
+            Usage(1000, 100, calls=1, audio_input_tokens=600),
+            {"input_tokens": 1000, "output_tokens": 100, "input_audio_tokens": 600},
+            {},
+        ),
+        (
+            "gpt-5",
+            "openai",
+            Usage(1000, 100, 400, calls=1, flex_calls=1),
+            {"input_tokens": 1000, "output_tokens": 100, "cache_read_tokens": 400},
+            {"service_tier": "flex"},
+        ),
+        (
+            "gpt-5",
+            "openai",
+            Usage(1000, 100, 400, calls=1, priority_calls=1),
+            {"input_tokens": 1000, "output_tokens": 100, "cache_read_tokens": 400},
+            {"service_tier": "priority"},
+        ),
+    ],
+    ids=["an hour and searches", "sound", "flex", "priority"],
+)
+def test_the_cost_of_special_rates_equals_that_of_genai_prices(
+    model: str, provider: str, usage: Usage, listed: dict[str, int], context: dict[str, str]
+) -> None:
+    tariff = PRICES.tariff(model, provider)
+    assert tariff is not None
+    _, info = get_snapshot().find_provider_model(model, None, provider, None)
+    theirs = info.get_prices(THEN, context).calc_price(ListedUsage(**listed))["total_price"]
+    cost = tariff[0].known_cost(usage)
+    assert cost is not None
+    assert abs(to_dollars(cost) - theirs) < Decimal("1e-6")
+
+
+def test_a_documented_example_costs_what_a_calculation_by_hand_gives() -> None:
+    """2,051 tokens of input, of which 248 are written for an hour and 1,800 read, 503 of output, 3 searches: at $3,
+    $6, $0.30 and $15 per million tokens, and $10 per thousand searches.
+    """
+    tariff = PRICES.tariff("claude-sonnet-4-5", "anthropic")
+    assert tariff is not None
+    usage = Usage(2051, 503, 1800, calls=1, cache_write_tokens=248, long_write_tokens=248, web_searches=3)
+    cost = tariff[0].known_cost(usage)
+    assert cost == (3 * 3 + 248 * 6 + 503 * 15) * 10**6 + 1800 * 300_000 + 3 * 10**10
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "usage"),
+    [
+        ("gpt-4o-audio-preview", "openai", Usage(100, 10, calls=1, audio_input_tokens=80)),
+        ("gpt-4o-audio-preview", "openai", Usage(100, 10, calls=1, audio_output_tokens=8)),
+        ("gpt-4.1-mini", "openai", Usage(100, 10, calls=1, flex_calls=1)),
+        ("gpt-5", "openai", Usage(100, 10, calls=1, flex_calls=1, priority_calls=1)),
+        ("gpt-5", "openai", Usage(100, 10, calls=2, flex_calls=1)),
+        ("gpt-5", "openai", Usage(100, 10, calls=1, unpriced_calls=1)),
+        ("mistral-large-latest", "mistral", Usage(100, 10, calls=1, web_searches=1)),
+    ],
+)
+def test_what_has_no_listed_price_makes_the_cost_unknown(model: str, provider: str, usage: Usage) -> None:
+    tariff = PRICES.tariff(model, provider)
+    assert tariff is not None
+    assert tariff[0].known_cost(usage) is None
+    assert tariff[0].known_cost(Usage(100, 10, calls=1)) is not None
+
+
+def test_sound_costs_as_much_as_text_at_google_if_the_list_has_no_other_price() -> None:
+    tariff = PRICES.tariff("gemini-2.5-pro", "google")
+    assert tariff is not None
+    assert tariff[0].known_cost(Usage(100, 10, calls=1, audio_input_tokens=80)) == tariff[0].cost(Usage(100, 10))
+
+
+def test_flex_costs_the_usual_price_at_groq() -> None:
+    tariff = PRICES.tariff("llama-3.3-70b-versatile", "groq")
+    assert tariff is not None
+    assert tariff[0].known_cost(Usage(100, 10, calls=1, flex_calls=1)) == tariff[0].cost(Usage(100, 10, calls=1))

@@ -61,6 +61,7 @@ def openai(message: str, code: str | None = None) -> Any:
     [
         (400, openai("This model's maximum context length is 8192 tokens.", "context_length_exceeded")),
         (400, {"object": "error", "message": "This model's maximum context length is 4096 tokens."}),
+        (400, [{"error": {"message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."}}]),
         (400, {"error": {"message": "exceeds the available context size", "type": "exceed_context_size_error"}}),
         (400, {"error": {"message": "prompt is too long: 208310 tokens > 200000 maximum"}}),
         (413, "Input is too long"),

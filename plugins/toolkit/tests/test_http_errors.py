@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karenina_core.models.ports import NO_USAGE, ErrorCategory, Message
-from karenina_toolkit.http.http_errors import HTTPStatusError, error_in_reply, redact_text, retry_after, status_error
+from karenina_toolkit.http.http_errors import (
+    HTTPStatusError,
+    error_in_reply,
+    find_message_error,
+    find_reply_error,
+    messages_api_error,
+    redact_text,
+    retry_after,
+    status_error,
+)
 
 C = ErrorCategory
 KEY = "sk-very-secret-key-000"
@@ -229,3 +238,49 @@ def test_secrets_are_masked_in_any_context(secret: str, before: str, after: str)
     shown = redact_text(f"{before} {secret} {after}", [secret])
     assert secret not in shown
     assert len(shown) <= 301
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "category"),
+    [
+        (1000, "unknown error", C.SERVER),
+        (1001, "request timeout", C.TIMEOUT),
+        (1002, "rate limit", C.RATE_LIMIT),
+        (1004, "not authorized", C.PERMANENT),
+        (1008, "insufficient balance", C.PERMANENT),
+        (1024, "internal error", C.SERVER),
+        (1026, "input new_sensitive", C.FILTERED),
+        (1027, "output new_sensitive", C.FILTERED),
+        (1039, "token limit", C.RATE_LIMIT),
+        (2013, "invalid params", C.PERMANENT),
+        (2049, "invalid api key", C.PERMANENT),
+        (2056, "usage limit exceeded", C.RATE_LIMIT),
+    ],
+)
+def test_the_code_of_minimax_decides(code: int, message: str, category: ErrorCategory) -> None:
+    data = {"choices": None, "base_resp": {"status_code": code, "status_msg": message}}
+    error = find_reply_error("any:m", data, [], [])
+    assert error is not None
+    assert error.category is category
+    assert message in str(error)
+    stated = find_message_error(data)
+    assert stated is not None
+    assert messages_api_error("any:m", *stated, [], []).category is category
+
+
+def test_the_status_that_minimax_adds_to_an_error_decides() -> None:
+    error = {"type": "authorized_error", "message": "invalid api key", "http_code": "401"}
+    found = find_reply_error("any:m", {"type": "error", "error": error}, [], [])
+    assert found is not None
+    assert found.category is C.PERMANENT
+    filtered = {"type": "api_error", "message": "output new_sensitive (1027)", "http_code": "500"}
+    assert failure(500, {"type": "error", "error": filtered}).category is C.FILTERED
+
+
+def test_the_first_of_a_list_of_errors_is_shown() -> None:
+    error = {"code": 2016, "message": "Prompt blocked due to security configurations"}
+    found = failure(424, {"success": False, "result": [], "error": [error]})
+    assert found.category is C.FILTERED
+    assert str(found).startswith(
+        "any:m at HOST responded with HTTP 424: Prompt blocked due to security configurations;"
+    )

@@ -22,7 +22,17 @@ from karenina_toolkit.traces.formats.anthropic import read_usage
         ({"input_tokens": None, "output_tokens": "7", "cache_read_input_tokens": -3}, Usage(0, 7, calls=1)),
         (
             {"input_tokens": 1, "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 4}},
-            Usage(25, calls=1, cache_write_tokens=24),
+            Usage(25, calls=1, cache_write_tokens=24, long_write_tokens=4),
+        ),
+        ({"output_tokens": 7, "server_tool_use": {"web_search_requests": 2}}, Usage(0, 7, calls=1, web_searches=2)),
+        ({"output_tokens": 7, "service_tier": "standard", "speed": "standard"}, Usage(0, 7, calls=1)),
+        ({"output_tokens": 7, "service_tier": "priority"}, Usage(0, 7, calls=1, priority_calls=1)),
+        ({"output_tokens": 7, "service_tier": "batch"}, Usage(0, 7, calls=1, flex_calls=1, priority_calls=1)),
+        ({"output_tokens": 7, "speed": "fast"}, Usage(0, 7, calls=1, unpriced_calls=1)),
+        ({"output_tokens": 7, "inference_geo": "us"}, Usage(0, 7, calls=1, unpriced_calls=1)),
+        (
+            {"output_tokens": 7, "iterations": [{"type": "advisor_message", "input_tokens": 5, "output_tokens": 2}]},
+            Usage(5, 9, calls=2, unpriced_calls=1),
         ),
         ({"output_tokens": 3, "output_tokens_details": {"thinking_tokens": 5}}, Usage(0, 3, 0, 3, calls=1)),
         ({"output_tokens_details": 5}, Usage(calls=1)),

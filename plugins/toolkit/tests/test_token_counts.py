@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from karenina_core.models.ports import Usage
 from karenina_toolkit.replies.reply_bounds import MOST_TOKENS
+from karenina_toolkit.traces.formats.openai_chat import usage_of
 from karenina_toolkit.traces.token_counts import larger_usage, read_usage
 
 NAMES = st.sampled_from(
@@ -85,3 +86,74 @@ def test_details_of_a_stream_are_merged() -> None:
     before = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 4}}
     after = {"prompt_tokens": 10, "prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens": 2}
     assert read_usage(larger_usage(before, after)) == Usage(10, 2, 4, calls=1)
+
+
+@pytest.mark.parametrize(
+    ("tier", "flex", "priority"),
+    [
+        (None, 0, 0),
+        ("default", 0, 0),
+        ("on_demand", 0, 0),
+        ("STANDARD", 0, 0),
+        ("flex", 1, 0),
+        ("priority", 0, 1),
+        ("fast", 0, 1),
+        ("scale", 1, 1),
+    ],
+)
+def test_the_service_tier_of_a_completion_is_counted(tier: str | None, flex: int, priority: int) -> None:
+    completion = {"usage": {"prompt_tokens": 3, "completion_tokens": 2}, "service_tier": tier}
+    assert usage_of(completion) == Usage(3, 2, calls=1, flex_calls=flex, priority_calls=priority)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"completion_tokens_details": {"image_tokens": 1290}},
+        {"num_sources_used": 4},
+        {"num_server_side_tools_used": 1},
+        {"citation_tokens": 900},
+        {"prompt_audio_seconds": 12},
+    ],
+)
+def test_a_call_with_other_charges_is_unpriced(counts: dict[str, Any]) -> None:
+    usage = read_usage({"prompt_tokens": 3, "completion_tokens": 2, **counts})
+    assert usage == Usage(3, 2, calls=1, unpriced_calls=1)
+
+
+def test_counts_of_other_charges_that_are_zero_or_empty_change_nothing() -> None:
+    counts = {"num_sources_used": 0, "prompt_audio_seconds": {}, "server_tool_use": None, "citation_tokens": None}
+    details = {"prompt_tokens_details": {"audio_tokens": 0}, "completion_tokens_details": {"image_tokens": 0}}
+    assert read_usage({"prompt_tokens": 3, "completion_tokens": 2, **counts, **details}) == Usage(3, 2, calls=1)
+
+
+@pytest.mark.parametrize(
+    ("stated", "billionths"),
+    [
+        ({"cost": 0.00030078, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.00030078}}, 300_780),
+        ({"cost": 0.95, "is_byok": True, "cost_details": {"upstream_inference_cost": 19}}, 19_950_000_000),
+        ({"cost": 0, "is_byok": True, "cost_details": {"upstream_inference_cost": 0.002}}, 2_000_000),
+        ({"cost": 0.0012, "is_byok": False, "cost_details": None}, 1_200_000),
+        ({"cost_in_usd_ticks": 318_319_000}, 31_831_900),
+        (
+            {"cost": {"input_tokens_cost": 0.0, "request_cost": 0.006, "total_cost": 0.006, "currency": "USD"}},
+            6_000_000,
+        ),
+        ({"cost": 0.5}, 0),
+        ({"cost": {"total_cost": 1, "currency": "CNY"}}, 0),
+        ({"cost": -1.5, "is_byok": False}, 0),
+        ({"cost": float("nan"), "is_byok": False}, 0),
+        ({"cost": "lots", "is_byok": True, "cost_details": 3}, 0),
+        ({"cost": None, "cost_in_usd_ticks": True}, 0),
+    ],
+)
+def test_the_cost_that_a_provider_states_is_read(stated: dict[str, Any], billionths: int) -> None:
+    usage = read_usage({"prompt_tokens": 3, "completion_tokens": 2, **stated})
+    assert usage == Usage(3, 2, calls=1, stated_cost=billionths)
+
+
+def test_reasoning_beyond_an_output_that_adds_up_to_the_total_is_part_of_it() -> None:
+    counts = {"prompt_tokens": 1366, "completion_tokens": 494, "total_tokens": 1860}
+    assert read_usage({**counts, "completion_tokens_details": {"reasoning_tokens": 522}}) == Usage(
+        1366, 494, 0, 494, calls=1
+    )

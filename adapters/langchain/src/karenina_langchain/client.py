@@ -25,6 +25,7 @@ from karenina_toolkit.http.http_errors import (
     find_system_error,
     redact_text,
     status_error,
+    usage_of_failure,
     web_page_error,
 )
 from karenina_toolkit.http.urls import find_secrets
@@ -66,6 +67,7 @@ _BY_NAME: Final = {
     "HTTPClientError": ErrorCategory.CONNECTION,
 }
 _UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+_UNFINISHED: Final = ("queued", "in_progress")  # statuses of the Responses API
 _CURES: Final = {
     **CURES,
     401: "check endpoint_api_key, or the environment variable for the provider's key",
@@ -229,7 +231,9 @@ class Client:
             if (stated := find_reply_error(self.where, data, self._secrets, messages)) is not None:
                 raise stated from None
             if not isinstance(data.get("choices"), list) or not data["choices"]:
-                raise port_error(self.where, error, self._secrets, messages) from None
+                failed = port_error(self.where, error, self._secrets, messages)
+                failed.usage = usage_of_failure(data)
+                raise failed from None
             return self._read(data, None, messages)
         finally:
             BODY.reset(token)
@@ -241,6 +245,12 @@ class Client:
         if not isinstance(raw, AIMessage):
             raise PortError(
                 f"{self.where} sent no usable reply: the reply is not a model message", category=ErrorCategory.SERVER
+            )
+        if (status := raw.response_metadata.get("status")) in _UNFINISHED:
+            raise PortError(
+                f"{self.where} answers in the background (status {status!r}), which is not supported; do not ask for "
+                "it, and raise request_timeout if replies take long",
+                category=ErrorCategory.PERMANENT,
             )
         completion = read_completion(body)
         if completion is not None:

@@ -15,6 +15,7 @@ from karenina_toolkit.attachments.wire import Contents, fill, neutral_name
 from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.replies.reply_ends import NO_REASON, read_end
 from karenina_toolkit.traces.blocks import TraceFormatError
+from karenina_toolkit.traces.formats.anthropic import read_usage as read_messages_usage
 from karenina_toolkit.traces.formats.openai_chat import (
     CITATIONS,
     UNREADABLE_ARGUMENTS,
@@ -23,10 +24,12 @@ from karenina_toolkit.traces.formats.openai_chat import (
     split_parts,
     write_arguments,
 )
-from karenina_toolkit.traces.token_counts import read_usage
+from karenina_toolkit.traces.token_counts import add_tier, read_usage
 
 _CACHE_WRITES: Final = ("cache_creation", "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens")
 """LangChain's names for cache-write tokens, in total or by lifetime."""
+_PAID_TOOLS: Final = ("file_search_call", "code_interpreter_call", "image_generation_call")
+"""Tools of the Responses API whose price does not depend on tokens."""
 
 
 def to_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
@@ -215,13 +218,31 @@ def _reasoning(message: AIMessage) -> str | None:
 
 
 def _usage(message: AIMessage) -> Usage:
-    """Return the usage of one call. If the message has no counts, all tokens are 0."""
-    counted = message.usage_metadata
-    if counted is None:
-        return Usage(calls=1)
-    details: Mapping[str, Any] = counted.get("input_token_details", {})
-    written = read_token_count(sum(read_token_count(details.get(name)) for name in _CACHE_WRITES))
-    return replace(read_usage(counted), cache_write_tokens=written)
+    """Return the usage of one call, with the searches and other services that the server used for it. If the message
+    has no counts, all tokens are 0. Anthropic's own counts say more than LangChain's.
+    """
+    metadata, counted = message.response_metadata, message.usage_metadata
+    own = metadata.get("usage")
+    if isinstance(own, Mapping) and metadata.get("model_provider") == "anthropic":
+        return read_messages_usage(own)
+    usage = Usage(calls=1)
+    if counted is not None:
+        details: Mapping[str, Any] = counted.get("input_token_details", {})
+        written = read_token_count(sum(read_token_count(details.get(name)) for name in _CACHE_WRITES))
+        usage = replace(read_usage(counted), cache_write_tokens=written)
+    blocks = _blocks(message)
+    grounding = metadata.get("grounding_metadata")  # of Google, which charges for searches depending on the model
+    grounded = isinstance(grounding, Mapping) and bool(grounding.get("web_search_queries"))
+    unpriced = grounded or any(block.get("type") in _PAID_TOOLS for block in blocks)
+    usage = replace(usage, web_searches=sum(map(_is_search, blocks)), unpriced_calls=int(unpriced))
+    return add_tier(usage, metadata.get("service_tier"))
+
+
+def _is_search(block: Mapping[str, Any]) -> bool:
+    """Return whether a block is a web search by OpenAI's server. Opening a page costs nothing."""
+    action = block.get("action")
+    kind = action.get("type", "search") if isinstance(action, Mapping) else "search"
+    return block.get("type") == "web_search_call" and kind == "search"
 
 
 def _is_blocked(metadata: Mapping[str, Any]) -> bool:

@@ -59,9 +59,15 @@ class LangchainExtra(endpoints.ToolLoopExtra):
     @classmethod
     def _without_reserved(cls, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters. Raises `ValueError` if Karenina sets one of them itself, or if they ask for several
-        replies.
+        replies or for a reply in the background.
         """
         endpoints.check_reply_count("parameters", parameters)
+        for given in (parameters, parameters.get("extra_body"), parameters.get("model_kwargs")):
+            if isinstance(given, Mapping) and given.get("background"):
+                raise ValueError(
+                    "background is not supported, because Karenina waits for each reply; remove it, and raise "
+                    "request_timeout if replies take long"
+                )
         for name in parameters:
             if name in _RESERVED or name.endswith(_RESERVED_ENDINGS):
                 raise ValueError(

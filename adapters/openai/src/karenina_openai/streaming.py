@@ -26,7 +26,7 @@ from karenina_toolkit.traces.token_counts import larger_usage
 
 _TEXTS = ("content", "refusal", *REASONING_FIELDS)
 _BESIDE = ("error", "native_finish_reason", "provider_specific_fields", "content_filter_results")
-_OF_PROMPT = ("prompt_filter_results", "promptFeedback")
+_OF_WHOLE = ("prompt_filter_results", "promptFeedback", "service_tier")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _DONE = b"data: [DONE]"
 _PLAIN = (b"{", b"[", b"<", b"\x1f")
@@ -233,7 +233,7 @@ class _Reply:
         self._any = False
         self._model: Any = None
         self._usage: Any = None
-        self._of_prompt: dict[str, Any] = {}
+        self._of_whole: dict[str, Any] = {}
 
     def add(self, chunk: Mapping[str, Any]) -> bool:
         """Add a chunk, and return whether it has content from the model. Only the first choice is used. Raises
@@ -243,7 +243,7 @@ class _Reply:
         self._usage = larger_usage(self._usage, chunk.get("usage"))
         if isinstance(own := chunk.get("x_groq"), Mapping):
             self._usage = larger_usage(self._usage, own.get("usage"))
-        self._of_prompt.update({name: chunk[name] for name in _OF_PROMPT if chunk.get(name)})
+        self._of_whole.update({name: chunk[name] for name in _OF_WHOLE if chunk.get(name)})
         has_content = False
         for choice in _mappings(chunk.get("choices")):
             index = choice.get("index") or 0
@@ -277,7 +277,7 @@ class _Reply:
             ]
         choice = {"index": 0, "message": message, "finish_reason": self.finish_reason, **self._beside}
         choices = [choice] if self._any else []
-        return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_prompt}
+        return {"model": self._model, "choices": choices, "usage": self._usage, **self._of_whole}
 
     def _text(self, name: str) -> str:
         """Return a text field, from deltas or from complete messages sent with or after them. Messages that the deltas

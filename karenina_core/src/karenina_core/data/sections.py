@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator
 
 from karenina_core.data.outcome import Outcome
-from karenina_core.models.ports import Usage
+from karenina_core.models.ports import REPORTED_COUNTS
 
 SECONDS_DIGITS: Final = 6
 """The number of decimal places of the seconds in a result."""
-_COUNTED: Final = frozenset(field.name for field in fields(Usage))
+_COUNTED: Final = frozenset(REPORTED_COUNTS)
 
 
 class Section(BaseModel):

@@ -122,6 +122,13 @@ class Usage:
 
     `cached_tokens` were read from the provider's cache, and `cache_write_tokens` were written to it at a different
     price. Both are part of `input_tokens`. `reasoning_tokens` are part of `output_tokens`.
+
+    The other counts only matter for costs: `long_write_tokens` are the part of `cache_write_tokens` that the cache
+    keeps for an hour, and `audio_input_tokens` and `audio_output_tokens` the sound in `input_tokens` and
+    `output_tokens`. `web_searches` were made by the server. `flex_calls` and `priority_calls` had these service tiers,
+    and a call that is in both counts had a tier of another name. The cost of `unpriced_calls` does not follow from the
+    counts, for example because another model was asked as well. `stated_cost` is what the provider says that the calls
+    cost, in billionths of a dollar, or 0 if it does not say.
     """
 
     input_tokens: int = 0
@@ -130,6 +137,14 @@ class Usage:
     reasoning_tokens: int = 0
     calls: int = 0
     cache_write_tokens: int = 0
+    long_write_tokens: int = 0
+    audio_input_tokens: int = 0
+    audio_output_tokens: int = 0
+    web_searches: int = 0
+    flex_calls: int = 0
+    priority_calls: int = 0
+    unpriced_calls: int = 0
+    stated_cost: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -137,13 +152,14 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        if self is NO_USAGE:
-            return other
-        return Usage(*map(add, _counts(self), _counts(other)))
+        return other if self is NO_USAGE else Usage(*map(add, _counts(self), _counts(other)))
 
 
-_counts = attrgetter(*(count.name for count in fields(Usage)))
+_names = tuple(count.name for count in fields(Usage))
+_counts = attrgetter(*_names)
 NO_USAGE = Usage()
+REPORTED_COUNTS = (*_names[:2], "total_tokens", *_names[2:4], "cache_write_tokens", "calls")
+"""The counts that a result contains, in this order."""
 
 
 @dataclass(slots=True)

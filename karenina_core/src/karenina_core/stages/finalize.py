@@ -20,7 +20,7 @@ from karenina_core.data.result import VerificationResult
 from karenina_core.data.sections import ROOT_FIELDS, SECONDS_DIGITS, SECTIONS, Section, VerificationResultRubric
 from karenina_core.errors import describe_error
 from karenina_core.hooks import hookimpl
-from karenina_core.models.ports import NO_USAGE, Message, Usage
+from karenina_core.models.ports import NO_USAGE, REPORTED_COUNTS, Message, Usage
 from karenina_core.stages.stage import Stage
 from karenina_core.stages.state import ItemError, State
 from karenina_core.text import replace_surrogates, replace_surrogates_in
@@ -263,15 +263,7 @@ def _usage_json(usage: Usage) -> dict[str, Any]:
     """Return token counts as a JSON-compatible dict, with the number of calls. `total_tokens` is the sum of input and
     output.
     """
-    return {
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "total_tokens": usage.total_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "calls": usage.calls,
-    }
+    return {name: getattr(usage, name) for name in REPORTED_COUNTS}
 
 
 def _metadata(state: State) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from karenina_toolkit.replies.reply_bounds import BrokenReply, ReplyBounds, ReplyTooLarge
 
 
+_ESCAPES: Final = re.compile(rb"\\\\|\\u[dD](?:[89abAB]\w\w\\u[dD][c-fC-F]\w\w|(?P<half>[89a-fA-F]\w\w))")
+"""Matches escaped backslashes, pairs of surrogates and halves of pairs in JSON."""
 USUAL_VARIABLES: Final = (
     *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"),
@@ -82,7 +85,9 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
     def note(error: BrokenReply | ReplyTooLarge) -> None:
         output.stopped = str(error)  # the library reports only that the connection was closed
 
-    bound = make_bounding_hook(httpx2.AsyncByteStream, "the server", bounds, by_event=True, on_error=note)
+    bound = make_bounding_hook(
+        httpx2.AsyncByteStream, "the server", bounds, by_event=True, on_error=note, edit=_without_half_pairs
+    )
     headers = {"Accept-Encoding": ACCEPTED_ENCODINGS, **server.headers()}
     longest = max(server.options.start_timeout, server.options.call_timeout)
     seconds = httpx2.Timeout(server.options.start_timeout, read=longest + 5)
@@ -98,3 +103,22 @@ async def _over_http(server: Server, output: Output, bounds: ReplyBounds) -> Asy
         streamable_http_client(server.url(), http_client=client, max_sse_event_size=None) as streams,
     ):
         yield streams
+
+
+async def _without_half_pairs(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield a body with U+FFFD in place of half surrogate pairs, which servers write if they cut text, and which the
+    MCP library refuses. What follows the last end of a line is held back until its line ends.
+    """
+    begun: list[bytes] = []
+    async for piece in pieces:
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r")) + 1
+        if end:
+            yield _ESCAPES.sub(_replace_half, b"".join([*begun, piece[:end]]))
+            begun = []
+        begun.append(piece[end:])
+    yield _ESCAPES.sub(_replace_half, b"".join(begun))
+
+
+def _replace_half(found: re.Match[bytes]) -> bytes:
+    """Return an escape unchanged, or the escape of U+FFFD if it is half a surrogate pair."""
+    return found[0] if found["half"] is None else rb"\ufffd"

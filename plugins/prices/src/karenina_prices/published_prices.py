@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 from karenina_engine.cost.price_source import FREE, Rates, Tariff, to_picodollars
 
 if TYPE_CHECKING:
-    from genai_prices.types import ModelPrice, TieredPrices
+    from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
 
 _AZURE: Final = "azure"
 _THOUSAND: Final = 1000
+_AUDIO_AS_TEXT: Final = ("google",)
+"""Providers that charge sound like text unless the list has a price for it. For others, the list may lack the price."""
+_SAME_FLEX: Final = ("groq",)
+"""Providers whose service tier "flex" has the usual prices (https://console.groq.com/docs/flex-processing)."""
 
 
 @dataclass
@@ -53,11 +57,22 @@ class PublishedPrices:
             return None
         at = self.at if self.at is not None else datetime.now(UTC)
         listed_as = f"{provider.id}/{model.id}"
-        tariff = _tariff(model.get_prices(at))
+        tariff = _tariff(model.get_prices(at), audio_is_text=provider.id in _AUDIO_AS_TEXT)
         if tariff is None:
             # No prices can mean that the model is free, or that its price is missing: the name decides.
             return (FREE, listed_as) if model_name.lower().endswith(":free") else None
-        return tariff, listed_as
+        tiers = {tier: _tariff_of_tier(model, tier, at) for tier in ("flex", "priority")}
+        if provider.id in _SAME_FLEX:
+            tiers["flex"] = tariff
+        return tariff._replace(tiers=tuple((name, each) for name, each in tiers.items() if each)), listed_as
+
+
+def _tariff_of_tier(model: ModelInfo, tier: str, at: datetime) -> Tariff | None:
+    """Return a model's tariff at a service tier, or None if the list has none for it at the time `at`."""
+    listed = [variant for variant in model.price_variants or () if variant.when == {"service_tier": tier}]
+    if not any(variant.constraint is None or variant.constraint.active(at) for variant in listed):
+        return None
+    return _tariff(model.get_prices(at, {"service_tier": tier}), audio_is_text=False)
 
 
 def _provider(name: str) -> str:
@@ -65,12 +80,17 @@ def _provider(name: str) -> str:
     return _AZURE if name.lower().startswith(_AZURE) else name
 
 
-def _tariff(price: ModelPrice) -> Tariff | None:
-    """Return the tariff for text tokens and requests, or None if input or output tokens have no price."""
+def _tariff(price: ModelPrice, *, audio_is_text: bool) -> Tariff | None:
+    """Return the tariff for tokens, searches and requests, or None if input or output tokens have no price. With
+    `audio_is_text`, sound without a price of its own costs as much as text.
+    """
     if price.input_mtok is None or price.output_mtok is None:
         return None
+    heard, spoken = price.input_audio_mtok, price.output_audio_mtok
+    if audio_is_text:
+        heard, spoken = heard or price.input_mtok, spoken or price.output_mtok
     listed = [price.input_mtok, price.output_mtok, price.cache_read_mtok, price.cache_write_mtok]
-    listed.append(price.output_reasoning_mtok)
+    listed += [price.output_reasoning_mtok, price.cache_write_1h_mtok, heard, spoken, price.web_searches_kcount]
     starts = sorted({tier.start for tiered in listed if _is_tiered(tiered) for tier in tiered.tiers})
     requests = price.requests_kcount
     return Tariff(
@@ -86,13 +106,23 @@ def _is_tiered(price: Decimal | TieredPrices | None) -> TypeGuard[TieredPrices]:
 
 
 def _rates(listed: list[Decimal | TieredPrices | None], size: int) -> Rates:
-    """Return the rates for `size` input tokens. `listed` contains the prices for the five types of tokens."""
-    read, write, cached, cache_write, reasoning = (
+    """Return the rates for `size` input tokens. `listed` contains the prices of all rates, in their order."""
+    read, write, cached, cache_write, reasoning, long_write, heard, spoken, searches = (
         _price_at(price, size) if price is not None else None for price in listed
     )
     assert read is not None
     assert write is not None
-    return Rates.per_million(read, write, cached=cached, cache_write=cache_write, reasoning=reasoning)
+    return Rates.per_million(
+        read,
+        write,
+        cached=cached,
+        cache_write=cache_write,
+        reasoning=reasoning,
+        long_write=long_write,
+        audio_input=heard,
+        audio_output=spoken,
+        web_searches=searches,
+    )
 
 
 def _price_at(price: Decimal | TieredPrices, size: int) -> Decimal:

@@ -122,8 +122,9 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
     for name, price in ledger.prices.snapshot()["models"].items():
         print_wrapped(console, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
         if price["known"] and uncounted[name]:
-            where = f"in {quantity(uncounted[name], 'call')} of {name}"
-            print_wrapped(console, Text(clean(f"The server counted no input or no output tokens {where}.")))
+            what = f"The cost of {quantity(uncounted[name], 'call')} of {name} is unknown"
+            why = "the server counted no tokens, or something has no known price, such as searches or a service tier"
+            print_wrapped(console, Text(clean(f"{what}: {why}.")))
 
 
 def ledger_rows(lines: Iterable[LedgerLine], total: SpendCounts) -> list[tuple[str, ...]]:

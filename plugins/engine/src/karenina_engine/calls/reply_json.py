@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any, Final
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -25,6 +27,9 @@ from karenina_toolkit.traces.reasoning import has_content
 
 Reply = LLMReply | ParserReply | AgentReply | Turn
 
+_COUNTS: Final = tuple(count.name for count in fields(Usage))
+_ALWAYS_STORED: Final = _COUNTS.index("calls") + 1
+_later_counts_of: Final = attrgetter(*_COUNTS[_ALWAYS_STORED:])
 _TRUNCATED: Final = ("length", "content_filter")
 
 
@@ -126,9 +131,14 @@ def dump_json_bytes(value: Any, fallback: Callable[[Any], Any] | None = None) ->
 
 
 def _dump_usage(usage: Usage) -> list[int]:
-    """Return `usage` as a list of counts for `_load_usage`."""
+    """Return `usage` as a list of counts for `_load_usage`, without zeros at the end of those after `calls`."""
     counts = [usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.calls]
-    return [*counts, usage.cache_write_tokens] if usage.cache_write_tokens else counts
+    later = _later_counts_of(usage)
+    if any(later):
+        counts += later
+        while not counts[-1]:
+            del counts[-1]
+    return counts
 
 
 def _dump_common(reply: Reply) -> dict[str, Any]:
@@ -146,7 +156,11 @@ def _dump_common(reply: Reply) -> dict[str, Any]:
 
 
 def _load_usage(counts: Any) -> Usage:
-    if not (isinstance(counts, list) and len(counts) in (5, 6) and all(type(count) is int for count in counts)):
+    if not (
+        isinstance(counts, list)
+        and _ALWAYS_STORED <= len(counts) <= len(_COUNTS)
+        and all(type(count) is int for count in counts)
+    ):
         raise ValueError(f"the token usage must be a list of counts, not {counts!r}")
     return Usage(*counts)
 

@@ -113,7 +113,7 @@ class Budget:
             unknown = line.spent.unpriced
             priced = line.spent.calls - unknown
             model = by_names.get(line.names[:3])
-            tariff = self.ledger.prices.price(model).tariff if model is not None else None
+            tariff = self.ledger.prices.price(model).expected if model is not None else None
             if unknown and priced > 0:
                 self.spent += line.spent.cost * unknown // priced
             elif unknown and model is not None and tariff is not None:
@@ -197,7 +197,7 @@ class Budget:
         """Return a call's maximum expected cost, judging by the calls `seen`, and the most that it may cost if that
         estimate is too low, in picodollars. Both are 0 if the model has no price.
         """
-        tariff = self.ledger.prices.price(call.endpoint.model).tariff
+        tariff = self.ledger.prices.price(call.endpoint.model).expected
         if tariff is None:
             return 0, 0
         rates = tariff.rates

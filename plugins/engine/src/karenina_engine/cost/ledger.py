@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from karenina_core.errors import PluginError, type_and_message
@@ -16,6 +16,7 @@ from karenina_engine.cost.hookspecs import karenina_prices
 from karenina_engine.cost.price_source import FREE, OwnPrice, PriceSource, Tariff, format_cost, to_dollars
 from karenina_toolkit.http.urls import is_local, redact_url
 from karenina_toolkit.plugin_lookup import find_adapter
+from karenina_toolkit.traces.token_counts import service_tier
 
 if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
@@ -30,12 +31,14 @@ class Price:
     """The price of a model. `why` states where the price comes from, or why it is unknown.
 
     If the price is unknown, `tariff` is None. If `assumed` is set, the price may be wrong, because a server on
-    localhost may forward calls to a paid provider.
+    localhost may forward calls to a paid provider. `expected` is the tariff for estimates, which depends on the service
+    tier and the lifetime of the cache that the model's configuration asks for.
     """
 
     tariff: Tariff | None
     why: str
     assumed: bool = False
+    expected: Tariff | None = None
 
 
 def list_price_sources(plugins: Plugins) -> list[PriceSource]:
@@ -76,7 +79,10 @@ class PriceTable:
         """
         entry = self._found.get(id(model))
         if entry is None:
-            entry = self._found[id(model)] = model, self._find(model)
+            price = self._find(model)
+            if price.tariff is not None:
+                price = replace(price, expected=_expected_tariff(price.tariff, model))
+            entry = self._found[id(model)] = model, price
         return entry[1]
 
     def is_free(self, model: ModelConfig) -> bool:
@@ -149,6 +155,20 @@ class PriceTable:
         )
 
 
+def _expected_tariff(tariff: Tariff, model: ModelConfig) -> Tariff:
+    """Return the tariff of the service tier that the model's configuration asks for, if its price is known, otherwise
+    `tariff`. If it asks for a cache that lasts an hour, this determines the price of what is written to it.
+    """
+    for name in ("body", "parameters"):
+        added = model.extra.get(name)
+        if isinstance(added, Mapping):
+            tariff = tariff.for_tier(service_tier(added.get("service_tier"))) or tariff
+    long = tariff.rates.long_write
+    if model.extra.get("prompt_caching") == "1h" and long is not None:
+        tariff = tariff._replace(rates=tariff.rates._replace(cache_write=long))
+    return tariff
+
+
 def _look_up(source: PriceSource, model_name: str, server: str | None) -> tuple[Tariff, str] | None:
     """Return a model's tariff in a price list and the list's name for it, or None if the list does not contain it.
     Raises `PluginError` if the list fails, or returns something else or a negative price.
@@ -163,8 +183,10 @@ def _look_up(source: PriceSource, model_name: str, server: str | None) -> tuple[
             if not isinstance(edition, str):
                 raise TypeError(f"edition must be a string, not {edition!r:.80}")
             tariff, _ = listed
-            if min(tariff.request, *tariff.rates, *(rate for _, rates in tariff.steps for rate in rates)) < 0:
-                raise ValueError("a price is below 0")
+            for each in (tariff, *(tier for _, tier in tariff.tiers)):
+                rates = (each.request, *each.rates, *(rate for _, step in each.steps for rate in step))
+                if any(rate is not None and rate < 0 for rate in rates):
+                    raise ValueError("a price is below 0")
     except Exception as error:
         raise PluginError(
             f"the price list {source.name!r} has no usable price for {model_name!r}: {type_and_message(error)}; set "
@@ -173,6 +195,7 @@ def _look_up(source: PriceSource, model_name: str, server: str | None) -> tuple[
     return listed
 
 
+_BILLIONTH: Final = 1000  # of a dollar, in picodollars
 _INPUT_TOKEN: Final = Usage(input_tokens=1)
 _OUTPUT_TOKEN: Final = Usage(output_tokens=1)
 UNKNOWN_COST: Final = "unknown"
@@ -293,10 +316,14 @@ class Ledger:
 
     def cost(self, call: CallRecord, usage: Usage, *, is_blank: bool = False) -> int | None:
         """Return the cost, in picodollars, of a call with the given usage, or None if it is not known, because the
-        model has no price, or because the server counted no input or no output tokens although they have a price. A
-        reply that `is_blank` has no output tokens.
+        model, its service tier or something that the usage contains has no price, or because the server counted no
+        input or no output tokens although they have a price. A reply that `is_blank` has no output tokens. A cost that
+        the provider states takes precedence over the prices of lists, but not over those of the user.
         """
-        tariff = self.prices.price(call.endpoint.model).tariff
+        price = self.prices.price(call.endpoint.model)
+        tariff = price.tariff
+        if usage.stated_cost and (tariff is None or price.assumed or not tariff.any_tier):
+            return usage.stated_cost * _BILLIONTH
         if tariff is None:
             return None
         if tariff is FREE:
@@ -305,7 +332,7 @@ class Ledger:
             return None
         if not usage.output_tokens and not is_blank and tariff.cost(_OUTPUT_TOKEN):
             return None
-        return tariff.cost(usage)
+        return tariff.known_cost(usage)
 
     def line(self, call: CallRecord) -> LedgerLine:
         """Return the line that the call belongs to, creating it if necessary."""

@@ -512,7 +512,7 @@ class _LineCounter:
         more.
         """
         for key, line in self._found.items():
-            tariff = self._prices.price(self._models[key]).tariff
+            tariff = self._prices.price(self._models[key]).expected
             if tariff is None:
                 line.cost = None
                 continue

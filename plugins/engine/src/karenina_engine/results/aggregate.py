@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import BaseModel, ConfigDict
 
 from karenina_core.data.outcome import Outcome
-from karenina_core.models.ports import Usage
+from karenina_core.models.ports import REPORTED_COUNTS, Usage
 from karenina_core.stages.finalize import NO_TEMPLATE
 from karenina_engine.results.question_units import unit_of_result
 from karenina_engine.results.rates import Clusters, Rate, TraitSummary, TraitTally, is_number
@@ -41,7 +41,7 @@ _MIN_PART_LENGTH: Final = 12
 _QUOTATION: Final = re.compile(
     r"""(?<!\w)(?:'((?:[^'\\\n]|\\.){1,1000})'|"((?:[^"\\\n]|\\.){1,1000})"|\u201c([^\u201d\n]{1,1000})\u201d)(?!\w)"""
 )
-_USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage))
+_USAGE_FIELDS: Final = tuple(field.name for field in fields(Usage) if field.name in REPORTED_COUNTS)
 GroupKey = tuple[str, str]
 """The ids of an answering model and a judge. A jury counts as one judge."""
 

@@ -9,13 +9,13 @@ that no answer counts twice.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from karenina_core.data.outcome import Outcome
 from karenina_core.data.sections import ModelIdentity, VerificationResultTemplate
-from karenina_core.models.ports import Usage
+from karenina_core.models.ports import REPORTED_COUNTS
 from karenina_engine.calls.call import PanelModel
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
 
 __all__ = ["Panel", "PanelAnswer", "PanelModel", "not_judged"]
-
-_COUNTS: Final = (*(field.name for field in fields(Usage)), "total_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +120,7 @@ def _usage(results: Sequence[VerificationResult]) -> dict[str, dict[str, Any]] |
             if name not in usage:
                 usage[name] = dict(part)
             elif part.get("scope") == "item":
-                usage[name] |= {count: usage[name].get(count, 0) + part.get(count, 0) for count in _COUNTS}
+                usage[name] |= {count: usage[name].get(count, 0) + part.get(count, 0) for count in REPORTED_COUNTS}
     if not usage:
         return None
-    return {**usage, "total": {count: sum(part.get(count, 0) for part in usage.values()) for count in _COUNTS}}
+    return {**usage, "total": {count: sum(part.get(count, 0) for part in usage.values()) for count in REPORTED_COUNTS}}

@@ -20,7 +20,8 @@ class OddReply:
     """A reply and its expected outcome: a `text` with its `finish_reason`, or an `error`.
 
     The error message must contain `words`, and one of the reply's notes must contain `notes`. `tokens` are the input,
-    output, cached, reasoning and cache-write tokens, also for errors. If `tokens` is None, the usage is not checked.
+    output, cached, reasoning and cache-write tokens, and any further counts of `Usage`, also for errors. If `tokens` is
+    None, the usage is not checked.
     """
 
     body: Any
@@ -31,15 +32,15 @@ class OddReply:
     words: str = ""
     reasoning: str | None = None
     notes: str = ""
-    tokens: tuple[int, int, int, int, int] | None = None
+    tokens: tuple[int, ...] | None = None
 
     @property
     def usage(self) -> Usage | None:
         """Return the tokens as the usage of one call, or None if there are none."""
         if self.tokens is None:
             return None
-        input, output, cached, reasoning, written = self.tokens
-        return Usage(input, output, cached, reasoning, 1, written)
+        counts = (*self.tokens[:4], 1, *self.tokens[4:])
+        return Usage(*counts)
 
 
 def chat(content: Any = "Oslo.", finish: Any = "stop", usage: Any = None, **message: Any) -> dict[str, Any]:
@@ -180,6 +181,18 @@ CHAT_TOKENS: Final[Mapping[str, OddReply]] = {
             (90, 4, 50, 0, 20),
         ),
         (
+            "a cache that lasts an hour",
+            {"prompt_tokens": 90, "completion_tokens": 4, "cache_creation_input_tokens": 20}
+            | {"prompt_tokens_details": {"cache_creation_token_details": {"ephemeral_1h_input_tokens": 20}}},
+            (90, 4, 0, 0, 20, 20),
+        ),
+        (
+            "sound and searches",
+            {"prompt_tokens": 90, "completion_tokens": 9, "server_tool_use": {"web_search_requests": 2}}
+            | {"prompt_tokens_details": {"audio_tokens": 50}, "completion_tokens_details": {"audio_tokens": 8}},
+            (90, 9, 0, 0, 0, 0, 50, 8, 2),
+        ),
+        (
             "a cache beside the input",
             {"prompt_tokens": 10, "completion_tokens": 4, "cache_read_input_tokens": 50},
             (60, 4, 50, 0, 0),
@@ -207,6 +220,12 @@ CHAT_FILTERS: Final[Mapping[str, OddReply]] = {
         ("LiteLLM", 400, {"error": {"message": "litellm.ContentPolicyViolationError: no", "code": "400"}}),
         ("xAI", 403, {"code": "no", "error": "Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO"}),
         ("DeepSeek", 400, {"error": {"message": "Content Exists Risk", "type": "invalid_request_error"}}),
+        ("MiniMax", 500, {"type": "error", "error": {"message": "output new_sensitive (1027)", "http_code": "500"}}),
+        (
+            "Cloudflare",
+            424,
+            {"success": False, "error": [{"code": 2016, "message": "Prompt blocked due to security configurations"}]},
+        ),
         ("completion", 400, chat("", "content_filter")),
         ("error as text", 400, {"error": "content_filter: blocked"}),
         ("error as text in 200", 200, {"error": "content_filter blocked the prompt"}),
@@ -271,7 +290,16 @@ MESSAGES_REPLIES: Final[Mapping[str, OddReply]] = {
             "Oslo.", usage={"input_tokens": 5, "output_tokens": 4, "cache_creation": {"ephemeral_1h_input_tokens": 7}}
         ),
         text="Oslo.",
-        tokens=(12, 4, 0, 0, 7),
+        tokens=(12, 4, 0, 0, 7, 7),
+    ),
+    "searches and a service tier": OddReply(
+        messages_reply(
+            "Oslo.",
+            usage={"input_tokens": 5, "output_tokens": 4, "server_tool_use": {"web_search_requests": 2}}
+            | {"service_tier": "priority"},
+        ),
+        text="Oslo.",
+        tokens=(5, 4, 0, 0, 0, 0, 0, 0, 2, 0, 1),
     ),
     "refused by a filter": OddReply(
         {

@@ -97,7 +97,8 @@ _TOO_LONG_CODES: Final = frozenset({"context_length_exceeded", "exceed_context_s
 _TOO_LONG_WORDS: Final = re.compile(
     r"context (length|window|size)|(prompt|input|request|messages?|conversation) (is |are )?too long"
     r"|^\W*too long\W*$|: *[\"']too long\W*$"  # the only text of the error
-    r"|reduce the length of the (messages|prompt|input)|too many (input |prompt )?tokens"
+    r"|reduce the length of the (messages|prompt|input)|exceeds the maximum number of tokens allowed"  # Google
+    r"|too many (input |prompt )?tokens"
     r"(?!, please wait)"  # Bedrock's rate limit
     r"|inputs` tokens \+ `max_new_tokens` must be",  # TGI
     re.IGNORECASE,

@@ -49,7 +49,15 @@ _DELAY: Final = re.compile(rf'retryDelay\\*": ?\\*"{_TIME}', re.IGNORECASE)  # G
 _RATE_LIMIT_CODES: Final = frozenset({"rate_limit_exceeded", "rate_limit_error"})  # OpenAI, Groq; Anthropic, LiteLLM
 _GUARDRAIL: Final = 446  # Portkey and WSO2: a guardrail denied the request or the reply
 _EVENT: Final = re.compile(r"\s*(?:(?:event|id|retry|):[^\n]*\n)*data:(?P<data>[^\n]*)")
-_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498})
+_STATUSES_OF_FILTERS: Final = frozenset({400, 403, 406, 421, 422, 424, _GUARDRAIL, 451, 498, 500})  # 500: MiniMax
+_MINIMAX_STATUSES: Final = {
+    **dict.fromkeys((1002, 1039, 1041, 2045, 2056), 429),  # limits on requests, tokens, connections and usage
+    **dict.fromkeys((1004, 2049), 401),
+    **dict.fromkeys((1042, 2013), 400),
+    1001: 504,
+}
+"""The HTTP statuses for MiniMax's codes (https://platform.minimax.io/docs/api-reference/errorcode), which it sends with
+status 200. The other codes are server errors, or have a meaning of their own."""
 CURES: Final[Mapping[int, str]] = {
     400: "the server may not support all parameters in this model's configuration",
     401: "check endpoint_api_key",
@@ -152,7 +160,7 @@ def error_in_reply(
     body = json.dumps({"error": error}, default=str)
     detail, codes = _read_message(body)
     shown = redact_text(detail, secrets, prompt)
-    stated = _stated_status(error.get("code")) if isinstance(error, Mapping) else None
+    stated = _stated_status(error)
     message = f"{where} {f'forwarded HTTP {stated}' if stated is not None else 'sent no usable reply'}: {shown}"
     category = category_of_status(stated) if stated is not None else ErrorCategory.SERVER
     wait = _read_wait(detail, body, prompt)
@@ -176,7 +184,7 @@ def messages_api_error(
     Unknown ones are rate limits if the message states how long to wait, and otherwise server errors. Some messages
     determine the category regardless of it (see `_read_stated`). `usage` is the reply's usage.
     """
-    status = _stated_status(kind)
+    status = _read_status(kind)
     wait = _read_wait(message, "", prompt)
     unknown = ErrorCategory.SERVER if wait is None else ErrorCategory.RATE_LIMIT
     unknown = category_of_status(status) if status is not None else unknown
@@ -200,7 +208,9 @@ def find_message_error(data: Mapping[str, Any]) -> tuple[str, str] | None:
     if error is None:
         return None
     fields = error if isinstance(error, Mapping) else {"message": error}
-    kinds = [str(fields[name]) for name in ("type", "code", "status_code") if fields.get(name)]
+    status = _stated_status(fields)
+    kinds = [str(fields[name]) for name in ("type", "code") if fields.get(name)]
+    kinds += [str(code) for code in (status, fields.get("status_code")) if code]
     kind = next((kind for kind in kinds if kind != "None"), "")  # LiteLLM writes it as text
     return kind, next((str(fields[name]) for name in _MESSAGE_FIELDS if fields.get(name)), "no message")
 
@@ -231,8 +241,17 @@ def _read_stated(
     return (category, None) if cure is None else (ErrorCategory.PERMANENT, cure)
 
 
-def _stated_status(code: object) -> int | None:
-    """Return the HTTP status of 400 or more that is the code of an error in a reply with status 200, or None."""
+def _stated_status(error: object) -> int | None:
+    """Return the HTTP status of 400 or more that an error in a reply with status 200 states, or None."""
+    if not isinstance(error, Mapping):
+        return None
+    status = _read_status(error.get("code")) or _read_status(error.get("http_code"))  # the latter: MiniMax
+    own = error.get("status_code")
+    return _MINIMAX_STATUSES.get(own) if status is None and isinstance(own, int) else status
+
+
+def _read_status(code: object) -> int | None:
+    """Return an error's code as an HTTP status of 400 or more, or None if it is none."""
     is_status = isinstance(code, int | str) and re.fullmatch("[45][0-9]{2}", str(code))
     return int(str(code)) if is_status else None
 
@@ -457,17 +476,18 @@ def _read_message(body: str) -> tuple[str, frozenset[str]]:
 
 
 def _find_error(data: Any) -> Any:
-    """Return the error in a body: the first of its `errors` (Cloudflare, IBM watsonx), otherwise its `error`, the
-    `message` of which it consists (Mistral), or the whole body. If the body is a list, as Google's OpenAI endpoint
-    sends it, its first element is used.
+    """Return the error in a body: the first of its `errors` (Cloudflare, IBM watsonx), or of its `error` if that is a
+    list (Cloudflare's guardrails), otherwise its `error`, the `message` of which it consists (Mistral), or the whole
+    body. If the body is a list, as Google's OpenAI endpoint sends it, its first element is used.
     """
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):
         return data
-    errors, message = data.get("errors"), data.get("message")
-    if isinstance(errors, list) and errors:
-        return errors[0]
+    message = data.get("message")
+    for errors in (data.get("errors"), data.get("error")):
+        if isinstance(errors, list) and errors:
+            return errors[0]
     return data.get("error") or (message if isinstance(message, dict) else data)
 
 

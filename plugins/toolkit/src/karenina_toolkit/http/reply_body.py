@@ -166,11 +166,12 @@ def make_bounding_hook(
     by_event: bool = False,
     on_error: OnError | None = None,
     keep: Callable[[], bytearray | None] | None = None,
+    edit: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]] | None = None,
 ) -> Callable[[Any], Awaitable[None]]:
     """Return a response hook for clients of the httpx family that limits and decompresses bodies (with `by_event`, the
     limits apply to each event of a stream). It raises `BrokenReply` if a response was sent before its request.
     `on_error` is called with any error, because some libraries hide errors. `keep` may return a buffer to which the
-    body is copied.
+    body is copied, and `edit` the pieces that the client gets instead of those of the body.
 
     `stream_type` is the client's `AsyncByteStream`. The client must send `ACCEPTED_ENCODINGS` as its `Accept-Encoding`.
     The hook removes `content-encoding` from responses.
@@ -185,6 +186,8 @@ def make_bounding_hook(
         pieces = bound_body(response.stream, encoding, where, bounds, by_event=events)
         if keep is not None and (buffer := keep()) is not None:
             pieces = _copy(pieces, buffer)
+        if edit is not None:
+            pieces = edit(pieces)
         response.stream = kind(response.stream, pieces, on_error)
 
     return bound

@@ -6,7 +6,9 @@ LiteLLM. `karenina_toolkit.traces.formats.anthropic` handles those of the Anthro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from karenina_core.models.ports import Usage
@@ -14,10 +16,12 @@ from karenina_toolkit.replies.reply_bounds import MOST_TOKENS, read_token_count,
 
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")
+_OUTPUT_DETAILS: Final = ("completion_tokens_details", "output_tokens_details", "output_token_details")
 _DETAILS: Final = frozenset(
     {
         *("prompt_tokens_details", "input_tokens_details", "input_token_details", "cache_creation"),
-        *("completion_tokens_details", "output_tokens_details", "output_token_details"),
+        *_OUTPUT_DETAILS,
+        *("cache_creation_token_details", "server_tool_use"),
     }
 )
 _KINDS: Final = {
@@ -26,14 +30,20 @@ _KINDS: Final = {
     "total_tokens": "total",
     **dict.fromkeys(("cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens"), "cached"),
     **dict.fromkeys(("cache_read_tokens", "cache_read", "num_cached_tokens", "cached_prompt_tokens"), "cached"),
-    "cached_input_tokens": "cached",
+    **dict.fromkeys(("cached_input_tokens", "flex_cache_read", "priority_cache_read"), "cached"),
     **dict.fromkeys(("cache_creation_input_tokens", "cache_creation_tokens", "cache_write_tokens"), "written"),
     "cache_write_input_tokens": "written",
     "ephemeral_5m_input_tokens": "5m",
     "ephemeral_1h_input_tokens": "1h",
     **dict.fromkeys(("reasoning_tokens", "thinking_tokens", "reasoning"), "reasoning"),
+    **dict.fromkeys(("flex_reasoning", "priority_reasoning"), "reasoning"),
+    "web_search_requests": "searches",
+    **dict.fromkeys(("num_server_side_tools_used", "num_sources_used"), "unpriced"),  # xAI
+    **dict.fromkeys(("citation_tokens", "prompt_audio_seconds"), "unpriced"),  # Perplexity, Mistral
 }
-_NO_COUNTS: Final = dict.fromkeys(_KINDS.values(), 0)
+_NO_COUNTS: Final = dict.fromkeys((*_KINDS.values(), "heard", "spoken"), 0)
+_USUAL_TIERS: Final = ("", "auto", "default", "standard", "standard_only", "on_demand")
+_TIERS: Final = {"flex": "flex", "priority": "priority", "fast": "priority"}
 
 
 def read_usage(data: Any) -> Usage:
@@ -41,7 +51,8 @@ def read_usage(data: Any) -> Usage:
     0, except that such an input is the total minus the output. Counts that contradict each other are increased so that
     input includes cached tokens, output includes reasoning, and both together are at least the total.
 
-    Some servers only include reasoning in the total.
+    Some servers only include reasoning in the total. If the provider charges for something else as well, such as
+    pictures that the model made, the call counts as unpriced.
     """
     if not isinstance(data, (dict, Mapping)):  # the check for dict is fast, and nearly all are
         return Usage(calls=1)
@@ -55,6 +66,7 @@ def read_usage(data: Any) -> Usage:
                     counts[_KINDS[name]] = number
             elif name in _DETAILS and isinstance(value, (dict, Mapping)):
                 parts.append(value)  # the loop over the parts reaches it later
+                _count_media(counts, value, is_output=name in _OUTPUT_DETAILS)
     prompt, output, total = counts["input"], counts["output"], counts["total"]
     cached, reasoning = counts["cached"], counts["reasoning"]
     written = max(counts["written"], counts["5m"] + counts["1h"])
@@ -64,9 +76,69 @@ def read_usage(data: Any) -> Usage:
         prompt += cached + written
     output = max(output, total - prompt)
     if reasoning > output:
-        output += reasoning
+        if total == prompt + output and "reasoning_tokens" not in data:  # OpenRouter counts both in different ways
+            reasoning = output
+        else:
+            output += reasoning
     usage = Usage(prompt, output, cached, reasoning, 1, written)
+    if counts["1h"] or counts["heard"] or counts["spoken"] or counts["searches"] or counts["unpriced"]:
+        usage = replace(
+            usage,
+            long_write_tokens=counts["1h"],
+            audio_input_tokens=min(counts["heard"], prompt),
+            audio_output_tokens=min(counts["spoken"], output),
+            web_searches=counts["searches"],
+            unpriced_calls=int(counts["unpriced"] > 0),
+        )
+    if "cost" in data or "cost_in_usd_ticks" in data:
+        usage = replace(usage, stated_cost=_stated_cost(data))
     return usage if max(prompt, output) <= MOST_TOKENS else sanitize_usage(usage)
+
+
+def _stated_cost(data: Mapping[str, Any]) -> int:
+    """Return the cost that a `usage` states in the form of OpenRouter, Perplexity or xAI, in billionths of a dollar, or
+    0 if there is none. Numbers of others may be in any currency. With an own key at OpenRouter, its provider charges
+    `upstream_inference_cost` in addition.
+    """
+    cost, details = data.get("cost"), data.get("cost_details")
+    if isinstance(data.get("is_byok"), bool):
+        own_key = details.get("upstream_inference_cost") if data["is_byok"] and isinstance(details, Mapping) else None
+        dollars = [cost, own_key]
+    elif isinstance(cost, Mapping) and cost.get("currency", "USD") == "USD":
+        dollars = [cost.get("total_cost")]
+    else:
+        ticks = data.get("cost_in_usd_ticks")
+        dollars = [ticks / 10**10 if isinstance(ticks, int) else None]
+    numbers = [each for each in dollars if isinstance(each, int | float) and not isinstance(each, bool)]
+    return read_token_count(float(round(sum(numbers) * 10**9))) if all(map(math.isfinite, numbers)) else 0
+
+
+def _count_media(counts: dict[str, int], details: Mapping[str, Any], *, is_output: bool) -> None:
+    """Add the tokens for sound in the `details` of input or output tokens to `counts`. Pictures that a model makes have
+    prices of their own, and are counted as unpriced.
+    """
+    sound = "spoken" if is_output else "heard"
+    counts[sound] = max(counts[sound], *(read_token_count(details.get(name)) for name in ("audio_tokens", "audio")))
+    if is_output and read_token_count(details.get("image_tokens")):
+        counts["unpriced"] = 1
+
+
+def service_tier(given: object) -> str:
+    """Return "flex" or "priority" for a service tier with these prices, an empty string for the usual one, or "other".
+    Tiers are named as OpenAI, Azure, Anthropic, Bedrock and Groq do.
+    """
+    name = str(given or "").casefold()
+    return "" if name in _USUAL_TIERS else _TIERS.get(name, "other")
+
+
+def add_tier(usage: Usage, given: object) -> Usage:
+    """Return the usage of calls with the service tier that their replies state, which may be None."""
+    tier = service_tier(given) if given is not None else ""
+    if not tier:
+        return usage
+    calls, others = usage.calls, usage.calls if tier == "other" else 0
+    flex, priority = (calls, others) if tier == "flex" else (others, calls)
+    return replace(usage, flex_calls=flex, priority_calls=priority)
 
 
 def larger_usage(before: Any, after: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -10,6 +11,7 @@ from karenina_core.models.ports import Message, ToolCall, Usage
 from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry, join_texts
 from karenina_toolkit.traces.formats.openai_chat import Parts
+from karenina_toolkit.traces.token_counts import add_tier
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -180,7 +182,7 @@ def read_usage(counted: Any) -> Usage:
     """Convert the `usage` of a reply. Missing counts are 0. The API counts tokens read from or written to its cache
     separately. Here, they are part of the input tokens. If the server shortened the conversation or asked an advisor,
     this counts as a further call, whose tokens only `iterations` contains. An advisor may be another, more expensive
-    model.
+    model, so its call is unpriced, and so are calls in fast mode or a certain region, which cost more.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
@@ -190,7 +192,12 @@ def read_usage(counted: Any) -> Usage:
         for each in (iterations if isinstance(iterations, list) else ())
         if isinstance(each, Mapping) and each.get("type") in ("compaction", "advisor_message")
     ]
-    return sum(map(_read_counts, further), _read_counts(counted))
+    own = add_tier(_read_counts(counted), counted.get("service_tier"))
+    searches = _count(counted.get("server_tool_use"), "web_search_requests")
+    dearer = counted.get("speed") == "fast" or counted.get("inference_geo") == "us"
+    if searches or dearer:
+        own = replace(own, web_searches=searches, unpriced_calls=int(dearer))
+    return sum(map(_read_counts, further), own)
 
 
 def _read_counts(counted: Mapping[str, Any]) -> Usage:
@@ -199,8 +206,8 @@ def _read_counts(counted: Mapping[str, Any]) -> Usage:
     """
     cached = _count(counted, "cache_read_input_tokens")
     lifetimes = counted.get("cache_creation")
-    by_lifetime = sum(_count(lifetimes, f"ephemeral_{time}_input_tokens") for time in ("5m", "1h"))
-    written = max(_count(counted, "cache_creation_input_tokens"), by_lifetime)
+    long = _count(lifetimes, "ephemeral_1h_input_tokens")
+    written = max(_count(counted, "cache_creation_input_tokens"), _count(lifetimes, "ephemeral_5m_input_tokens") + long)
     output = _count(counted, "output_tokens")
     return Usage(
         _count(counted, "input_tokens") + written + cached,
@@ -209,6 +216,8 @@ def _read_counts(counted: Mapping[str, Any]) -> Usage:
         min(_count(counted.get("output_tokens_details"), "thinking_tokens"), output),
         calls=1,
         cache_write_tokens=written,
+        long_write_tokens=long,
+        unpriced_calls=int(counted.get("type") == "advisor_message"),
     )
 
 

@@ -12,7 +12,7 @@ from karenina_core.text import replace_surrogates_in
 from karenina_toolkit.files.json_values import find_problem_in_json
 from karenina_toolkit.replies.reply_ends import read_choice_end
 from karenina_toolkit.traces.blocks import TraceFormatError, as_json, describe_block, get_entries, get_name
-from karenina_toolkit.traces.token_counts import read_usage
+from karenina_toolkit.traces.token_counts import add_tier, read_usage
 
 UNREADABLE_ARGUMENTS = "_unreadable"
 """The key under which arguments that are not a JSON object are stored as text."""
@@ -342,11 +342,11 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def usage_of(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a completion. Some servers include it in the choice."""
+    """Return the usage of a completion, with its service tier. Some servers include the counts in the choice."""
     counted = data.get("usage")
     if not counted and isinstance(choices := data.get("choices"), list) and choices:
         counted = choices[0].get("usage") if isinstance(choices[0], Mapping) else None
-    return read_usage(counted)
+    return add_tier(read_usage(counted), data.get("service_tier"))
 
 
 def error_of_completion(data: Mapping[str, Any]) -> object:
