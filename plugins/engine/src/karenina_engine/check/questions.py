@@ -32,7 +32,7 @@ _LARGE_FILE: Final = 8_000_000
 """The size in bytes of a file of which at most `_MAX_OF_LARGE_FILE` questions are kept in memory."""
 _MAX_OF_LARGE_FILE: Final = 500
 _READ_TOGETHER: Final = 32
-"""The number of questions that are read in a row, which takes half the time of reading them between other work."""
+"""The number of questions that are read in a row, which takes less time than reading each between other work."""
 
 
 def with_workspace_root(
