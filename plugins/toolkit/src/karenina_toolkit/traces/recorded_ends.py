@@ -121,7 +121,8 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
         if _is_list(recording.get(key)) and recording[key]:
             yield from _iter_entry(recording[key][0])
     for key in ("values", "channel_values", "checkpoint"):
-        yield from _iter_holders(recording.get(key))
+        if (inner := recording.get(key)) is not None:
+            yield from _iter_holders(inner)
     output = recording.get("output")
     if isinstance(output, Mapping):  # of an Inspect sample; in the Responses API, it is a list
         yield from _iter_holders(output)
@@ -138,7 +139,8 @@ def _iter_entry(entry: object) -> Iterator[Mapping[str, Any]]:
         return
     yield entry
     for key in _INNER:
-        yield from _iter_entry(entry.get(key))
+        if (inner := entry.get(key)) is not None:
+            yield from _iter_entry(inner)
 
 
 def _is_refusal(content: object) -> bool:
@@ -148,4 +150,4 @@ def _is_refusal(content: object) -> bool:
 
 def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     """Return whether a value is a sequence other than a string."""
-    return isinstance(value, Sequence) and not isinstance(value, str)
+    return value is not None and not isinstance(value, str) and isinstance(value, Sequence)

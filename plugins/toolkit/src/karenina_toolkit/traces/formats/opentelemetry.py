@@ -233,7 +233,7 @@ def _decode(value: Any) -> Any:
 def _iter_spans(document: Entry) -> Iterator[Entry]:
     """Yield the spans of an OTLP export. If `document` is not an export, yield the document itself."""
     resources = document.get("resourceSpans")
-    if not isinstance(resources, Sequence):
+    if resources is None or not isinstance(resources, Sequence):
         yield document
         return
     for resource in resources:
@@ -246,6 +246,8 @@ def _iter_attributes(span: Entry) -> Iterator[Entry]:
     yield span
     for holder in (span, *_objects(span, "events")):
         attributes = holder.get("attributes")
+        if attributes is None:
+            continue
         if isinstance(attributes, Mapping):
             yield attributes
         elif isinstance(attributes, Sequence) and not isinstance(attributes, str):
@@ -260,7 +262,7 @@ def _is_pair(value: object) -> bool:
 def _objects(holder: object, key: str) -> Iterator[Entry]:
     """Yield the objects in the list under `key`. If there is no such list, yield nothing."""
     held = holder.get(key) if isinstance(holder, Mapping) else None
-    if isinstance(held, Sequence) and not isinstance(held, str):
+    if held is not None and not isinstance(held, str) and isinstance(held, Sequence):
         yield from (item for item in held if isinstance(item, Mapping))
 
 
