@@ -85,12 +85,12 @@ def verdict(result: VerificationResult) -> float | None:
 def partial_credit(result: VerificationResult) -> float | None:
     """Return the granular result, or None if there is no verdict or it is not a finite number."""
     credit = result.template.verify_granular_result
-    return float(_near_share(credit)) if result.outcome.has_verdict and is_number(credit) else None
+    return float(_snapped(credit)) if result.outcome.has_verdict and is_number(credit) else None
 
 
-def _near_share(number: float) -> float:
-    """Return 0 or 1 for a number that rounding errors put outside the range from 0 to 1, and other numbers as they are."""
-    return round(number) if -_SLACK <= number < 0 or 1 < number <= 1 + _SLACK else number
+def _snapped(number: float) -> float:
+    """Return 0 or 1 for a number that rounding errors put outside of the range from 0 to 1, and others unchanged."""
+    return float(round(number)) if -_SLACK <= number < 0 or 1 < number <= 1 + _SLACK else number
 
 
 @lru_cache(maxsize=4096)
@@ -120,13 +120,10 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
         elif isinstance(score, dict):
             numbers = {part: value for part, value in score.items() if value is None or is_number(value)}
             scores |= {
-                f"{name}.{part}": None if value is None else float(_near_share(value))
-                for part, value in numbers.items()
+                f"{name}.{part}": None if value is None else float(_snapped(value)) for part, value in numbers.items()
             }
         elif is_number(score):
-            scores[name] = (
-                score if isinstance(score, int) and not isinstance(score, bool) else float(_near_share(score))
-            )
+            scores[name] = float(score) if isinstance(score, bool) else _snapped(score)
         elif score is None or isinstance(score, str):
             scores[name] = score
     return scores
