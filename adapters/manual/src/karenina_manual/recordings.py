@@ -56,7 +56,7 @@ class Recordings:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return a message for each mismatch that `RecordingIndex.compare` finds between the questions and the
         recordings, with the name of the source. Recordings of more replicates than the run has, or with another text of
-        the question, and conversations that do not begin with the question, only cause a warning.
+        the question unless most have one, and conversations that do not begin with the question, only cause a warning.
         """
         index = self._index()
         found = index.compare(asked, others)
