@@ -206,7 +206,7 @@ def test_what_follows_a_complete_change_does_no_harm(tmp_path: Path, rest: str) 
     "before",
     [
         "file 'f'\n",
-        "link \"f\"\r\n",
+        'link "f"\r\n',
         "The bug is in\nfile 'g'\n",
         "file 'g'\nIndex: f\n====\n",
         "deleted 'g'\ndiff -ru old/f new/f\n",

@@ -71,9 +71,10 @@ def read_diff(diff: bytes) -> Iterator[FileChange]:
     if _NOT_EXPORTED.search(diff) is None:
         for named in _NAMED_ONLY.finditer(diff):
             if not _contains_change_of(named[1] or named[2], diff):
+                line = ascii(named[0])[1:]
                 raise UnreadableDiff(
-                    f"it was exported for people, and the line {ascii(named[0])[1:]} only names a change; judge the run "
-                    "again with --replay"
+                    f"it was exported for people, and the line {line} only names a change; judge the run again with "
+                    "--replay"
                 )
     return _read(_lines(diff))
 
