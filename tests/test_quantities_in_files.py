@@ -43,6 +43,33 @@ def test_a_quantity_that_cannot_be_read_is_refused(declared: str, message: str, 
         load(tmp_path, "a.yaml", f"{HEAD}{declared}\n").check()
 
 
+@pytest.mark.parametrize("kind", ["{type: quantity, ", "{type: str, verify_with: NumberWithUnit, "])
+@pytest.mark.parametrize(
+    ("truth", "meanings"),
+    [
+        ("8 oz", "'oz' of the ground truth '8 oz' of field 'time' may mean ounce, fluid ounce or troy ounce"),
+        (
+            "10 Gallons",
+            "'Gallons' of the ground truth '10 Gallons' of field 'time' may mean US gallon or",
+        ),
+        ("5 tons", "may mean tonne, short ton or long ton"),
+        ("250 calories", "may mean calorie or kilocalorie"),
+        ("10 US gallons", None),
+        ("250 Cal", None),
+        ("5 cal/mol", None),
+        ("5 mg", None),
+    ],
+)
+def test_check_warns_of_a_unit_with_several_meanings(
+    kind: str, truth: str, meanings: str | None, tmp_path: Path
+) -> None:
+    declared = f"{kind}description: How much is there, ground_truth: {truth}}}\n"
+    warnings = [problem.what for problem in load(tmp_path, "a.yaml", HEAD + declared).check().warnings]
+
+    assert bool(warnings) is (meanings is not None), warnings
+    assert meanings is None or any(meanings in warning for warning in warnings), warnings
+
+
 def test_a_table_names_the_type_of_its_answers(tmp_path: Path) -> None:
     rows = 'question,answer,type\nHow long?,40 h,quantity\nHow heavy in mg?,"1,5 mg",quantity\n'
     benchmark = load(tmp_path, "a.csv", rows)

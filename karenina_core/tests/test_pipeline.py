@@ -394,6 +394,20 @@ def test_a_set_is_stored_in_the_same_order_in_every_run() -> None:
     assert result.extensions["dist-of-Say"] == {"names": sorted(names), "offered": sorted(names)}
 
 
+def test_sets_at_any_depth_are_stored_in_order() -> None:
+    names = {f"gene-{number}" for number in range(50)}
+
+    def say(context: VerificationContext) -> None:
+        context.set_result_field("found", {"by": [{"names": names, "pairs": ({frozenset(names)}, 1)}]})
+        context.extend_result_field("more", [{"names": frozenset(names)}])
+
+    (result,) = run(stage("Say", say))
+    assert result.extensions["dist-of-Say"] == {
+        "found": {"by": [{"names": sorted(names), "pairs": [[sorted(names)], 1]}]},
+        "more": [{"names": sorted(names)}],
+    }
+
+
 def test_fields_of_a_wrong_type_become_extensions() -> None:
     def odd(context: VerificationContext) -> None:
         context.set_result_field("llm_trait_scores", "high")

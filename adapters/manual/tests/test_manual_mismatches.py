@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from karenina_core.models.adapters import AdapterConfigError
 from karenina_core.models.model import ModelConfig
 from karenina_core.models.ports import CallInfo, PortError
 from karenina_manual import plugin
@@ -184,6 +185,28 @@ def test_a_recording_with_another_text_of_its_question_is_reported(
         if warned
         else []
     )
+
+
+def test_recordings_of_other_questions_with_the_same_ids_are_refused(tmp_path: Path) -> None:
+    asked = [*QUESTIONS, CallInfo("q3", "How?")]
+    file = lines(tmp_path, *({"id": f"q{number}", "question": f"Who was {number}?"} for number in (1, 2)), {"id": "q3"})
+
+    assert mismatches(file, asked) == [
+        "2 of 2 recordings have the id of a question and the text of another: 'q1' (line 1), 'q2' (line 2); pass "
+        "recordings of these questions, or, if only the wording is another, leave out the texts"
+    ]
+
+
+@pytest.mark.parametrize(
+    "message", [{"finish_reason": "length"}, {"stop_reason": "max_tokens", "text": ""}, {"role": "user", "content": ""}]
+)
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_single_message_is_no_mapping_of_ids(message: dict[str, str], in_file: bool, tmp_path: Path) -> None:
+    file = tmp_path / "answers.json"
+    file.write_text(json.dumps(message), "utf-8")
+
+    with pytest.raises(AdapterConfigError, match=r"and is one message; map the ids"):
+        mismatches(file if in_file else message)
 
 
 def test_recordings_with_exchanged_ids_match_no_question(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from full_disk import no_file_above
 from openpyxl import load_workbook
 from runs import RIGHT, errant_run, karenina, result, save
 
+from karenina_calibration import calibrate
 from karenina_core.data.outcome import Outcome
 
 
@@ -325,6 +326,8 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
             "item,asked,value,right\n{item},field a,x,yes\n{item},field a,y,no\n{item},field a,x,no\n",
             "line 4: the label contradicts that of",
         ),
+        ("item,asked,own\n{item},field a,x\n{item},field a,y\n", "line 3: the label contradicts that of"),
+        ("item,right,human_label\n{item},yes,no\n", "line 2: the label contradicts that of"),
     ],
 )
 def test_a_wrong_sheet_is_an_error_with_its_row(run: Path, tmp_path: Path, text: str, problem: str) -> None:
@@ -337,6 +340,30 @@ def test_a_wrong_sheet_is_an_error_with_its_row(run: Path, tmp_path: Path, text:
 
     assert done.code == 2
     assert problem in done.err
+
+
+@pytest.mark.parametrize(
+    ("judged", "own", "is_right"),
+    [
+        ({"gene": "5"}, "5", True),
+        ({"gene": "5"}, "6", False),
+        ({"gene": "true"}, "true", True),
+        ({"gene": ["a", "b"]}, '["a", "b"]', True),
+        ({"gene": True}, "TRUE", True),
+        ({"gene": 1}, "true", False),
+        ({"gene": 5}, "5.0", True),
+        ({"gene": "BCL2"}, '"BCL2"', True),
+    ],
+)
+def test_own_values_are_compared_as_values(tmp_path: Path, judged: dict[str, object], own: str, is_right: bool) -> None:
+    template = result("q", True).template.model_copy(update={"parsed_llm_response": judged})
+    run = save(tmp_path / "run.results.jsonl", [result("q", True).model_copy(update={"template": template})])
+    with (tmp_path / "own.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["question_id", "asked", "own"], ["q", "field gene", own]])
+
+    (gene,) = calibrate(run, tmp_path / "own.csv").values
+
+    assert gene.agreement.value == is_right
 
 
 def test_long_answers_are_cut_with_a_warning(tmp_path: Path) -> None:

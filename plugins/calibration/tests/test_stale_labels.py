@@ -113,6 +113,27 @@ def test_a_filled_in_sheet_keeps_the_truth_that_it_showed(tmp_path: Path) -> Non
     assert "1 answer has a label from before the ground truth changed (left out of rates): q7" in done.err
 
 
+def test_rows_for_two_truths_are_two_labels(tmp_path: Path) -> None:
+    run = save(tmp_path / "genes.results.jsonl", errant_run(20))
+    rows = []
+    for name, right in (("before.csv", "yes"), ("after.csv", "no")):
+        karenina("label", run, "--sheet", tmp_path / name, "--redraw")
+        rows += [{**row, "right": right} for row in read_rows(tmp_path / name) if row["asked"] == "answer"]
+        save(run, with_truths(errant_run(20), "MCL1", *(f"q{number}" for number in range(20))))
+    write_rows(tmp_path / "both.csv", rows)
+
+    assert karenina("label", run, "--from", tmp_path / "both.csv", "--labeller", "ann").code == 0
+
+    after = calibrate(run)
+    other = save(tmp_path / "other.results.jsonl", errant_run(20))
+    karenina("label", other, "--from", default_labels(run))
+    before = calibrate(other)
+    assert (after.stale, after.corrected[0].labels) == ([], 20)
+    assert sum(counts["right"] for counts in after.verdicts[0].table.values()) == 0
+    assert before.stale == []
+    assert sum(counts["not right"] for counts in before.verdicts[0].table.values()) == 0
+
+
 def test_a_page_and_a_terminal_record_the_same_truth(run: Path, tmp_path: Path) -> None:
     labels = [json.loads(line)["label"] for line in default_labels(run).read_text("utf-8").splitlines()[1:]]
 

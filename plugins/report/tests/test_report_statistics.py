@@ -426,6 +426,24 @@ def test_scores_outside_a_scale_count_as_its_limit_with_a_note(scale: tuple[floa
     assert (compared.metric, compared.a, compared.note) == ("clarity (mean)", mean, found.note)
 
 
+@pytest.mark.parametrize("scales", [{}, {"clarity": (0, 1)}])
+def test_a_score_just_outside_of_0_to_1_is_a_rounding_error(scales: dict[str, tuple[float, float]]) -> None:
+    scores = (0.5, 0.25, 1.0000001, -1e-9, 1.0)
+    results = [result(f"q{at}", True, traits={"clarity": scores[at % 5]}) for at in range(20)]
+
+    (found,) = described(results, scales=scales).means
+
+    assert (found.metric, found.value, found.note) == ("clarity", pytest.approx(0.55, abs=1e-12), "")
+
+
+def test_a_score_just_outside_of_another_scale_is_a_rounding_error() -> None:
+    results = [result(f"q{at}", True, traits={"clarity": (2.0, 4.0000001)[at % 2]}) for at in range(20)]
+
+    (found,) = described(results, scales={"clarity": (2, 4)}).means
+
+    assert (found.value, found.note) == (0.5, "scores from 2 to 4 were rescaled to 0 to 1")
+
+
 def test_a_scale_whose_limits_are_exchanged_is_refused() -> None:
     results = [result("q", True, traits={"clarity": 3})]
     with pytest.raises(ConfigError, match="the lowest score of the trait 'clarity', 5, is not below its highest, 1"):

@@ -203,6 +203,22 @@ def test_what_follows_a_complete_change_does_no_harm(tmp_path: Path, rest: str) 
 
 
 @pytest.mark.parametrize(
+    "before",
+    [
+        "file 'f'\n",
+        'link "f"\r\n',
+        "The bug is in\nfile 'g'\n",
+        "file 'g'\nIndex: f\n====\n",
+        "deleted 'g'\ndiff -ru old/f new/f\n",
+    ],
+)
+def test_diff_with_a_line_that_names_a_file_is_applied(tmp_path: Path, before: str) -> None:
+    (tmp_path / "f").write_text("a\n")
+    apply_diff(f"{before}--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n".encode(), tmp_path)
+    assert (tmp_path / "f").read_text() == "b\n"
+
+
+@pytest.mark.parametrize(
     "diff",
     [
         "diff --git a/f b/f\nindex 1..2 160000\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n",
@@ -211,6 +227,7 @@ def test_what_follows_a_complete_change_does_no_harm(tmp_path: Path, rest: str) 
         "diff --cc f\nindex 1,2..3\n--- a/f\n+++ b/f\n@@@ -1,1 -1,1 +1,1 @@@\n- a\n -b\n++c\n",
         "deleted 'f'\n",
         "file 'r.bin'\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n",
+        "file 'r.bin'\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+see diff --git a/x b/x\n",
     ],
 )
 def test_what_cannot_be_read_is_no_misfit(tmp_path: Path, diff: str) -> None:

@@ -154,6 +154,38 @@ def test_only_a_date_with_two_verdicts_is_undecided(extracted, expected, passes)
     assert (None if isinstance(found, Undecided) else found) is passes
 
 
+@pytest.mark.parametrize(
+    ("value", "truth", "passes"),
+    [
+        ("15 January 2567 BE", "2024-01-15", True),
+        ("15 January B.E. 2567", "2024-01-15", True),
+        ("15.1.2567 BE", "2024-01-15", True),
+        ("29 February 2567 BE", "2024-02-29", True),
+        ("15 January 2568 BE", "2024-01-15", False),
+        ("15/01/2567", "2024-01-15", None),
+        ("2567-01-15", "2024-01-15", None),
+        ("29/02/2567", "2024-02-29", None),
+        ("16/01/2567", "2024-01-15", False),
+        ("2567-01-15", "2567-01-15", True),
+        ("15 \u0e21\u0e01\u0e23\u0e32\u0e04\u0e21 \u0e1e.\u0e28. 2567", "2024-01-15", None),
+        ("1 March 2473 BE", "1930-03-01", None),  # a year of the Thai calendar began in April
+        ("\u4ee4\u548c6\u5e741\u670815\u65e5", "2024-01-15", True),
+        ("\u4ee4\u548c\u5143\u5e745\u67081\u65e5", "2019-05-01", True),
+        ("\u5e73\u621031\u5e745\u67081\u65e5", "2019-05-01", None),
+        ("\u4ee4\u548c6\u5e741\u670816\u65e5", "2024-01-15", False),
+        ("January 15, Reiwa 6", "2024-01-15", True),
+        ("Sh\u014dwa 64 January 7", "1989-01-07", True),
+        ("It will be 2024-01-15", "2024-01-15", None),
+    ],
+)
+def test_years_of_other_calendars_are_converted_if_they_are_named(value: str, truth: str, passes: bool | None) -> None:
+    verdict = DateMatch().check(value, truth)
+    near = DateTolerance(tolerance=0).check(value, truth)
+
+    assert (None if isinstance(verdict, Undecided) else verdict) is passes
+    assert (None if isinstance(near, Undecided) else near) is passes or not near
+
+
 def test_a_format_decides():
     assert DateMatch(format="%d/%m/%Y").check("01/02/2024", "2024-02-01") is True
     assert DateMatch(format="%m/%d/%Y").check("01/02/2024", "2024-02-01") is False

@@ -90,6 +90,9 @@ SAME = [
     ("two seconds", "2 s"),
     ("5 mg to 10 mg", "5\u201310 mg"),
     ("5 kg m-2", "5 kg m-2"),
+    *(("1 / 1", "1"), ("1 / 2 mg", "0.5 mg"), ("4/4", "1"), ("1 1 / 2", "1.5"), ("1/2", "1 / 2")),
+    *(("120 / 80 mmHg", "120/80 mmHg"), ("8 / 10", "8/10"), ("10 gallons, UK", "10 gallons UK"), ("5 oz troy",) * 2),
+    *(("5 oz av", "5 oz"), ("10 short tons", "10 short tons")),
 ]
 OTHER = [
     ("7 mg", "5 mg"),
@@ -112,6 +115,7 @@ OTHER = [
     (True, "1"),
     ("1922 or 1923", "1924"),
     ("12 kg", "5\u201310 kg"),
+    *[("3/4 mg", "3 mg"), ("3/4", "4"), ("8/10", "7")],
     *[("90 mL/min", "90 mL"), ("f\u00fcnf", "6"), ("3/4", "0.667"), ("4-6", "7")],
     ("123456789012345678901234567890.12345678901234567", "0.67"),
     ("5 kg", "1.000-2.000 kg"),
@@ -123,10 +127,15 @@ OTHER = [
 ]
 UNCLEAR = {
     "may change the number": [
-        *(("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3"), ("10 gallons (UK)", "10 US gallons")),
-        *(("5 miles (nautical)", "5 miles"), ("5 oz (troy)", "5 oz")),
-        *(("10 gal. (UK)", "10 US gallons"), ("5 mi. (nautical)", "5 mi")),
+        *(("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")),
     ],
+    "may make the unit another one": [
+        *(("10 gallons (UK)", "10 US gallons"), ("5 miles (nautical)", "5 miles"), ("5 oz (troy)", "5 oz")),
+        *(("10 gal. (UK)", "10 US gallons"), ("5 mi. (nautical)", "5 mi"), ("10 gallons, UK", "10 gallons")),
+        *(("10 gallons [UK]", "10 gallons"), ("10 gallons UK", "10 gallons"), ("10 gallons", "10 gallons UK")),
+        *(("5 oz troy", "5 oz"), ("5 oz", "5 oz troy"), ("10 tons, long", "10 tons"), ("1 day, sidereal", "1 day")),
+    ],
+    "may be a score": [("4/4", "4"), ("4", "4/4"), ("8/10", "8"), ("8 / 10 points", "8 points")],
     "is not evaluated": [("12!", "12"), ("\u221a144", "12")],
     "is not known whether": [
         *[
@@ -136,6 +145,7 @@ UNCLEAR = {
             ("5 farads", "5 F"),
             ("2.1 A", "2.1 \u00c5"),
             ("5 m", "5 min"),
+            *(("8 oz", "8 fl oz"), ("8 fluid ounces", "8 ounces")),
         ],
     ],
     "units are not converted": [
@@ -145,6 +155,12 @@ UNCLEAR = {
             ("0.5 mM", "9 mg/dL"),
             ("400 IU", "10 \u00b5g"),
             ("5 pints", "2.4 L"),
+        ],
+        *[
+            ("9.07 t", "10 short tons"),
+            ("18.5 km", "10 nautical miles"),
+            ("10 UK pints", "10 pints"),
+            ("1 ozt", "31.1 g"),
         ],
         ("65 Ma", "65 million years"),
         ("5 g", "5 mg"),
@@ -156,7 +172,8 @@ UNCLEAR = {
     "a number of pairs": [("46 pairs", "46"), ("two pairs", "2")],
     "a number of BC": [("44 BC", "44")],
     "is not known": [("12 residues", "12 amino acids")],
-    "2 numbers": [("5 or 6 mg", "5 mg"), ("1.5 x 102", "150")],
+    "2 numbers": [("5 or 6 mg", "5 mg"), ("1.5 x 102", "150"), ("5 mg + 5 mg", "5 mg"), ("4 x 4", "4")],
+    "a ton may be metric": [("10 tonnes", "10 tons"), ("10 tons", "10 t"), ("10 tons", "10 metric tons")],
     "a range": [
         *(
             (value, "40 h")

@@ -363,6 +363,19 @@ def test_the_reverse_of_undecided_is_undecided(truth: bool) -> None:
     assert Comparison(answer).passed() is None
 
 
+class Failing(Primitive):
+    def check(self, extracted: object, expected: object) -> bool:
+        raise ZeroDivisionError("no quotient")
+
+
+def test_a_primitive_that_raises_makes_no_answer_wrong() -> None:
+    class Answer(BaseAnswer):
+        gene: str | None = VerifiedField("", ground_truth="x", verify_with=Failing())
+
+    with pytest.raises(InvalidAnswer, match=f"the primitive Failing in {__name__} failed: ZeroDivisionError: no quot"):
+        Comparison(Answer(gene="x")).passed()
+
+
 class Sloppy(Primitive):
     reply: Any = None
 

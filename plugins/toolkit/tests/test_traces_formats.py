@@ -204,6 +204,19 @@ def test_first_prompts_of_two_sessions_are_kept() -> None:
     assert [message.content for message in convert_recording(lines)] == ["Hello.", "Hi.", "Bye.", "!"]
 
 
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({"role": "assistant", "toolCalls": "x"}, "entry 1: the field 'toolCalls' must be a list"),
+        ({"role": "assistant", "toolCalls": [{"id": "1"}]}, "entry 1: an entry in toolCalls has no function"),
+        ({"role": "tool", "toolCallId": 1.5, "content": ""}, "entry 1: the field 'toolCallId' must be a string"),
+    ],
+)
+def test_errors_about_ag_ui_name_its_keys(entry: dict[str, Any], problem: str) -> None:
+    with pytest.raises(TraceFormatError, match=problem):
+        convert_recording([entry])
+
+
 def test_an_empty_list_of_calls_of_ag_ui_is_read() -> None:
     said = {"id": "1", "role": "assistant", "toolCalls": []}
     assert convert_recording([said, {**said, "content": "On 17q21."}]) == [

@@ -131,8 +131,8 @@ class Mismatches:
     `questions` is the number of questions. `missing` and `empty` are those whose recording is missing or empty, and
     `unused` are recordings without a question. `later` counts recordings of replicates beyond those of the run, and
     `last` is the highest of these replicates. `other` are conversations whose first message is not about the question.
-    `renamed` are recordings with the question's id and another text of the question, and `moved` those for whose
-    question there is a recording with its text and another id.
+    `renamed` are recordings with the question's id and another text of the question, of `stated` that state a text, and
+    `moved` those for whose question there is a recording with its text and another id.
     """
 
     questions: int = 0
@@ -143,11 +143,13 @@ class Mismatches:
     last: int = 0
     other: list[str] = field(default_factory=list)
     renamed: list[str] = field(default_factory=list)
+    stated: int = 0
     moved: dict[str, None] = field(default_factory=dict)
 
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording, with an empty one or with that of another question, and
-        about recordings without a question, but none about `later`, `other` and `renamed`.
+        about recordings without a question, but none about `later` and `other`, and about `renamed` only if most of the
+        texts are others: then, the ids are those of another benchmark.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
@@ -161,6 +163,12 @@ class Mismatches:
             yield (
                 f"{len(self.moved)} {lines} the id of one question and the text of another: {named}; "
                 "correct the ids, or leave them out to find recordings by their text"
+            )
+        if 1 < len(self.renamed) > self.stated / 2:
+            yield (
+                f"{len(self.renamed)} of {self.stated} recordings have the id of a question and the text of another: "
+                f"{list_some(self.renamed)}; pass recordings of these questions, or, if only the wording is another, "
+                "leave out the texts"
             )
         if self.unused:
             lines = "recording matches" if len(self.unused) == 1 else "recordings match"
@@ -297,11 +305,12 @@ class RecordingIndex:
         for (question_id, text), infos in groupby(asked, lambda info: (info.question_id, info.question)):
             found.questions += 1
             self._mark_used(question_id, text, used)
-            last, recorded = 0, True
+            last, recorded, stated = 0, True, False
             for info in infos:
                 last = max(last, info.replicate)
                 try:
                     recording, value = self._find_recording(question_id, text, info.replicate)
+                    stated |= recording.asked is not None
                     if recording.asked is not None and _differ(recording.asked, text):
                         renamed[self._describe(question_id, recording)] = None
                     elif not isinstance(value, str) and _asks_another(value, text):
@@ -312,6 +321,7 @@ class RecordingIndex:
                     found.empty.setdefault(repr(question_id), f"{question_id!r} ({error.place})")
                 except RecordingMissing:
                     recorded = False
+            found.stated += stated
             if not recorded:
                 found.missing.append(repr(question_id))
             for recording in self._recordings_of(question_id, text)[0]:

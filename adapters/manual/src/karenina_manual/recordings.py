@@ -24,6 +24,7 @@ from karenina_manual.recording_index import (
 from karenina_manual.settings import extra_of
 from karenina_toolkit.files import LINES, FileError, read_json, read_records
 from karenina_toolkit.files.bounded_files import open_only_below
+from karenina_toolkit.traces import END_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +57,7 @@ class Recordings:
     def mismatches(self, asked: Iterable[CallInfo], others: Iterable[CallInfo]) -> list[str]:
         """Return a message for each mismatch that `RecordingIndex.compare` finds between the questions and the
         recordings, with the name of the source. Recordings of more replicates than the run has, or with another text of
-        the question, and conversations that do not begin with the question, only cause a warning.
+        the question unless most have one, and conversations that do not begin with the question, only cause a warning.
         """
         index = self._index()
         found = index.compare(asked, others)
@@ -125,6 +126,7 @@ class Recordings:
         if not isinstance(traces, dict):
             return read_recordings(traces, extra, self.model.files_within)
         index = RecordingIndex(f"manual_traces of model {self.model.id!r}")
+        _refuse_message(traces, index.name)
         for key, value in traces.items():
             index.add(key, key, Recording(value, f"manual_traces[{key!r}]"))
         return index
@@ -196,6 +198,17 @@ def _read_cached(path: Path, _changed: int, _size: int, extra: ManualExtra, fold
     return index
 
 
+def _refuse_message(data: Mapping[str, object], place: str) -> None:
+    """Raise `AdapterConfigError` if an object that should map ids or questions to recordings is a single message."""
+    stated = [key for key in END_KEYS if key in data]
+    if stated or {"role", "content"} <= data.keys():
+        key = stated[0] if stated else "role"
+        raise AdapterConfigError(
+            f"recordings {place}: the object has the key {key!r} and is one message; map the ids or questions to "
+            "recordings, or write a list of rows, each with the id and the response"
+        )
+
+
 def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
     """Add the recordings in a JSON file to `index`. The file contains an object by id or question, or a list of rows.
     Raises `AdapterConfigError` for anything else.
@@ -205,6 +218,7 @@ def _add_json(path: Path, index: RecordingIndex, extra: ManualExtra) -> None:
         for number, row in enumerate(data, 1):
             index.add_row(f"{path}, entry {number}", row, extra)
     elif isinstance(data, Mapping):
+        _refuse_message(data, str(path))
         for key, value in data.items():
             place = f"{path}, key {key!r}"
             trace = parse_headings(value) if is_digest(key) else parse_text(value, extra.delimited, place)

@@ -35,6 +35,11 @@ VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 _RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
 """The section and field of the result that each artifact sets, keyed by artifact name."""
 NO_TEMPLATE = "no_template"
+_COUNTS: Final = (
+    *("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),
+    *("cache_write_tokens", "calls"),
+)
+"""The token counts of a result, and the number of calls."""
 _RESERVED_LEVELS: Final = 20
 """The levels of JSON nesting reserved for the documents in which results are stored."""
 
@@ -87,7 +92,7 @@ def _make_result(state: State) -> VerificationResult:
         for message in state.read(Keys.TRACE_MESSAGES.name) or ()
     ]
     extensions = {
-        section.removeprefix("extensions:"): sections.pop(section)
+        section.removeprefix("extensions:"): _in_order(sections.pop(section))
         for section in list(sections)
         if section.startswith("extensions:")
     }
@@ -169,6 +174,14 @@ def _validate_result(values: dict[str, Any]) -> VerificationResult:
         return VerificationResult.model_validate(plain)
     except ValidationError as error:
         return VerificationResult.model_validate(_move_invalid_fields(plain, error))
+
+
+def _in_order(value: Any) -> Any:
+    """Return a copy of a value with sorted lists in place of sets at any depth, whose order differs between runs."""
+    if isinstance(value, dict):
+        return {key: _in_order(item) for key, item in value.items()}
+    items = [*map(_in_order, value)] if isinstance(value, (list, tuple, set, frozenset)) else value
+    return sorted(items, key=repr) if isinstance(value, (set, frozenset)) else items
 
 
 def _to_json_values(value: Any, levels: int) -> Any:

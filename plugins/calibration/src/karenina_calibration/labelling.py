@@ -162,7 +162,10 @@ class Labelling:
         if path.suffix.lower() in SUFFIXES:
             labels, strange = read_sheet(path, self.answers, labeller=labeller, time=now(), earlier=self.labels)
             return labels, len(strange)
-        everything = list(read_labels([path], with_draws=False))
+        given = read_labels([path], with_draws=False).given
+        everything = list(
+            {(one.item, one.labeller, one.truth): one for ones in given.values() for one in ones}.values()
+        )
         labels = [label for label in everything if label.item in self.answers.by_id]
         return labels, len(everything) - len(labels)
 

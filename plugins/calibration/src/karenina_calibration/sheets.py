@@ -148,11 +148,21 @@ def read_sheet(
         else:
             by_answer[about.id, _unprotected(row.get("labeller", "").strip()) or labeller].append((place, row))
     labels = []
-    for (item, name), rows in by_answer.items():
-        label = _make_label(item, name, time, rows, answers.by_id[item])
+    for (item, name), every_row in by_answer.items():
         before = earlier.by_item.get(item, {}).get(name)
-        labels.append(_with_earlier(label, before, rows) if before is not None else label)
+        for rows in _by_truth(every_row):
+            label = _make_label(item, name, time, rows, answers.by_id[item])
+            labels.append(_with_earlier(label, before, rows) if before is not None else label)
     return labels, strange
+
+
+def _by_truth(rows: Sequence[tuple[str, Row]]) -> list[list[tuple[str, Row]]]:
+    """Return the rows for each ground truth that a person saw, in their order. Rows that name none, such as those about
+    extracted values, belong to each.
+    """
+    named = [row.get("truth_id", "").strip() for _, row in rows]
+    truths = list(dict.fromkeys(filter(None, named))) or [""]
+    return [[row for row, seen in zip(rows, named, strict=True) if seen in ("", truth)] for truth in truths]
 
 
 def _with_earlier(label: Label, before: Label, rows: Sequence[tuple[str, Row]]) -> Label:
@@ -208,34 +218,38 @@ def _make_label(item: str, labeller: str, time: str, rows: Sequence[tuple[str, R
     another one. The message names the row.
     """
     right: bool | None = None
-    first: dict[tuple[str, str, str], tuple[str, bool | None]] = {}
+    first: dict[tuple[str, str, str], tuple[str, bool | str | None]] = {}
     extractions, notes = [], []
+
+    def check_first(place: str, about: tuple[str, str, str], said: bool | str | None) -> None:
+        before, earlier = first.setdefault(about, (place, said))
+        if earlier != said:
+            raise ConfigError(
+                [f"{place}: the label contradicts that of {labeller} for the same answer at {before}; keep one of them"]
+            )
+
     truth = next((row["truth_id"].strip() for _, row in rows if row.get("truth_id", "").strip()), "")
     for place, row in rows:
         verdict = _parse_right(_said(row), place)
         kind, name = _asked(row)
         if row.get("note", "").strip():
             notes.append(_unprotected(row["note"].strip()))
-        about = (kind, name, row.get("value", "") if name else "")
-        before, earlier = first.setdefault(about, (place, verdict)) if _said(row) else ("", verdict)
-        if earlier is not verdict:
-            raise ConfigError(
-                [f"{place}: the label contradicts that of {labeller} for the same answer at {before}; keep one of them"]
-            )
+        for column in RIGHT:
+            if row.get(column, "").strip():
+                check_first(place, (kind, name, row.get("value", "") if name else ""), _parse_right(row[column], place))
         if kind == ANSWER:
             right = verdict
         elif kind in ("field", "trait") and name:
-            own = row.get("own", "").strip()
             shown = [
                 extraction for extraction in answer.extractions if (extraction.kind, extraction.name) == (kind, name)
             ]
+            own = row.get("own", "").strip() or None
+            if own is not None:
+                own = _as_json(own, [extraction.value for extraction in shown])
+                check_first(place, (f"own {kind}", name, ""), own)
             values = {_unprotected(extraction.value): extraction.value for extraction in shown}
             value = values.get(_unprotected(row.get("value", "")), row.get("value", ""))
-            extractions.append(
-                ExtractionLabel(
-                    kind=cast("Kind", kind), name=name, value=value, right=verdict, own=_as_json(own) if own else None
-                )
-            )
+            extractions.append(ExtractionLabel(kind=cast("Kind", kind), name=name, value=value, right=verdict, own=own))
         else:
             raise ConfigError(
                 [f"{place}: the `asked` column must be `answer`, `field NAME` or `trait NAME`, not {row['asked']!r}"]
@@ -257,12 +271,27 @@ def _unprotected(text: str) -> str:
     return plain if could_be_formula(plain) else text
 
 
-def _as_json(text: str) -> str:
-    """Return a value that a person entered as JSON text. Text that is not JSON becomes a JSON string."""
+def _as_json(text: str, shown: Sequence[str]) -> str:
+    """Return a value that a person entered as JSON text, written as the equal value of those `shown`, if there is one.
+    If they are texts, so is the value, even if it looks like a number; other text that is not JSON is a text, too.
+    """
+    known = [from_json(one) for one in shown]
+    kinds = {type(one) for one in known if one is not None}
+    value = _parsed(text.lower() if kinds == {bool} else text)
+    if kinds == {str} and value is not None and not isinstance(value, str):
+        value = text
+    for one, other in zip(shown, known, strict=True):
+        if other == value and isinstance(other, bool) is isinstance(value, bool):
+            return one
+    return to_json(value).decode()
+
+
+def _parsed(text: str) -> object:
+    """Return the value of JSON text, or other text as it is."""
+    value: object = text
     with suppress(ValueError):
-        from_json(text)
-        return text
-    return to_json(text).decode()
+        value = from_json(text)
+    return value
 
 
 def _parse_right(text: str, place: str) -> bool | None:

@@ -17,6 +17,7 @@ from karenina_template.templates.primitives.limits import (
     find_count,
     find_expression,
     find_limit_or_rejection,
+    find_other_unit,
     rate_beside,
     without_refused,
 )
@@ -25,10 +26,12 @@ from karenina_template.templates.primitives.quantity_parser import (
     DecimalMark,
     calculated,
     find_quantities,
+    is_calculation,
     is_rounded,
     known_part,
     read_quantity,
     split_pair,
+    split_score,
 )
 from karenina_template.templates.primitives.quantity_parser import Quantity as Written
 from karenina_template.templates.primitives.units import MULTIPLES, find_unit, kind_of_unit
@@ -166,7 +169,11 @@ class Quantity(ReadingPrimitive, defer_build=True):
             texts = ([one, *other_spellings(one, other), *others], [other, *other_spellings(other, one)])
             if any(self._is_same(*pair) for pair in product(*texts) if pair != (text, str(expected))):
                 return Undecided(f"a letter or mark in {_quoted(text)} or the ground truth can be read in two ways")
-        if verdict is True and may_differ(text, str(expected)):
+        if verdict is False:
+            scores = [split_score(one) for one in (text, str(expected))]
+            if all(scores) is not any(scores) and self._is_same(scores[0] or text, scores[1] or str(expected)):
+                return Undecided(f"a fraction in {_quoted(text)} or the ground truth may be a score")
+        if verdict is True and (may_differ(text, str(expected)) or find_other_unit(text, clean(str(expected)))):
             return Undecided(f"the units of {_quoted(text)} and the ground truth may differ in spite of their names")
         return verdict
 
@@ -291,7 +298,8 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return is_repeated and len(quantities) == 1
         if True in verdicts and any(self._contradicts(one, truth) for one in repeated):
             return Unreadable(f"the quantity in brackets in {_quoted(text)} may contradict the one before it")
-        if len(verdicts) == 1 or all(verdict is True for verdict in verdicts):
+        is_sum = is_calculation(text, quantities)
+        if len(verdicts) == 1 or (all(verdict is True for verdict in verdicts) and not is_sum):
             return verdicts[0]
         if True in verdicts and _JOINED.search(text) and all(self._allowance.is_near(one, truth) for one in quantities):
             return True
@@ -445,11 +453,13 @@ class Quantity(ReadingPrimitive, defer_build=True):
         known or none can be found.
         """
         number = Fraction(value.numbers[0])
-        meanings = read_unit(value.unit) or read_unit(known_part(value.unit, is_unit))
+        meanings = read_unit(value.unit)
         if value.unit and not meanings:
             known = find_unit(value.unit)
             if known is not None and kind_of_unit(known).startswith("money"):
                 return False
+            meanings = read_unit(known_part(value.unit, is_unit))
+        if value.unit and not meanings:
             noun = value.unit.split()[0].casefold()
             if truth.meanings != NUMBER or noun.rstrip("s") in MULTIPLES:
                 return Undecided(f"the unit {_quoted(value.unit)} is unknown")

@@ -101,6 +101,7 @@ kilometric_ton             ; kt                 ; kiloton, kilotonne
 megametric_ton             ; Mt                 ; megaton, megatonne
 pound                      ; lb, lbs            ; pound
 ounce                      ; oz, ozs            ; ounce
+troy_ounce                 ; ozt, oz t          ; troy ounce, troy oz
 grain                      ; gr                 ; grain
 stone                      ; st                 ; stone
 dalton or molar_dalton_ or micrometer ; u       ;
@@ -110,7 +111,7 @@ megadalton or megamolar_dalton_ ; MDa           ; megadalton
 angstrom                   ; Å                  ; angstrom, ångström
 micrometer                 ;                    ; micron
 mile                       ; mi                 ; mile
-nautical_mile              ; nmi                ; nautical mile
+nautical_mile              ; nmi                ; nautical mile, nautical mi
 inch                       ; in                 ; inch, inches
 inch or second or arcsecond_ ; "                ;
 foot                       ; ft                 ; foot, feet

@@ -93,9 +93,16 @@ _SYSTEM: Final = (
 _OF_SYSTEMS: Final = r"(?P<unit>gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?)|tons?)\b"
 _WITH_SYSTEM: Final = (
     lazy_pattern(rf"\b{_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
-    lazy_pattern(rf"\b{_OF_SYSTEMS}\.?\s?\({_SYSTEM}\)", re.IGNORECASE),
+    lazy_pattern(rf"\b{_OF_SYSTEMS}\.?,?\s?[(\[]{_SYSTEM}[)\]]", re.IGNORECASE),
+    lazy_pattern(rf"\b{_OF_SYSTEMS}\.?,?\s{_SYSTEM}(?=[\s.,;)]*\Z)", re.IGNORECASE),
 )
 """A unit that is another in the US than in the imperial system, with the system before or after it."""
+_KIND_AFTER: Final = lazy_pattern(
+    r"\b(?P<unit>(?P<mass>oz|ounces?)|(?P<way>mi|miles?)|tons?)\b\.?,?\s?[(\[]?"
+    r"(?P<kind>(?(mass)troy|(?(way)nautical|(?:long|short|metric))))\b[)\]]?",
+    re.IGNORECASE,
+)
+"""A unit with a word after it that makes it another one, as in *oz (troy)* and *tons, long*."""
 _COUNTED: Final = (
     lazy_pattern(r"\bbeats?\b|\bbpm\b", re.IGNORECASE),
     lazy_pattern(r"\bbreaths?\b", re.IGNORECASE),
@@ -120,6 +127,7 @@ _OTHER_SYMBOLS: Final = (
         r"imperial \1",
     ),
     (lazy_pattern(r"(?<=[0-9])\s?(?:oz|ounces?)\b", re.IGNORECASE), " fl oz"),
+    (lazy_pattern(r"(?<=[0-9])\s?(?:oz|ounces?)\b(?! t\b)", re.IGNORECASE), " troy oz"),
 )
 """Symbols and words that are often written for other units, with those."""
 _DIRECTION: Final = lazy_pattern(
@@ -155,6 +163,7 @@ def clean(text: str) -> str:
     text = _HOURS.sub(r"\1 h \2 min", _with_arcs(_BY_VOLUME.sub(" g/dL", text)))
     for pattern in _WITH_SYSTEM:
         text = pattern.sub(lambda match: f"{'US' if match['us'] else 'imperial'} {match['unit']}", text)
+    text = _KIND_AFTER.sub(r"\g<kind> \g<unit>", text)
     text = _PER_VOLUME.sub(lambda match: f" {_THOUSANDS[(match[1] or match[2]).casefold()]}", text)
     return _POWER.sub(" x ", text)
 

@@ -28,6 +28,8 @@ RATE: Final = "pass rate"
 PARTIAL_CREDIT: Final = "partial credit"
 NOT_JUDGED: Final = "not judged"
 _CLOSE: Final = 1e-9
+_SLACK: Final = 1e-6
+"""How far rounding errors, as of a cosine, can put a score outside its scale, as a fraction of the scale."""
 MOST_TRAITS: Final = 1000
 """The maximum number of traits to compare. Each question may define its own traits."""
 _MOST_LABELS: Final = 20
@@ -83,7 +85,12 @@ def verdict(result: VerificationResult) -> float | None:
 def partial_credit(result: VerificationResult) -> float | None:
     """Return the granular result, or None if there is no verdict or it is not a finite number."""
     credit = result.template.verify_granular_result
-    return float(credit) if result.outcome.has_verdict and is_number(credit) else None
+    return float(_snapped(credit)) if result.outcome.has_verdict and is_number(credit) else None
+
+
+def _snapped(number: float) -> float:
+    """Return 0 or 1 for a number that rounding errors put outside of the range from 0 to 1, and others unchanged."""
+    return float(round(number)) if -_SLACK <= number < 0 or 1 < number <= 1 + _SLACK else number
 
 
 @lru_cache(maxsize=4096)
@@ -112,9 +119,11 @@ def trait_scores(result: VerificationResult) -> dict[str, Score]:
             scores[name] = labels[name]  # the score is the index of a class, so its mean is meaningless
         elif isinstance(score, dict):
             numbers = {part: value for part, value in score.items() if value is None or is_number(value)}
-            scores |= {f"{name}.{part}": None if value is None else float(value) for part, value in numbers.items()}
+            scores |= {
+                f"{name}.{part}": None if value is None else float(_snapped(value)) for part, value in numbers.items()
+            }
         elif is_number(score):
-            scores[name] = float(score) if isinstance(score, bool) else score
+            scores[name] = float(score) if isinstance(score, bool) else _snapped(score)
         elif score is None or isinstance(score, str):
             scores[name] = score
     return scores
@@ -219,7 +228,8 @@ def _number_metrics(
     low, high = scales.get(name, (min(numbers, default=0.0), max(numbers, default=1.0)))
     if not numbers:
         return
-    outside = sorted(number for number in numbers if not low <= number <= high)
+    slack = _SLACK * (high - low)
+    outside = sorted(number for number in numbers if not low - slack <= number <= high + slack)
     if low >= 0 and high <= 1 and not outside and (name in scales or not trait.whole):
         yield make(name, _as_number)
     elif low < high:

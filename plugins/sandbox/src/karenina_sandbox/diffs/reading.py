@@ -20,8 +20,10 @@ _MARKS: Final = (b" ", b"+", b"-")
 _NO_NEWLINE: Final = b"\\"
 _CRLF: Final = re.compile(rb"^(?:diff --git |\+\+\+ )[^\n]*\r$", re.MULTILINE)
 _HEADER: Final = re.compile(rb"^(?:diff --git |\+\+\+ )", re.MULTILINE)
-_NAMED_ONLY: Final = re.compile(rb"^(?:deleted|file|link) (?:'.+'|\".+\")\r?$", re.MULTILINE)
+_NAMED_ONLY: Final = re.compile(rb"^(?:deleted|file|link) (?:'(.+)'|\"(.+)\")\r?$", re.MULTILINE)
 """A line of `Patch.text`, which only names a change."""
+_NOT_EXPORTED: Final = re.compile(rb"^(?!(?:deleted|directory|file|link) ['\"])[^-+@ \\\r\n]", re.MULTILINE)
+"""The start of a line that `Patch.text` never contains, such as `diff --git`, `Index: ` and a message."""
 _ESCAPES: Final = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 
 
@@ -66,13 +68,20 @@ def read_diff(diff: bytes) -> Iterator[FileChange]:
     """Yield the changes in a diff. Raises `DiffError` if it cannot be read, and `UnreadableDiff` if it only names some
     of its changes, as a patch that Karenina wrote for people does.
     """
-    named = _NAMED_ONLY.search(diff)
-    if named is not None and b"diff --git " not in diff:
-        line = ascii(named[0])[1:]
-        raise UnreadableDiff(
-            f"it was exported for people, and the line {line} only names a change; judge the run again with --replay"
-        )
+    if _NOT_EXPORTED.search(diff) is None:
+        for named in _NAMED_ONLY.finditer(diff):
+            if not _contains_change_of(named[1] or named[2], diff):
+                line = ascii(named[0])[1:]
+                raise UnreadableDiff(
+                    f"it was exported for people, and the line {line} only names a change; judge the run again with "
+                    "--replay"
+                )
     return _read(_lines(diff))
+
+
+def _contains_change_of(path: bytes, diff: bytes) -> bool:
+    """Return whether a diff contains the changed lines of the file `path`, which an export does not also name."""
+    return re.search(rb"^(?:---|\+\+\+) (?:\w/)?" + re.escape(path) + rb"\s*$", diff, re.MULTILINE) is not None
 
 
 def _lines(diff: bytes) -> list[bytes]:

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 
 from karenina_core.catalog import read_catalog
 from karenina_core.errors import type_and_message
-from karenina_core.namespaces import flatten, is_owned, namespace_of
+from karenina_core.namespaces import flatten, is_owned
 from karenina_core.text import did_you_mean
 from karenina_template.templates.errors import InvalidAnswer, TemplateError
 from karenina_template.templates.primitives import DateMatch, DateRange, DateTolerance, Primitive, Undecided
@@ -108,8 +108,8 @@ class FieldRule:
 
     def passes(self, value: object, response: str) -> bool | Undecided:
         """Return whether `value` passes or, if the field reads the raw response, `response`; a ground truth of False
-        then reverses the result. Raises `InvalidAnswer` if the primitive returns anything but True, False or
-        `Undecided`, and if one of a third-party plugin raises an exception.
+        then reverses the result. Raises `InvalidAnswer` if the primitive raises an exception, or returns anything but
+        True, False or `Undecided`.
         """
         primitive, kind = self.primitive, type(self.primitive)
         try:
@@ -119,8 +119,6 @@ class FieldRule:
                 else primitive.check_extracted(value, self.truth, response)
             )
         except Exception as error:
-            if not namespace_of(kind):
-                raise
             problem = f"the primitive {kind.__name__} in {kind.__module__} failed: {type_and_message(error)}"
             raise InvalidAnswer(problem) from error
         if isinstance(answer, Undecided):

@@ -19,9 +19,19 @@ from karenina_template.templates.base import BaseAnswer
 from karenina_template.templates.bound_template import as_json
 from karenina_template.templates.comparison import Comparison
 from karenina_template.templates.normalize import normalize
-from karenina_template.templates.primitives import ContainsAll, ContainsAny, DateMatch, DateTolerance, TraceContains
+from karenina_template.templates.primitives import (
+    ContainsAll,
+    ContainsAny,
+    DateMatch,
+    DateTolerance,
+    NumberWithUnit,
+    TraceContains,
+)
 from karenina_template.templates.primitives.date_parser import read_dates
-from karenina_template.templates.primitives.values import plain
+from karenina_template.templates.primitives.latex import plain_text
+from karenina_template.templates.primitives.quantity_parser import known_part, read_quantity
+from karenina_template.templates.primitives.units import find_meanings
+from karenina_template.templates.primitives.values import plain, text_of
 from karenina_template.templates.shapes.open_fields import SHOW
 
 if TYPE_CHECKING:
@@ -131,6 +141,7 @@ def _check_rule(
     if changed is not None:
         yield from _find_common_substrings(name, rule)
         yield from _find_two_dates(name, rule)
+        yield from _find_two_units(name, rule)
     if rule.reads_trace or primitive.needs_model:
         if changed is None:
             return
@@ -201,6 +212,19 @@ def _find_two_dates(name: str, rule: FieldRule) -> Iterator[Flaw]:
         yield Flaw(
             "warning", name, what, f"write it as {readings[0].at.date()}, which is how it is read now", "ground_truth"
         )
+
+
+def _find_two_units(name: str, rule: FieldRule) -> Iterator[Flaw]:
+    """Yield a warning if the unit of a ground truth has several definitions, such as *gallon*."""
+    primitive = rule.primitive
+    if not isinstance(primitive, NumberWithUnit) and primitive.field_type != "quantity":
+        return
+    truth = read_quantity(plain_text(text_of(rule.truth) or ""))
+    unit = "" if truth is None else known_part(truth.unit or getattr(primitive, "unit", None) or "")
+    if meanings := find_meanings(unit):
+        what = f"the unit {unit!r} of the ground truth {_short_repr(rule.truth)} of field {name!r} may mean {meanings}"
+        cure = "write the one that is meant, or the amount in a unit with one meaning, such as g, L or kJ"
+        yield Flaw("warning", name, what, cure, "ground_truth")
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:

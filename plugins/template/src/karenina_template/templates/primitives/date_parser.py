@@ -2,7 +2,8 @@
 
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
 "1/15/2024", "15.01.2024"), and month names in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
-10:30 GMT", "15 de enero de 2024"). Years have four digits. Partial dates such as "January 2024", "2024", "15 January"
+10:30 GMT", "15 de enero de 2024"). Years have four digits. Years of the Thai and Japanese calendars are converted if
+they are named ("15 January 2567 BE", "15 January Reiwa 6"). Partial dates such as "January 2024", "2024", "15 January"
 and "1/15/24" are not accepted.
 
 If both day and month are numbers before the year, points mean that the day comes first ("02.01.2024" is 2 January).
@@ -109,6 +110,23 @@ _SHAPES: Final = tuple(
     )
 )
 _IN_TEXT: Final = tuple(lazy_pattern(rf"(?<![\w.,/-])(?:{shape.pattern})(?!\w|[-/][0-9])") for shape in _SHAPES)
+_THAI: Final = r"(?:b\.?e\b\.?|\u0e1e\.? ?\u0e28\.?)"
+_BUDDHIST: Final = lazy_pattern(rf"(?<!\w){_THAI} ?(2[4-6][0-9]{{2}})(?![0-9])|(?<![0-9])(2[4-6][0-9]{{2}}),? ?{_THAI}")
+BUDDHIST_ERA: Final = 543
+"""The difference of the years of the Thai calendar, which begin on 1 January since 1941, from those of the common era.
+"""
+_ERAS: Final = {
+    "reiwa": (2018, date(2019, 5, 1), date.max),
+    "heisei": (1988, date(1989, 1, 8), date(2019, 4, 30)),
+    "showa": (1925, date(1926, 12, 25), date(1989, 1, 7)),
+    "taisho": (1911, date(1912, 7, 30), date(1926, 12, 24)),
+    "meiji": (1867, date(1873, 1, 1), date(1912, 7, 29)),
+}
+"""The year before each Japanese era, and its first and last day. Before 1873, the calendar was another."""
+_KANJI: Final = dict(
+    zip(("\u4ee4\u548c", "\u5e73\u6210", "\u662d\u548c", "\u5927\u6b63", "\u660e\u6cbb"), _ERAS, strict=True)
+)
+_JAPANESE: Final = lazy_pattern(rf"({'|'.join((*_ERAS, *_KANJI))}) ?([0-9]{{1,2}}|\u5143)(?![0-9])")
 _TIME: Final = lazy_pattern(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
     r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|(?:utc|gmt)?[+-][0-9]{1,2}(?::?[0-9]{2})?))?"
@@ -153,9 +171,25 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
     try:
         if format is not None:
             return (Moment(datetime.strptime(text, format), has_time="%H" in format or "%I" in format),)
-        return _read(" ".join(_plain_letters(text).split()).rstrip("."))
+        text, first, last = _with_common_year(" ".join(_plain_letters(text).split()))
+        return tuple(moment for moment in _read(text.rstrip(".")) if first <= moment.at.date() <= last)
     except (ValueError, OverflowError):
         return ()
+
+
+def _with_common_year(text: str) -> tuple[str, date, date]:
+    """Return a text with the year of the common era in place of the first one of the Buddhist era or a Japanese era,
+    and the first and last day of that calendar or era.
+    """
+    first, last = date.min, date.max
+    if (found := _BUDDHIST.search(text)) is not None:
+        year, first = int(found[1] or found[2]) - BUDDHIST_ERA, date(1941, 1, 1)
+    elif (found := _JAPANESE.search(text)) is not None:
+        before, first, last = _ERAS[_KANJI.get(found[1], found[1])]
+        year = before + (1 if found[2] == "\u5143" else int(found[2]))
+    else:
+        return text, first, last
+    return f"{text[: found.start()]}{year}{text[found.end() :]}", first, last
 
 
 def names_other_weekday(value: object, day: date) -> bool:
@@ -178,7 +212,7 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     value = plain(value)
     if not isinstance(value, str) or len(value) > _LONGEST:
         return set()
-    words = _PART.findall(_plain_letters(fold(with_digits(value))))
+    words = _PART.findall(_with_common_year(_plain_letters(fold(with_digits(value))))[0])
     numbers = [int(word) for word in words if word.isdecimal() and len(word) <= 4]
     names = [word for word in words if not word.isdecimal()]
     months = [_MONTHS.get(word) or _ROMAN.get(word) for word in names]
@@ -188,7 +222,7 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     parts = [(year, month, day) for year, *rest, day in orders for month in (*rest, *filter(None, months))]
     found: set[date] = set()
     for year, month, day in parts:
-        for one in range(year, 2200, 100) if year < 100 else (year,):
+        for one in range(year, 2200, 100) if year < 100 else (year, *[year - BUDDHIST_ERA] * (year > 2400)):
             with suppress(ValueError):
                 found.add(date(one, month, day))
     if with_name:
@@ -206,7 +240,7 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
 
 def find_dates(text: str) -> list[date]:
     """Return the complete dates in `text` in order, including both readings of ambiguous dates."""
-    plain_text = " ".join(_plain_letters(fold(text)).split())
+    plain_text = _with_common_year(" ".join(_plain_letters(fold(text)).split()))[0]
     by_start: dict[int, list[date]] = {}
     for shape in _IN_TEXT:
         for match in shape.finditer(plain_text):

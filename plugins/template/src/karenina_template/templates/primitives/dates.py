@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.date_parser import (
+    BUDDHIST_ERA,
     Moment,
     find_dates,
     names_other_weekday,
@@ -77,6 +78,14 @@ def _check_format(format: str | None) -> str | None:
     return format
 
 
+def _in_common_era(moment: Moment) -> date | None:
+    """Return the day of a date whose year is one of the Buddhist era, or None if there is none."""
+    try:
+        return moment.at.date().replace(year=moment.at.year - BUDDHIST_ERA)
+    except ValueError:  # a year before 544, or 29 February of a year that is no leap year
+        return None
+
+
 class DateMatch(_DatePrimitive):
     """Passes if the value and the ground truth are the same calendar date. Times and time zones are ignored.
 
@@ -89,7 +98,8 @@ class DateMatch(_DatePrimitive):
     means 1 February. The field is undecided as well if a string is not read as a date, but contains the day, month and
     year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024", "January fifteenth, 2024", "January
     14 or 15, 2024"), also among other dates, or its day and year with a word that may be the month ("15 ocak 2024"),
-    and if it names another weekday.
+    and if it names another weekday. Years of the Thai and Japanese calendars count if they are named ("15 January 2567
+    BE", "令和6年1月15日", "15 January, Reiwa 6"); the field is undecided for "15/01/2567".
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -122,6 +132,8 @@ class DateMatch(_DatePrimitive):
             return Undecided(f"{plain(extracted)!r:.80} cannot be read as a date, but may be the ground truth")
         if not readings and self.format is None and isinstance(extracted, str) and right in find_dates(extracted):
             return Undecided(f"{plain(extracted)!r:.80} contains the ground truth and other dates or words")
+        if verdict is False and any(_in_common_era(reading) == right for reading in readings):
+            return Undecided(f"the year in {plain(extracted)!r:.80} may be one of the Buddhist era")
         if verdict is False and any(reading.at.date() in others for reading in readings):
             return Undecided(f"the ground truth {plain(expected)} can be read as two different dates")
         return verdict

@@ -62,7 +62,7 @@ _COUNT: Final = lazy_pattern(rf"\b({'|'.join(_COUNTS)})\b(?!-)", re.IGNORECASE)
 _LESS: Final = (
     r"(?:decreas\w*|declin\w*|drop\w*|fell|fall\w*|reduc\w*|shr[aiu]nk\w*|down|lower\w*)\b(?!(?:\s\w+){0,3}\sto\b)"
     r"|(?:loss|losses|lost|loses?|deficits?|below|beneath|negative|outflows?|less|fewer|lighter|shorter|smaller|cheaper"
-    r"|short|debt|owed|released?|exothermic|emitted|given off|deep|depth|in the red|ago|behind|-ve)\b"
+    r"|short(?! tons?\b)|debt|owed|released?|exothermic|emitted|given off|deep|depth|in the red|ago|behind|-ve)\b"
 )
 _DECREASE: Final = lazy_pattern(
     rf"(?<!\w)(?:{_LESS}|(?:(?:down|back|left)wards?|to the left|(?<!-)clockwise)\b)",
@@ -74,11 +74,14 @@ _CHANGE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _OTHER_UNIT: Final = lazy_pattern(
-    r"\b(?:gal(?:lons?)?|mpg|quarts?|qt|pints?|pt|oz|ounces?|tons?|hundredweights?|cwt|bushels?|cups?"
-    r"|(?:table|tea)spoons?|tbsp|tsp)\.?\s?\((?:u\.?k\.?|british|imp(?:erial)?\.?)\)|\((?:troy|nautical|sidereal)\)",
+    r"\b(?:(?:gal(?:lons?)?|mpg|quarts?|qt|pints?|pt|oz|ounces?|tons?|hundredweights?|cwt|bushels?|cups?"
+    r"|(?:table|tea)spoons?|tbsp|tsp)\b\.?,?\s?[(\[]?(?P<system>u\.?k\b\.?|british|imp(?:erial)?\b\.?)"
+    r"|(?:oz|ounces?|lbs?|pounds?)\b\.?,?\s?[(\[]?(?P<troy>troy)|(?:mi|miles?)\b\.?,?\s?[(\[]?(?P<nautical>nautical)"
+    r"|(?:seconds?|minutes?|hours?|days?|months?|years?)\b,?\s?[(\[]?(?P<sidereal>sidereal)"
+    r"|tons?\b,?\s?[(\[]?(?P<ton>long|short|metric))(?![^\W\d])[)\]]?",
     re.IGNORECASE,
 )
-"""A word in brackets that makes a unit another one. Elsewhere, *(UK)* is only a place."""
+"""A unit with a word behind it that makes it another one. Behind other units, *(UK)* is only a place."""
 _RATE: Final = lazy_pattern(
     r"\b(?:daily|nightly|hourly|weekly|monthly|yearly|annually|per|each|every|twice|thrice|times)\b"
     r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
@@ -104,13 +107,23 @@ def find_count(text: str) -> tuple[str, int]:
 
 
 def find_change(text: str, *, decrease: bool = False) -> str:
-    """Return the word that makes a quantity a change, a difference or one in another unit, such as *less* in *5 mg
-    less* and *gallons (UK)*, or an empty string. With `decrease`, only words that can make it negative are searched.
+    """Return the word that makes a quantity a change or a difference, such as *less* in *5 mg less*, or an empty
+    string. With `decrease`, only words that can make it negative are searched.
     """
     found = (_DECREASE if decrease else _CHANGE).search(_claim(text))
-    if found is None and not decrease:
-        found = _OTHER_UNIT.search(text)
     return "" if found is None else found[0]
+
+
+def find_other_unit(text: str, expected: str) -> str:
+    """Return the unit with a word that makes it another one, such as *gallons (UK)* and *oz troy*, if only one of two
+    texts has that word, or an empty string.
+    """
+    one, other = map(_OTHER_UNIT.search, (text, expected))
+    if (one and one.lastgroup) == (other and other.lastgroup) and (
+        one is None or other is None or one.lastgroup != "ton" or one["ton"].casefold() == other["ton"].casefold()
+    ):
+        return ""
+    return next(found[0] for found in (one, other) if found is not None)
 
 
 def rate_beside(text: str, quantities: Sequence[Quantity], is_unit: IsUnit) -> str:

@@ -18,6 +18,7 @@ from karenina_template.templates.primitives.limits import (
     find_count,
     find_expression,
     find_limit_or_rejection,
+    find_other_unit,
     rate_beside,
 )
 from karenina_template.templates.primitives.quantity_parser import (
@@ -27,12 +28,14 @@ from karenina_template.templates.primitives.quantity_parser import (
     calculated,
     find_quantities,
     following_unit,
+    is_calculation,
     is_known_unit,
     is_rounded,
     known_part,
     other_readings,
     read_quantity,
     split_pair,
+    split_score,
 )
 from karenina_template.templates.primitives.units import (
     MULTIPLES,
@@ -67,12 +70,13 @@ _MARKED: Final = lazy_pattern(r"[0-9]\s?(?:'|\"|°\s?[0-9])")
 _CLOCK: Final = lazy_pattern(r"\A\s*([0-9]{1,3}):([0-5][0-9])(?::([0-5][0-9]))?\s*\Z")
 _TEMPERATURES: Final = ("°C", "°F")
 _SYMBOLS: Final = {
-    frozenset(("°C", "coulomb")): "C",
-    frozenset(("°F", "farad")): "F",
-    frozenset(("A", "Å")): "A",
-    frozenset(("m", "min")): "m",
+    frozenset(("°C", "coulomb")): ("C",),
+    frozenset(("°F", "farad")): ("F",),
+    frozenset(("A", "Å")): ("A",),
+    frozenset(("m", "min")): ("m",),
+    frozenset(("oz", "fl oz")): ("oz", "ozs", "ounce", "ounces"),
 }
-"""Symbols that people use for two units, by these units."""
+"""Symbols and words that people use for two units, by these units."""
 
 
 class NumberWithUnit(Primitive, defer_build=True):
@@ -95,6 +99,8 @@ class NumberWithUnit(Primitive, defer_build=True):
     - another unit of the same quantity (g for mg, N/m2 for Pa, cents for dollars), units that a molar mass or density
       may convert (ppm for mg/L), *pounds*, which may be money or a mass, and *C*, *F*, *A* and *m*, which may be
       coulombs, farads, ångströms and minutes;
+    - *oz* for *fl oz*, *ton* for *tonne*, and a word behind the unit that makes it another one (*gallons, UK*, *oz
+      troy*);
     - another unit after it (*5 N m* for *5 N*), which makes it another quantity;
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
@@ -105,7 +111,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     - words that make it a rate (*5 mg daily*), an ordinal (*12th*) or part of an expression (*12!*, *log 12*);
     - other words after an amount of money that may change it (*$5 off*, *$5 each*);
     - a letter or foreign word that may be a power of ten (*8B people*, *5 Millionen*), number words of other languages
-      (*fünf*, *五万*), or two numbers with a slash (*120/80 mmHg*);
+      (*fünf*, *五万*), two numbers with a slash (*120/80 mmHg*), or a score (*8/10*) for its first number;
     - a fraction for the same number rounded (*2/3* for *0.667*), *10-3* for a power of ten, and *5' 10"*;
     - more than 2,000 characters.
 
@@ -151,7 +157,9 @@ class NumberWithUnit(Primitive, defer_build=True):
         if bool(pair) is not bool(split_pair(right)):
             fits = any(verdict is not False for verdict in [*verdicts, *(self.check(one, expected) for one in pair)])
             return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
-        if True in verdicts and (why := self._find_doubt(text, quantities, truth)):
+        if True in verdicts and (other := find_other_unit(text, right)):
+            return Undecided(f"{other!r} in the value or the ground truth may make the unit another one")
+        if True in verdicts and (why := self._find_doubt(text, right, quantities, truth)):
             return Undecided(f"{why} in {_quoted(text)} may change the number")
         if True in verdicts and (other := self._contradiction(text, truth)):
             return Undecided(f"{other!r} in brackets in {_quoted(text)} contradicts the quantity before it")
@@ -159,14 +167,14 @@ class NumberWithUnit(Primitive, defer_build=True):
             why = self._find_other_reading(text, quantities, truth, expected)
             return bool(why) and Undecided(f"{_quoted(text)} may be the ground truth: {why}")
         if len(verdicts) == 1 or (
-            all(verdict is True for verdict in verdicts) and calculated(text, quantities) is None
+            all(verdict is True for verdict in verdicts) and not is_calculation(text, quantities)
         ):
             return verdicts[0]
         return Undecided(f"{_quoted(text)} contains {len(verdicts)} numbers, one of which may be the ground truth")
 
-    def _find_doubt(self, text: str, quantities: Sequence[Quantity], truth: Quantity) -> str:
-        """Return, in quotes, the words beside a number equal to the ground truth that may change it, or an empty
-        string.
+    def _find_doubt(self, text: str, right: str, quantities: Sequence[Quantity], truth: Quantity) -> str:
+        """Return, in quotes, the words beside a number equal to the ground truth that may change it and are not in the
+        ground truth as written, `right`, or an empty string.
         """
         is_amount = any(map(is_money, _parts_of(truth.unit)))
         word, count = find_count(text)
@@ -175,7 +183,7 @@ class NumberWithUnit(Primitive, defer_build=True):
             find_limit_or_rejection(text, quantities)
             or (_remark(text, truth.unit) if is_amount else rate_beside(text, quantities, is_known_unit))
             or (word if count not in truth.numbers else "")
-            or (find_change(text) if truth.numbers[0] > 0 and not truth.sign else "")
+            or (find_change(text) if truth.numbers[0] > 0 and not truth.sign and not find_change(right) else "")
             or (joined[0] if joined is not None else "")
         )
         return repr(words) if words else ""
@@ -210,6 +218,9 @@ class NumberWithUnit(Primitive, defer_build=True):
                 return "it may be a sum"
         if (result := calculated(text, readings)) is not None and self._compare(result, truth) is True:
             return "it may be a calculation"
+        score, right_score = split_score(text), split_score(text_of(expected) or "")
+        if bool(score) is not bool(right_score) and self.check(score or text, right_score or expected) is not False:
+            return "a fraction may be a score"
         if any(self.check(other, expected) is not False for other in other_readings(text)):
             return "a word, letter or mark beside a number can be read in two ways"
         return ""
@@ -289,11 +300,13 @@ def _compare_units(value: str, truth: str) -> bool | Undecided | _OtherUnit:
         is_counted = _noun(first) not in MULTIPLES and not is_money(first) and _NOUN.fullmatch(first) is not None
         return is_counted or Undecided(f"the value is a number of {value}, but the ground truth has no unit")
     if unit is not None and truth_unit is not None:
+        if unit == truth_unit == "t" and _is_ton(value) is not _is_ton(truth):
+            return Undecided(f"a ton may be metric, long or short, so {value!r:.40} and {truth!r:.40} may differ")
         if unit == truth_unit or (unit == "°" and truth_unit in _TEMPERATURES):
             return True
         if truth_unit == "°" and unit in _TEMPERATURES:
             return Undecided(f"the value is in {value}, but the ground truth is in degrees on an unknown scale")
-        if _SYMBOLS.get(frozenset((unit, truth_unit))) in (value, truth):
+        if not {value, truth}.isdisjoint(_SYMBOLS.get(frozenset((unit, truth_unit)), ())):
             return Undecided(f"it is not known whether {value!r:.40} and {truth!r:.40} are the same unit")
         same_kind = may_be_same_kind(unit, truth_unit) or _is_pound(value, unit, truth, truth_unit)
         return same_kind and _OtherUnit(
@@ -317,6 +330,11 @@ def _known_part(unit: str) -> str:
     known = known_part(unit)
     is_other = is_money(known) or _EXPONENT.search(unit, len(known)) or following_unit(unit, known)
     return "" if is_other else known
+
+
+def _is_ton(unit: str) -> bool:
+    """Return whether a unit is the word *ton*, which may mean a metric, long or short one."""
+    return known_part(unit).casefold() in ("ton", "tons")
 
 
 def _remark(text: str, unit: str) -> str:

@@ -118,10 +118,15 @@ _OTHER_MARKS: Final = (
     (lazy_pattern(r"(?<![0-9.,])10(?=[-\u2212][0-9]{1,2}(?![0-9.,]))"), "10^"),  # a power of ten without its sign
     (lazy_pattern(r"(?<![0-9.,])[0-9]{1,4}(?:,[0-9]{4})+(?![0-9,])"), _without_commas),  # 1,0000
     (lazy_pattern(r"(?<![^\s(-]),(?=[0-9])"), "0."),  # ,5
+    (lazy_pattern(r"(?<=[0-9])\s(?:out of|of|in)\s(?=[1-9][0-9]*\b)"), "/"),  # 8 out of 10
     (lazy_pattern(r"\A\s*([0-9][0-9.,]*)\s?[-\u2010-\u2014]\s?([0-9][0-9.,]*)\s*\Z"), r"\1 to \2"),
 )  # fmt: skip
 """Marks in numbers that can be read in two ways, with the second one."""
 _CALCULATION: Final = lazy_pattern(r"[\w%)]\s?([x\u00d7*\u00b7+/\u00f7])\s?[0-9]")
+_SUM: Final = lazy_pattern(
+    r"[\w%)]\s?[x\u00d7*\u00b7+]\s?(?!10\s?(?:\^|\*\*|[\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207b]))[0-9]"
+)
+"""The sign of a sum or product, but not that of a power of ten."""
 _PLURAL: Final = lazy_pattern(r"\b(?:ten|hundred|thousand|million|billion|trillion|lakh|crore)s\b", re.I)
 _IN_ORDER: Final = lazy_pattern(r"[0-9]+(?:st|nd|rd|th)s?\b")
 _ORDINAL: Final = lazy_pattern(r"(?:st|nd|rd|th)\b")
@@ -141,6 +146,9 @@ PART_WORDS: Final = lazy_pattern(
     re.IGNORECASE,
 )
 """Words that change an adjacent number, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
+_SLASH: Final = lazy_pattern(r"(?<![0-9.,/])([0-9]{1,9}) ?([/\u2044]) ?([1-9][0-9]{0,8})(?! ?[/\u2044]|[0-9.,]*[0-9])")
+"""A fraction, with or without spaces."""
+_SCORE: Final = lazy_pattern(r"\A([0-9]{1,4})/([1-9][0-9]{0,3})(?: ([^\W\d]+))?\Z")
 _PAIR: Final = lazy_pattern(r"(?<![0-9.,/])([0-9]{2,3})\s?/\s?([0-9]{2,3})(?![0-9.,]*[0-9/])")
 _HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
@@ -329,6 +337,23 @@ def split_pair(text: str) -> list[str]:
     return [text[: pair.start()] + number + text[pair.end() :] for number in pair.groups()]
 
 
+def split_score(text: str) -> str:
+    """Return *8* for *8/10* and *8 points* for *8/10 points*, which may be a score, or an empty string for other texts,
+    such as fractions of a known unit.
+    """
+    score = _SCORE.match(_plain(text).rstrip("."))
+    if score is None or int(score[1]) > int(score[2]) or is_known_unit(score[3] or ""):
+        return ""
+    return f"{score[1]} {score[3] or ''}".rstrip()
+
+
+def is_calculation(text: str, quantities: Sequence[Quantity]) -> bool:
+    """Return whether several quantities are terms of a sum or product, or parts of a quotient, as in *4 x 4* and *5 mg
+    + 5 mg*.
+    """
+    return len(quantities) > 1 and (_SUM.search(text) is not None or calculated(text, quantities) is not None)
+
+
 def _find_words(text: str, decimal: DecimalMark, is_unit: IsUnit) -> list[Quantity]:
     """Return the quantities in a string without digits, in English words: *forty-two grams*, *nineteen oh four*. Only a
     single quantity can have a unit. The list is empty if the words cannot be read. An ordinal, and a plural such as
@@ -415,6 +440,7 @@ def _plain(text: str) -> str:
     """Convert spaces, signs, fractions, powers and the digits of other scripts in the text to ASCII."""
     text = _POWER.sub(lambda match: "^" + match[0].translate(_RAISED), text)
     text = _FRACTION.sub(lambda match: f"{match[1]}{' ' if match[1] else ''}{normalize('NFKC', match[2])}", text)
+    text = _SLASH.sub(r"\1\2\3", text)
     return " ".join(fold(with_ascii_digits(text).translate(_ARABIC_MARKS)).split())
 
 

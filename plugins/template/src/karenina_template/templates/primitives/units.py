@@ -17,12 +17,14 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
     "mass": {
         "kg": "kilogram|kilogramme|kilo|kgs", "g": "gram|gramme|gm|gms", "mg": "milligram|milligramme|mgs",
         "µg": "microgram|mcg|ug", "ng": "nanogram", "pg": "picogram", "t": "ton|tonne|metric ton|metric tonne",
+        "short ton": "US ton", "long ton": "imperial ton", "troy oz": "troy ounce|ozt",
         "lb": "lbs|pound", "oz": "ozs|ounce", "Da": "dalton", "kDa": "kilodalton",
     },
     "length": {
         "km": "kms|kilometer|kilometre", "m": "meter|metre", "cm": "cms|centimeter|centimetre",
         "mm": "millimeter|millimetre", "µm": "um|micrometer|micrometre|micron", "nm": "nanometer|nanometre",
-        "pm": "picometer|picometre", "Å": "angstrom|ångström", "mi": "mile", "in": "inch|inches", "ft": "foot|feet",
+        "pm": "picometer|picometre", "Å": "angstrom|ångström", "mi": "mile", "nautical mile": "nmi",
+        "in": "inch|inches", "ft": "foot|feet",
         "yd": "yds|yard", "ly": "light-year|light year", "au": "astronomical unit", "pc": "parsec",
     },
     "area": {
@@ -34,8 +36,10 @@ _KINDS: Final[dict[str, dict[str, str]]] = {
         "l": "L|liter|litre", "ml": "mL|milliliter|millilitre|cc", "dl": "dL|deciliter|decilitre",
         "cl": "cL|centiliter|centilitre", "µl": "µL|uL|microliter|microlitre|ul", "m3": "cubic meter|cubic metre",
         "cm3": "cubic centimeter|cubic centimetre",
-        "km3": "cubic kilometer|cubic kilometre", "gal": "gallon|US gallon", "imperial gallon": "", "qt": "quart",
-        "pint": "", "fl oz": "fluid ounce", "tbsp": "tablespoon", "tsp": "teaspoon",
+        "km3": "cubic kilometer|cubic kilometre", "gal": "gallon|US gallon", "qt": "quart|US quart",
+        "pint": "US pint", "fl oz": "fluid ounce|US fl oz|US fluid ounce",
+        "imperial gallon": "UK gallon", "imperial quart": "UK quart", "imperial pint": "UK pint",
+        "imperial fl oz": "imperial fluid ounce|UK fluid ounce", "tbsp": "tablespoon", "tsp": "teaspoon",
     },
     "time": {
         "s": "sec|secs|second", "min": "mins|minute", "h": "hr|hrs|hour", "d": "day", "wk": "wks|week",
@@ -172,6 +176,16 @@ _DIMENSIONS: Final[dict[str, dict[str, int]]] = {
     "data rate": {"information": 1, "time": -1},
 }  # fmt: skip
 """The exponents of the dimensions of the kinds of quantities, as far as all units of a kind have the same."""
+_AMBIGUOUS: Final = {
+    **dict.fromkeys(("gal", "gallon"), "US gallon or imperial gallon"),
+    **dict.fromkeys(("qt", "quart"), "US quart or imperial quart"),
+    "pint": "US pint or imperial pint",
+    **dict.fromkeys(("fl oz", "fluid ounce"), "US fluid ounce or imperial fluid ounce"),
+    **dict.fromkeys(("oz", "ounce"), "ounce, fluid ounce or troy ounce"),
+    "ton": "tonne, short ton or long ton",
+    **dict.fromkeys(("cal", "calorie"), "calorie or kilocalorie"),
+}
+"""The units that a word may mean, by the word in lower case and without a plural s."""
 _SAME: Final = Decimal("0.1")
 """The greatest relative difference of two numbers that may be rounded."""
 _EXPONENT: Final = lazy_pattern(r"([^0-9]*[^-0-9])(-?[2-9])")
@@ -244,6 +258,13 @@ def kind_of_unit(unit: str) -> str:
         return _KIND_OF[unit]
     bases = [(part if part in _KIND_OF else part.rstrip("-0123456789"), part) for part in unit.split("/")]
     return "/".join(_KIND_OF[base] + part.removeprefix(base) for base, part in bases)
+
+
+def find_meanings(unit: str) -> str:
+    """Return the units that a unit as written may mean, such as *tonne, short ton or long ton* for *tons*, or an empty
+    string if there is one. *Cal* always means the kilocalorie.
+    """
+    return "" if unit == "Cal" else _AMBIGUOUS.get(unit.casefold().removesuffix("s"), "")
 
 
 def may_be_same_kind(one: str, other: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from karenina_core.models.ports import Message
-from karenina_toolkit.traces.blocks import in_entry
+from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats.openai_chat import read_content, read_message
 
 Entry = Mapping[str, Any]
@@ -35,7 +35,11 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
                 continue
             calls, call_id, failed = entry.get("toolCalls"), entry.get("toolCallId"), entry.get("error")
             chat = {**entry, "tool_calls": calls, "tool_call_id": call_id, "is_error": failed}
-            message = read_message(chat, names)
+            try:
+                message = read_message(chat, names)
+            except TraceFormatError as error:
+                what = str(error).replace("tool_call_id", "toolCallId").replace("tool_calls", "toolCalls")
+                raise TraceFormatError(what) from None
         names.update((call.id, call.name) for call in message.tool_calls)
         if thoughts:
             if message.role == "assistant":
