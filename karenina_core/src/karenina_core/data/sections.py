@@ -11,7 +11,6 @@ from karenina_core.models.ports import REPORTED_COUNTS
 
 SECONDS_DIGITS: Final = 6
 """The number of decimal places of the seconds in a result."""
-_COUNTED: Final = frozenset(REPORTED_COUNTS)
 
 
 class Section(BaseModel):
@@ -143,7 +142,9 @@ class VerificationResultTemplate(Section):
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
         for part in (parts or {}).values():
-            if wrong := [name for name, count in part.items() if not isinstance(count, int) and name in _COUNTED]:
+            if wrong := [
+                name for name, count in part.items() if not isinstance(count, int) and name in REPORTED_COUNTS
+            ]:
                 raise ValueError(f"{wrong[0]} must be an integer")
         return parts
 

@@ -35,11 +35,6 @@ VERIFICATION_RESULT = ArtifactKey("verification_result", VerificationResult)
 _RESULT_FIELDS = {key.name: (key.section, key.field) for key in standard_keys().values() if key.section is not None}
 """The section and field of the result that each artifact sets, keyed by artifact name."""
 NO_TEMPLATE = "no_template"
-_COUNTS: Final = (
-    *("input_tokens", "output_tokens", "total_tokens", "cached_tokens", "reasoning_tokens"),
-    *("cache_write_tokens", "calls"),
-)
-"""The token counts of a result, and the number of calls."""
 _RESERVED_LEVELS: Final = 20
 """The levels of JSON nesting reserved for the documents in which results are stored."""
 
@@ -144,11 +139,9 @@ def outcome(state: State, verdict: bool | None) -> Outcome:
     An answer that was cut off is truncated even if nothing was compared. An item without a verdict is scored even if
     some traits have no score.
     """
-    error = state.first_error()
-    if error is not None:
+    if (error := state.first_error()) is not None:
         return error.outcome
-    vetoes = state.all_vetoes()
-    if vetoes:
+    if vetoes := state.all_vetoes():
         return vetoes[0].outcome
     if verdict:
         return Outcome.CORRECT
