@@ -142,9 +142,7 @@ class VerificationResultTemplate(Section):
     @classmethod
     def _whole_counts(cls, parts: dict[str, dict[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
         for part in (parts or {}).values():
-            if wrong := [
-                name for name, count in part.items() if not isinstance(count, int) and name in REPORTED_COUNTS
-            ]:
+            if wrong := [name for name in REPORTED_COUNTS if not isinstance(part.get(name, 0), int)]:
                 raise ValueError(f"{wrong[0]} must be an integer")
         return parts
 
