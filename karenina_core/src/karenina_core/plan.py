@@ -302,8 +302,8 @@ def _chain_revisers(choices: Sequence[SelectedStage], edges: list[Edge], ranks: 
 
 
 def _make_planned_stage(choice: SelectedStage, edges: Sequence[Edge], producers: dict[str, str]) -> PlannedStage:
-    """Return a selected stage with what the pipeline needs to know: what it waits for, and which artifacts it reads and
-    writes. `producers` maps artifact names to stage names.
+    """Return a selected stage with what the pipeline needs to know: what it waits for, which only `edges` decide, and
+    which artifacts it reads and writes. `producers` maps artifact names to the stages that messages name.
     """
     stage = choice.stage
     waits = {WaitsFor(edge.artifact, edge.first, edge.why): None for edge in edges if edge.second == stage.name}

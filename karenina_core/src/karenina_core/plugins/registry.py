@@ -179,8 +179,8 @@ class Plugins:
                 self._record(info.with_failure("failed", type_and_message(error)))
 
     def of_kind(self, kind: Kind) -> list[Offer[Any]]:
-        """Return the objects offered for a kind of entry point (`stage` or `adapter`), sorted by name and distribution.
-        Blocked, conflicting and failed ones are omitted. Do not modify the list.
+        """Return the offers for a kind of entry point (`stage` or `adapter`), sorted by name and distribution. Blocked,
+        conflicting and failed ones are omitted. Do not modify the list.
         """
         if kind not in self._offered:
             hooks, name_of, _ = _HOOKS_OF_KIND[kind]

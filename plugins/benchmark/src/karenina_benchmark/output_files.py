@@ -221,9 +221,9 @@ def _warn_about_truths(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _make_output(record: Record, mapped: Mapping[str, str], *, is_table: bool) -> Output:
-    """Return the output in a record, whose cells become strings if `is_table` is set. If there is no id, it is made
-    from the line number. If there is no question, it is `NO_QUESTION`. Raises `ConfigError` if there is no output, or
-    if a column that the user has mapped is missing.
+    """Return the output in a record: a text, or a conversation that it contains or is. Cells other than lists become
+    strings if `is_table` is set. If there is no id, it is made from the line number. If there is no question, it is
+    `NO_QUESTION`. Raises `ConfigError` if there is no output, or if a column that the user has mapped is missing.
     """
     default = f"line-{record.number}"
     if isinstance(record.value, str):

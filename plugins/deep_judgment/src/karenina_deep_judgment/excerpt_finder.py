@@ -137,7 +137,9 @@ class SearchableText:
         return Match(start, end, match.similarity, "spacing" if match.kind == "exact" and not is_copy else match.kind)
 
     def _find(self, excerpt: str, threshold: float) -> Match | None:
-        """Find a folded excerpt in the folded text, or return None. Exact matches take precedence."""
+        """Find a folded excerpt in the folded text, or return None: exactly, without quotation marks around it, aligned
+        if it is neither too short nor too long for that, or after normalization, in this order.
+        """
         bare = _without_quotes(excerpt)
         if _is_empty(bare) and bare != self._folded.strip():
             return None

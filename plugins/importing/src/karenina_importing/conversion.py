@@ -377,8 +377,8 @@ class _Converter:
 
     def _add_recording(self, id: str, row: SourceRow) -> None:
         """Record the answers in a row, and people's verdicts on them as labels. An answer without a replicate gets the
-        next free one. Raises `_RowError` for no answer or a repeated replicate, and `ConfigError` if all answers
-        together are larger than files may be.
+        next free one of its question and model. Raises `_RowError` for no answer or a repeated replicate of these, and
+        `ConfigError` if all answers together are larger than files may be.
         """
         recordings = self._mapped_recordings(row) if row.recordings is None else self._given_recordings(row.recordings)
         for response, model, replicate, label, end in recordings:

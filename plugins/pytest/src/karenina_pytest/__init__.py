@@ -94,7 +94,7 @@ def _options_of_files(config: pytest.Config, words: Sequence[str]) -> Iterator[s
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect a `*.karenina.yaml` file. Returns None for other files."""
+    """Collect a file whose name ends with one of `SUFFIXES`. Returns None for other files."""
     if not file_path.name.endswith(SUFFIXES):
         return None
     from karenina_pytest.items import BenchmarkFile

@@ -176,8 +176,9 @@ def value_names(check: Check) -> list[str]:
 
 
 def values_of(check: Check, result: CheckResult) -> dict[str, tuple[Any, str | None]]:
-    """Return the known values that a check offers by name, such as `exit`, as pairs of the value and the reason that
-    applies if it is None.
+    """Return the known values that a check offers by name, as pairs of the value and the reason that applies if it is
+    None: `output`, `error_output`, `exit`, `seconds`, `stopped_by`, and with a report `ended` and the lists of tests. A
+    check that was stopped has no output, and of one that could not start only `ended` is known.
     """
     ended = result.how_it_ended()
     too_long = "it is longer than 64,000 bytes"

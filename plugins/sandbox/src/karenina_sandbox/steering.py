@@ -172,8 +172,9 @@ def is_searched(folder: str, source: Path, patch: Patch, added: Patch, run: Sequ
     while the command `run` runs tests.
 
     It does in the workspace itself, in folders of scripts that the command `run` names, in those that the settings of
-    the source name, such as `src`, and in folders with tests, which pytest and unittest put first. Packages are none
-    of the latter two.
+    the source name, such as `src`, and in folders with tests, which pytest and unittest put first: Python files that
+    `added` brings, or whose path contains "test". The latter two are no packages; an `__init__.py` that only `patch`
+    adds does not make one.
     """
     if not folder or folder in {str(PurePosixPath(word).parent) for word in run if word.endswith(".py")}:
         return True

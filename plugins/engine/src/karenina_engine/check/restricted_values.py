@@ -430,9 +430,9 @@ class _Finder:
             return None
 
     def _is_free(self, mark: AllowedInFiles, value: object, default: object) -> bool:
-        """Return whether a file may set `value` without the user's trust. Defaults and empty values are always allowed.
-        Other values are allowed if `mark` is `any`, plain names if it is `name`, and files in the benchmark's folder if
-        it is `below`; these are added to `data`.
+        """Return whether a file may set `value` without the user's trust. The default, None, `[]` and `{}` are always
+        allowed. Other values are allowed if `mark` is `any`, one plain name if it is `name`, and files in the
+        benchmark's folder if it is `below`; those found are added to `data` even if others are not allowed.
         """
         if mark == "any" or value is None or value == {} or value == [] or _json(value) == _json(default):
             return True

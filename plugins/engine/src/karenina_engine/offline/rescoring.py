@@ -181,7 +181,7 @@ def _sections(report: RescoreReport) -> Iterator[Section]:
 
 
 def _changes_text(change: Change) -> str:
-    """Return a description of what changed, with one field or trait per line."""
+    """Return the old and new verdict of each changed field, trait and granular score, one per line."""
     parts = [f"{name}: {_passed_text(was)} -> {_passed_text(now)}" for name, (was, now) in change.fields.items()]
     parts += [f"{name}: {was} -> {now}" for name, (was, now) in change.traits.items()]
     if change.granular is not None:

@@ -41,7 +41,7 @@ def kind_of(status: os.stat_result) -> Kind:
 
 
 def is_opaque(folder: int) -> bool:
-    """Return whether an open folder of an upper layer hides the contents of the folder below."""
+    """Return whether an open folder of an upper layer hides the contents of the folder below. An error means no."""
     try:
         return os.getxattr(folder, OPAQUE) == b"y"
     except OSError:
