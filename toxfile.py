@@ -213,13 +213,14 @@ def tox_add_core_config(core_conf: ConfigSet, state: State) -> None:
                 commands=[Command(["pytest", *without, *given, f"{member}/tests"])],
             )
         )
+    everything = f"-r requirements-dev.txt\n{requirements(folder, 'shared', *shared)}"
     others = {environment(member) for member in shared}.difference(*PARTS.values())
     for part, names in PARTS.items():
         chosen = [member for member in shared if environment(member) in (names or others)]
         text = "the tests of a third of the members, with every member installed"
-        seeds[part].append(together(text, "-r requirements-dev.txt", chosen, given))
+        seeds[part].append(together(text, everything, chosen, given))
     for name in SHARED:
-        seeds[name].append(MemoryLoader(runner="shared"))
+        seeds[name].append(MemoryLoader(runner="shared", deps=everything))
     for version, names in QUICK.items():
         name, quick = f"py{version.replace('.', '')}", [members[member][0] for member in names]
         deps = requirements(folder, name, *quick)

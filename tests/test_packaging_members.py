@@ -73,7 +73,7 @@ def editable(lines: str) -> set[str]:
 def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
     """Return the configuration that tox makes of `tox.ini` and `toxfile.py`, one section for each environment.
 
-    Its `deps` are the lines of the file of requirements that `toxfile.py` writes.
+    In its `deps`, the files of requirements that `toxfile.py` writes are replaced by their lines.
     """
     work = str(tmp_path_factory.mktemp("tox"))
     command = [sys.executable, "-m", "tox", "config", "--workdir", work, "-c", str(ROOT / "tox.ini"), "--core"]
@@ -84,8 +84,9 @@ def tox(tmp_path_factory: pytest.TempPathFactory) -> configparser.ConfigParser:
     found = configparser.RawConfigParser(strict=False, delimiters=("=",))
     found.read_string(done.stdout)
     for section in found.values():
-        if section.get("deps", "").startswith(f"-r {work}"):
-            section["deps"] = Path(section["deps"].removeprefix("-r ")).read_text("utf-8")
+        lines = section.get("deps", "").splitlines()
+        written = [Path(line[3:]).read_text("utf-8") if line.startswith(f"-r {work}") else line for line in lines]
+        section["deps"] = "\n".join(written)
     return found
 
 
@@ -169,7 +170,12 @@ def test_ci_runs_the_tests_of_every_member_and_of_everything_together(tox: confi
 
 
 def test_environments_with_every_member_are_one_installation(tox: configparser.ConfigParser) -> None:
-    assert {tox[f"testenv:{name}"]["deps"] for name in SHARED} == {"-r requirements-dev.txt"}
+    (lines,) = {tox[f"testenv:{name}"]["deps"] for name in SHARED}
+    assert "-r requirements-dev.txt" in lines.splitlines()
+    tested = [member for part in PARTS for member in members_of(part, tox)]
+    declared = {member: project(member)["project"].get("optional-dependencies", {}) for member in tested}
+    wanted = [member for member, extras in declared.items() if "tests" in extras]
+    assert [member for member in wanted if not re.search(rf"^-e {member}\[[\w,]*\btests\b", lines, re.MULTILINE)] == []
     (python,) = {tox[f"testenv:{name}"]["env_python"] for name in SHARED}
     assert python not in {tox[f"testenv:{environment(member)}"]["env_python"] for member in MEMBERS}
 
