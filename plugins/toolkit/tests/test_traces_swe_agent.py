@@ -49,13 +49,40 @@ READ = [
 ]
 
 
-@pytest.mark.parametrize("last", [[ended("Submitted", PATCH)], [{"role": "user", "content": f"{PATCH}\n"}], []])
+AS_USER: JSON = {**ended("Submitted", PATCH), "role": "user", "content": ""}
+
+
+@pytest.mark.parametrize(
+    "last", [[ended("Submitted", PATCH)], [AS_USER], [{"role": "user", "content": f"{PATCH}\n"}], []]
+)
 def test_the_submission_of_a_trajectory_is_its_answer(last: list[JSON]) -> None:
     run = mini("Submitted", PATCH, *last)
     assert convert_recording(run) == [*READ, Message.assistant(PATCH)]
     assert (is_conversation(run), find_end(run), find_patch(run)) == (True, ("stop", None), f"{PATCH}\n")
     answer = mini("Submitted", "17q21\n")
     assert (convert_recording(answer)[-1], find_patch(answer)) == (Message.assistant("17q21"), None)
+
+
+def test_responses_of_openai_among_the_messages_are_read_with_their_calls_and_outputs() -> None:
+    def called(number: int, command: str, *before: JSON) -> JSON:
+        about = {"type": "function_call", "call_id": f"c{number}", "name": "bash"}
+        call = {**about, "arguments": f'{{"command": "{command}"}}'}
+        actions = [{"command": command, "tool_call_id": f"c{number}"}]
+        return {"object": "response", "id": "r", "output": [*before, call], "extra": {"actions": actions, "cost": 0.01}}
+
+    thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Look first."}]}
+    text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]}
+    output = {"type": "function_call_output", "call_id": "c1", "output": "no file", "extra": {"returncode": 1}}
+    told: list[JSON] = [*MESSAGES[:2], called(1, "ls", thought, text), output, called(2, "submit")]
+    run = {**mini("Submitted", PATCH), "messages": [*told, ended("Submitted", PATCH)]}
+    one, two = ToolCall("c1", "bash", {"command": "ls"}), ToolCall("c2", "bash", {"command": "submit"})
+    assert convert_recording(run) == [
+        *READ[:2],
+        Message.assistant("I look.", [one], "Look first."),
+        Message.tool("no file", one, is_error=True),
+        Message.assistant("", [two]),
+        Message.assistant(PATCH),
+    ]
 
 
 def test_messages_alone_end_with_the_submission_too() -> None:

@@ -100,7 +100,8 @@ def _iter_holders(recording: object) -> Iterator[Mapping[str, Any]]:
     """Yield the objects that may contain the finish reason of the last reply, in order of precedence."""
     if _is_list(recording):
         if recording:
-            found = (program.find_last(recording) for program in (adk, ag_ui_events, claude_code, codex, gemini_cli))
+            lines = [entry for entry in recording if isinstance(entry, Mapping)]
+            found = (program.find_last(lines) for program in (adk, ag_ui_events, claude_code, codex, gemini_cli))
             yield from _iter_entry(next(filter(None, found), recording[-1]))
         return
     if not isinstance(recording, Mapping):

@@ -25,7 +25,6 @@ from karenina_toolkit.traces.formats.registry import (
     AUTOGEN,
     BEDROCK,
     CLAUDE_CODE,
-    FORMATS,
     GOOGLE,
     NAMES,
     OPENAI,
@@ -34,6 +33,7 @@ from karenina_toolkit.traces.formats.registry import (
     SWE_AGENT,
     Entry,
     Format,
+    find_owners,
     read_entries,
 )
 from karenina_toolkit.traces.formats.transcripts import is_delimited, is_transcript, read_delimited, read_transcript
@@ -132,7 +132,7 @@ def is_conversation(document: object) -> bool:
         return any(message.role == "assistant" for message in opened.before)
     if opened.format is not None and any(entry.keys() & {"role", "type", "parts"} for entry in entries):
         return True
-    if any(candidate.owns(entry) for candidate in FORMATS for entry in entries):
+    if any(map(find_owners, entries)):
         return True
     return all(isinstance(entry.get("role"), str) and "content" in entry for entry in entries)
 
@@ -279,9 +279,7 @@ def _open_reply(document: Entry) -> OpenedRecording:
 
 def _is_single(document: Entry) -> bool:
     """Return whether `document` is a single message, item or event."""
-    return any(candidate.owns(document) for candidate in FORMATS) or (
-        isinstance(document.get("role"), str) and "content" in document
-    )
+    return bool(find_owners(document)) or (isinstance(document.get("role"), str) and "content" in document)
 
 
 def _open_bedrock(document: Entry) -> OpenedRecording:

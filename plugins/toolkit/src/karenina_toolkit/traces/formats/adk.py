@@ -34,15 +34,14 @@ def is_session(document: Entry) -> bool:
     return any(isinstance(event, Mapping) and claims(event) for event in listed)
 
 
-def find_last(entries: Sequence[object]) -> Entry | None:
+def find_last(entries: Sequence[Entry]) -> Entry | None:
     """Return the last event that contains a message of an agent or an error. If `entries` are not events of ADK, or the
     user's message is the last one, return None.
     """
-    lines = [entry for entry in entries if isinstance(entry, Mapping)]
-    if not any(map(claims, lines)):
+    if not any(map(claims, entries)):
         return None
-    said = (event for _, event in reversed(_select_events(lines)) if event.get("content") or _get(event, "error_code"))
-    last = next(said, {})
+    events = reversed(_select_events(entries))
+    last = next((event for _, event in events if event.get("content") or _get(event, "error_code")), {})
     return None if last.get("author") == _USER else last
 
 

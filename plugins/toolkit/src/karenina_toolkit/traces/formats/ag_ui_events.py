@@ -40,10 +40,9 @@ def claims(entry: Entry) -> bool:
     return isinstance(kind, str) and kind in _KINDS
 
 
-def find_last(entries: Sequence[object]) -> Entry | None:
+def find_last(entries: Sequence[Entry]) -> Entry | None:
     """Return the last event about the beginning or end of a run, or None if there is none."""
-    events = (entry for entry in reversed(entries) if isinstance(entry, Mapping))
-    return next((event for event in events if event.get("type") in _ENDS), None)
+    return next((event for event in reversed(entries) if event.get("type") in _ENDS), None)
 
 
 def find_stop(event: Entry) -> str | None:

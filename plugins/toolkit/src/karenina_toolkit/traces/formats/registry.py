@@ -46,12 +46,6 @@ class Format:
     needs_role: bool = True
     includes: str | None = None
 
-    def owns(self, entry: object) -> bool:
-        """Return whether `entry` can only be in this format."""
-        if not isinstance(entry, Mapping) or (self.needs_role and not isinstance(entry.get("role"), str)):
-            return False
-        return self.claims(entry)
-
 
 def _claims_openai(entry: Entry) -> bool:
     """Return whether an entry has calls in a form that only OpenAI's chat messages use."""
@@ -133,6 +127,7 @@ FORMATS: Final = (
     TRACE_MESSAGES,
     OWN,
 )
+_WITHOUT_ROLE: Final = tuple(entry for entry in FORMATS if not entry.needs_role)
 NAMES: Final = ", ".join(entry.name for entry in FORMATS)
 _TIMES: Final = ("created_at", "createdAt", "timestamp", "create_time")
 _SAID: Final = (
@@ -185,15 +180,22 @@ def _descends(times: Sequence[Any]) -> bool:
     return bool(pairs) and times[0] > times[-1] and all(first >= second for first, second in pairs)
 
 
+def find_owners(entry: object) -> list[Format]:
+    """Return the formats of which `entry` can only be in one, or an empty list if it may be in several."""
+    if not isinstance(entry, Mapping):
+        return []
+    candidates = FORMATS if isinstance(entry.get("role"), str) else _WITHOUT_ROLE
+    return [candidate for candidate in candidates if candidate.claims(entry)]
+
+
 def detect_format(entries: Sequence[object]) -> Format | None:
     """Return the only possible format of the entries, or None if they may be OpenAI chat messages. Raises
     `TraceFormatError` if different entries, or parts of an entry, have different formats.
     """
     owners: dict[str, tuple[Format, int]] = {}
     for number, entry in enumerate(entries, 1):
-        for candidate in FORMATS:
-            if candidate.name not in owners and candidate.owns(entry):
-                owners[candidate.name] = (candidate, number)
+        for owner in find_owners(entry):
+            owners.setdefault(owner.name, (owner, number))
     for candidate, _ in list(owners.values()):
         owners.pop(candidate.includes or "", None)
     if len(owners) > 1:

@@ -56,11 +56,11 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         yield from _read_results(entries)
 
 
-def find_last(entries: Sequence[object]) -> Entry | None:
+def find_last(entries: Sequence[Entry]) -> Entry | None:
     """Return the last line of a session that contains a message or the result of the run, which other lines may follow.
     If `entries` are not lines of a session, return None.
     """
-    lines = (entry for entry in reversed(entries) if isinstance(entry, Mapping) and claims(entry))
+    lines = filter(claims, reversed(entries))
     return next((line for line in lines if line["type"] in (*_SPEAKERS, _RESULT) and not _is_of_subagent(line)), None)
 
 

@@ -66,13 +66,12 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     yield from messages
 
 
-def find_last(entries: Sequence[object]) -> Entry | None:
+def find_last(entries: Sequence[Entry]) -> Entry | None:
     """Return the line that states how the last turn of a session ended, or the one with which it began if no line
     states its end. If there is neither, or `entries` are not lines of a session, return None.
     """
-    lines = [entry for entry in entries if isinstance(entry, Mapping)]
     last: Entry | None = None
-    for line in lines if any(map(claims, lines)) else ():
+    for line in entries if any(map(claims, entries)) else ():
         kind, about = _read_event(line)
         failed = last is not None and _read_event(last)[0] == "error" and kind == "task_complete"
         if kind in (*_BEGUN, *_STOPPED) or (

@@ -65,16 +65,15 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     yield from google.read(contents, numbers)
 
 
-def find_last(entries: Sequence[object]) -> Entry | None:
+def find_last(entries: Sequence[Entry]) -> Entry | None:
     """Return the event with which a stream ends, or the last message of a session file, which may be about an error. If
     `entries` are neither, return None.
     """
-    lines = [entry for entry in entries if isinstance(entry, Mapping)]
-    if not any(map(claims, lines)):
+    if not any(map(claims, entries)):
         return None
-    if any(map(is_of_stream, lines)):
-        return lines[-1] if lines[-1].get("type") == _RESULT else {"type": _INIT, "session_id": "", "model": ""}
-    shown = [entry for _, entry in _select_messages(lines)]
+    if any(map(is_of_stream, entries)):
+        return entries[-1] if entries[-1].get("type") == _RESULT else {"type": _INIT, "session_id": "", "model": ""}
+    shown = [entry for _, entry in _select_messages(entries)]
     return next((entry for entry in reversed(shown) if _is_end(entry)), None)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from karenina_core.models.ports import Message, ToolCall
 from karenina_toolkit.traces.blocks import get_entries, in_entry
+from karenina_toolkit.traces.formats import openai_responses
 from karenina_toolkit.traces.formats.openai_chat import read_message
 
 Entry = Mapping[str, Any]
@@ -45,10 +46,11 @@ def is_run(document: Entry) -> bool:
 
 def find_entries(document: Entry) -> Sequence[object]:
     """Return the messages of a trajectory, for which `is_run` must be true, and its submission in place of the last
-    ones, which only state the end. Demonstrations in which other agents act are left out.
+    ones, which only state the end. Demonstrations in which other agents act are left out. Raises `TraceFormatError` if
+    a response cannot be read.
     """
     held = document["messages"] if isinstance(document.get("messages"), list) else document["history"]
-    entries = [entry for entry in held if not _is_demonstrated(entry)]
+    entries = [message for entry in held if not _is_demonstrated(entry) for message in _to_chat(entry)]
     submission = document["info"].get("submission")
     text = submission.strip() if isinstance(submission, str) else ""
     while entries and isinstance(entries[-1], Mapping) and _states_end(entries[-1], text):
@@ -88,7 +90,7 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         with in_entry(number):
             extra = entry.get("extra")
             about: Entry = extra if isinstance(extra, Mapping) else {}
-            if entry["role"] == _EXIT:
+            if entry["role"] == _EXIT or "exit_status" in about:
                 submission = about.get("submission")
                 if isinstance(submission, str) and submission.strip():
                     yield Message.assistant(submission.strip())
@@ -114,6 +116,26 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
         yield message
 
 
+def _to_chat(entry: object) -> list[object]:
+    """Return an entry as chat messages. With models of OpenAI's Responses API, mini-swe-agent stores responses, and
+    their calls' outputs, among the messages.
+    """
+    if not isinstance(entry, Mapping) or "role" in entry:
+        return [entry]
+    if entry.get("type") == "function_call_output":
+        return [{"role": "tool", "tool_call_id": entry.get("call_id"), "content": entry.get("output"), **entry}]
+    if not isinstance(entry.get("output"), list):
+        return [entry]
+    messages: list[object] = []
+    for message in openai_responses.read(entry["output"]):
+        calls = [
+            {"id": call.id, "function": {"name": call.name, "arguments": call.arguments}} for call in message.tool_calls
+        ]
+        said = {"content": message.content, "reasoning_content": message.reasoning, "tool_calls": calls}
+        messages.append({"role": message.role, **said})
+    return messages or [{"role": "assistant", "content": ""}]
+
+
 def _find_commands(entry: Entry, about: Entry) -> list[str]:
     """Return the commands in the actions of an assistant's message."""
     if isinstance(entry.get("action"), str):
@@ -129,7 +151,8 @@ def _is_demonstrated(entry: object) -> bool:
 
 def _states_end(entry: Entry, submission: str) -> bool:
     """Return whether an entry only states the end of a run, or repeats the submission, as one of the user's."""
-    if entry.get("role") == _EXIT:
+    extra = entry.get("extra")
+    if entry.get("role") == _EXIT or (isinstance(extra, Mapping) and "exit_status" in extra):
         return True
     content = entry.get("content")
     return entry.get("role") == "user" and isinstance(content, str) and content.strip() == submission
