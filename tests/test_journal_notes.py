@@ -51,7 +51,7 @@ def served(names: Mapping[str, str]) -> Any:
 
 
 MANY = "karenina: 1\nname: Many\nquestions:\n" + "".join(
-    f"  - id: q{number}\n    question: Which {number}?\n    answer: {{gene: {{description: Gene, ground_truth: BCL2}}}}\n"
+    f"  - id: q{number}\n    question: Which {number}?\n    answer: {{gene: {{description: A, ground_truth: BCL2}}}}\n"
     for number in range(8)
 )
 
