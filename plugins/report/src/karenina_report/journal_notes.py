@@ -47,7 +47,7 @@ def served_notes(runs: Sequence[NotedRun]) -> Sequence[RunNote]:
     """
     notes = []
     for run in runs:
-        counts: Counter[tuple[str, str, str]] = Counter()
+        counts: Counter[ServedReplies] = Counter()
         with suppress(KareninaError):  # what cannot be read is reported where the results are read
             counts = _count_other_models(run)
         listed = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
@@ -88,17 +88,16 @@ def describe_journal(run: Run) -> list[str]:
     return [note.text for note in (*unfinished_notes(noted), *served_notes(noted))]
 
 
-def _count_other_models(run: NotedRun) -> Counter[tuple[str, str, str]]:
+def _count_other_models(run: NotedRun) -> Counter[ServedReplies]:
     """Return how many replies that the run's results use came from another model, by the requesting model's id, the
     requested name and the stated name. Raises `KareninaError` if the journal or the results cannot be read.
     """
-    found: Counter[tuple[str, str, str]] = Counter()
+    found: Counter[ServedReplies] = Counter()
     journal = find_journal(run.source) if run.source is not None else None
     if journal is None or run.source is None:
         return found
     with JournalView(journal) as opened:
-        others: list[ServedReplies] = [one for one in opened.served_models() if is_other_model(one.asked, one.served)]
-        names = {key: one[:3] for one in others for key in opened.keys_of(one)}
+        names = opened.calls_served({one for one in opened.served_models() if is_other_model(one.asked, one.served)})
     used: set[str] = set()
     for result in iterate_results(run.source) if names else ():
         if run.model in (None, result.metadata.answering_id):
