@@ -50,6 +50,20 @@ def served(names: Mapping[str, str]) -> Any:
     return reply
 
 
+MANY = "karenina: 1\nname: Many\nquestions:\n" + "".join(
+    f"  - id: q{number}\n    question: Which {number}?\n    answer: {{gene: {{description: A, ground_truth: BCL2}}}}\n"
+    for number in range(8)
+)
+
+
+def names_of_its_own(body: Mapping[str, Any]) -> Reply:
+    """Return a reply that states a model of its own for each question."""
+    judged = "response_format" in body
+    name = body["model"] if judged else f"{json.dumps(body)[:300]}{'x' * 500}"
+    text = json.dumps({"gene": "BCL2"}) if judged else "I think that it is BCL2."
+    return Reply(completion_of(Say(text, usage=Usage(3, 2), model=name)))
+
+
 @pytest.mark.parametrize(
     ("name", "note"),
     [
@@ -84,6 +98,15 @@ def test_summary_and_statistics_name_another_model(site: Environment, name: str,
         ("meta-llama/Llama-3.1-8B-Instruct:free", "meta-llama/llama-3.1-8b-instruct"),
         ("llama3", "llama3:latest"),
         ("/models/Qwen2.5-7B-Q4_K_M.gguf", "Qwen2.5-7B-Q4_K_M"),
+        ("qwen2.5-7b-instruct", "/models/Qwen2.5-7B-Instruct-Q4_K_M.gguf"),
+        ("qwen2.5-7b-instruct@q8_0", "qwen2.5-7b-instruct"),
+        ("gemma-3-1b-it", "ggml-org/gemma-3-1b-it-GGUF:Q4_K_M"),
+        ("deepseek/deepseek-r1:free", "deepseek/deepseek-r1-0528:free"),
+        ("databricks-meta-llama-3-3-70b-instruct", "meta-llama-3.3-70b-instruct-121024"),
+        ("gpt-35-turbo", "gpt-3.5-turbo-0125"),
+        ("gemini-flash-latest", "gemini-2.5-flash-preview-09-2025"),
+        ("command-r", "command-r-08-2024"),
+        ("grok-3-beta", "grok-3"),
     ],
 )
 def test_snapshots_of_a_model_are_not_another_one(asked: str, served: str) -> None:
@@ -100,9 +123,32 @@ def test_snapshots_of_a_model_are_not_another_one(asked: str, served: str) -> No
         ("gpt-4-0613", "gpt-4-0314"),
         ("gpt-4o", "gpt-4o-mini-2024-07-18"),
         ("gpt-4.1", "gpt-4.1-nano"),
+        ("o1", "o1-mini"),
+        ("gemini-flash-latest", "gemini-2.5-flash-lite"),
+        ("qwen2.5-7b-instruct-q8_0.gguf", "qwen2.5-7b-instruct-q4_k_m.gguf"),
         ("claude-3-5-sonnet-latest", "claude-3-5-haiku-20241022"),
         ("openrouter/auto", "openai/gpt-4o"),
     ],
 )
 def test_other_sizes_and_variants_are_another_model(asked: str, served: str) -> None:
     assert is_other_model(asked, served)
+
+
+@pytest.mark.parametrize(
+    "served", ["gpt-4o" + "-v123-456" * 50 + "x", "a." * 240 + "\n", "gpt-4o" + "-1234-12-34" * 40 + "x", "a." * 10**6]
+)
+def test_hostile_names_are_compared_at_once(served: str) -> None:
+    assert is_other_model("gpt-4o", served)
+    assert is_other_model(served, "gpt-4o")
+
+
+def test_many_and_long_names_are_not_all_listed(site: Environment) -> None:
+    file = site.write("many.yaml", MANY)
+    with recording_server(names_of_its_own) as server:
+        model = {"id": "a", "interface": "openai", "model_name": "llama-3-70b", "endpoint_base_url": server.url}
+        done = site.karenina("run", file, "-a", json.dumps(model), "-j", f"openai:j@{server.url}", "--quiet")
+
+    text = " ".join(done.stdout.split())
+    assert text.count("came from the model") == 5
+    assert "; 3 replies came from other models, too" in text
+    assert len(text) < 2000

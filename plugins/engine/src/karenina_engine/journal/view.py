@@ -48,8 +48,10 @@ _ONE_ROW: Final = {
     "replies": "SELECT * FROM replies WHERE rowid = ?",
     "results": "SELECT * FROM results WHERE rowid = ?",
 }
-_SERVED: Final = "json_extract(reply, '$.model')"
-_OF_MODELS: Final = "failed = 0 AND calls > 0 AND port != 'service'"
+_OTHERS: Final = (
+    "model, model_name, json_extract(reply, '$.model') AS served FROM replies "
+    "WHERE failed = 0 AND calls > 0 AND port != 'service' AND served != model_name"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,14 +249,12 @@ class JournalView:
 
     def served_models(self) -> list[ServedReplies]:
         """Return the models that replies state where they differ from the requested name."""
-        query = f"SELECT DISTINCT model, model_name, {_SERVED} AS served FROM replies WHERE {_OF_MODELS}"  # noqa: S608
-        return [ServedReplies(*row) for row in self._all(f"{query} AND served != model_name")]
+        return [ServedReplies(*row) for row in self._all(f"SELECT DISTINCT {_OTHERS}")]
 
-    def keys_of(self, replies: ServedReplies) -> list[str]:
-        """Return the keys of the calls with such replies."""
-        named = f"(model, model_name, {_SERVED}) = (?, ?, ?)"
-        query = f"SELECT lower(hex(key)) FROM replies WHERE {_OF_MODELS} AND {named}"  # noqa: S608
-        return [key for (key,) in self._all(query, *replies)]
+    def calls_served(self, replies: Set[ServedReplies]) -> dict[str, ServedReplies]:
+        """Return the keys of the calls with such replies, each with what its reply states."""
+        rows = self._all(f"SELECT lower(hex(key)), {_OTHERS}") if replies else ()
+        return {key: found for key, *names in rows if (found := ServedReplies(*names)) in replies}
 
     def count_results(self) -> Counter[str]:
         """Return the number of results in the last run, by question id."""
