@@ -29,7 +29,8 @@ _SEPARATORS: Final = ("\n", "|", ";", ",")
 _LETTER: Final = re.compile(r"(?:option|choice|answer)?\s*[(\[]?([A-Za-z])[.):\]]*", re.IGNORECASE)
 _SEVERAL: Final = re.compile(r"\s*(?:[,;/|&]|\band\b)\s*|\s+")
 _ABOUT_OTHERS: Final = re.compile(
-    r"(?:all|none|neither|both|either|any)\b.{0,20}\b(?:above|these|those|others?|options|choices|answers)\W*", re.IGNORECASE
+    r"(?:all|none|neither|both|either|any)\b.{0,20}\b(?:above|these|those|others?|options|choices|answers)\W*",
+    re.IGNORECASE,
 )
 """Matches an option about the others, which comes last."""
 _LONGEST: Final = 100_000
