@@ -808,6 +808,12 @@ CODES = {
     "a block that is not closed": (f"Here:\n```python\n{GOOD}", Outcome.CORRECT),
     "no block": (GOOD, Outcome.CORRECT),
     "fences in the code": (f"````python\n{GOOD}'''\n```\n'''\n````", Outcome.CORRECT),
+    "a block in a list": (
+        "1. Here:\n\n   ~~~\n" + "".join(f"   {line}" for line in GOOD.splitlines(keepends=True)) + "   ~~~\n",
+        Outcome.CORRECT,
+    ),
+    "a fence that nothing follows": (f"```python\n{GOOD}```\nDone.\n```\n", Outcome.CORRECT),
+    "code in a line": (f"```x``` is no block:\n\n```python\n{GOOD}```\n", Outcome.CORRECT),
     "wrong code": (f"```python\n{BROKEN}# still```", Outcome.WRONG),
     "a refusal": ("I cannot help with that.", Outcome.WRONG),
 }

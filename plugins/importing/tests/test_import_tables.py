@@ -518,3 +518,33 @@ def test_labels_of_one_item_or_beside_texts_are_right_answers() -> None:
     assert imported("b.json", rows)[1] == ["Sweden", "[Chad, Mali]"]
     rows = [{"query": f"Which {number}?", "label": ["one", "two"]} for number in range(2)]
     assert imported("c.json", rows)[1] == [None, None]
+
+
+def test_options_about_the_others_come_last_and_equal_ones_are_one() -> None:
+    others = ("All of the above", "None of these options.")
+    rows = [
+        {"question": text, "correct_answer": others[number % 2], "distractor1": "Ne", "distractor2": "Ne"}
+        for number, text in enumerate(GASES)
+    ]
+    questions, _, _ = imported("a.json", rows)
+    assert [text.splitlines()[-2:] for text in questions] == [["A. Ne", f"B. {others[n % 2]}"] for n in range(8)]
+
+
+def test_options_that_differ_only_by_case_are_told_apart() -> None:
+    rows = [{"question": text, "correct_answer": "m", "distractor1": "M", "distractor2": "k"} for text in GASES]
+    questions, truths, _ = imported("a.json", rows)
+    assert {str(truth)[3:] for truth in truths} == {"m"}
+    assert all(str(truth) in text for text, truth in zip(questions, truths, strict=True))
+
+
+def test_empty_wrong_answers_are_left_out() -> None:
+    rows = [{"question": text, "correct_answer": "Ne", "distractor1": "", "distractor2": "Ar"} for text in GASES]
+    questions, _, _ = imported("a.json", rows)
+    assert all("\nB. " in text and "\nC. " not in text for text in questions)
+    assert [question.question for question in Benchmark.load("a.json")] == questions
+
+
+def test_mixed_options_that_are_too_many_are_warned_of() -> None:
+    wrong = [f"element {number}" for number in range(30)]
+    Path("a.json").write_text(json.dumps([{"question": "Gas?", "correct_answer": "Ne", "incorrect_answers": wrong}]))
+    assert "1 of 1 question has no options" in karenina("check", "a.json").out

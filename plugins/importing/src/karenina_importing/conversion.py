@@ -214,11 +214,16 @@ class _Converter:
 
         Adds a note if a value contains no options. Raises `_RowError` if an option is not text.
         """
-        value = self._value(row, "choices")
+        value: Any
+        if self.mapping.mixes_options:
+            with _naming("choices"):
+                cells = [find_first(row.values, [path]) for path in self.mapping.of("choices")[0].split("|")]
+            value = mix_options(question.strip(), cells)
+            self.imported.found.add("choices")
+        else:
+            value = self._value(row, "choices")
         if value is None:
             return []
-        if self.mapping.mixes_options:
-            value = mix_options(question.strip(), value if isinstance(value, list) else [value])
         with _naming("choices"):
             options = [as_text(option) for option in read_options(value).values()]
         if not options:

@@ -59,12 +59,12 @@ class Operands(Cursor, ABC):
         """Return whether the next token starts a factor."""
 
     def _exponent(self) -> Tree:
-        """Read the exponent after a *^*. Powers of powers group from the right. Raises `TooLarge` for a degree sign in
-        braces.
+        """Read the exponent after a *^*. Powers of powers group from the right. Raises `TooLarge` for a function
+        that is applied several times.
         """
         if self._take("{"):
             if self._take("\\circ"):
-                raise TooLarge("a degree sign in braces is not supported")
+                raise TooLarge("\\circ in an exponent is not supported")
             return self._until("}")
         if self._take("-"):
             return ["minus", self._exponent()]

@@ -111,6 +111,7 @@ _NAME: Final = lazy_pattern(
 )
 """A name of several letters before a bracket: *\\text{Var}(X)*."""
 _TEXT: Final = lazy_pattern(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
+_DEGREES: Final = lazy_pattern(r"\^\s*\{\s*\\circ\s*\}")
 _PERCENT: Final = lazy_pattern(r"(?<=[\d})])\s*\bper ?cent\b")
 _ROWS: Final = lazy_pattern(r"\[((?:[^][(){};,]+,)+[^][(){};,]+(?:;(?:[^][(){};,]+,)+[^][(){};,]+)+)\]")
 _TURNED: Final = lazy_pattern(
@@ -223,7 +224,7 @@ def _plain(text: str) -> str:
     text = _WRAPPED.sub(r" \1 ", _STYLE.sub(lambda match: "" if match[0] == r"\!" else " ", _keep_thin(text)))
     text = _TEXT.sub(r" \1 ", text).strip()
     text = re.sub(r"(?<=[\w})\]%!])\s*\.$", "", text)
-    text = _PERCENT.sub("%", text)
+    text = _PERCENT.sub("%", _DEGREES.sub(r"^\\circ ", text))
     text = _PLAIN_BASE.sub(r"log_{\1}", text)
     text = _TURNED.sub(_interval, text)
     text = _ROWS.sub(lambda match: f"[[{match[1].replace(';', '],[')}]]", text)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from karenina_core import VerificationContext
     from karenina_sandbox.settings import SandboxSettings
 
-_FENCE: Final = lazy_pattern(r"[ \t]*(```+|~~~+)([^\n]*)")
+_FENCE: Final = lazy_pattern(r"([ \t]*)(```+(?![^\n]*`)|~~~+)([^\n]*)")
 MOST_SHOWN: Final = 100_000
 """The maximum number of characters of a patch in a result. A longer one is also kept as a file."""
 
@@ -99,19 +99,19 @@ async def capture_work(context: VerificationContext) -> None:
 
 def last_code(answer: str) -> str:
     """Return the last block of code in an answer, or the whole answer if it has none. A block that the answer does not
-    close ends with the answer.
+    close ends with the answer. The indentation of a block, as in a list, is no part of its code.
     """
-    code, opened = answer, ""
+    code, opened, indent = answer, "", 0
     lines: list[str] = []
     for line in answer.splitlines(keepends=True):
         mark = _FENCE.match(line)
         if not opened and mark is not None:
-            opened, lines = mark[1], []
-        elif opened and mark is not None and mark[1].startswith(opened) and not mark[2].strip():
+            opened, indent, lines = mark[2], len(mark[1]), []
+        elif opened and mark is not None and mark[2].startswith(opened) and not mark[3].strip():
             code, opened = "".join(lines), ""
         elif opened:
-            lines.append(line)
-    return "".join(lines) if opened else code
+            lines.append(line[min(indent, len(line) - len(line.lstrip(" \t"))) :])
+    return "".join(lines) if opened and any(map(str.strip, lines)) else code
 
 
 def _left_files(patch: Patch | None, problem: str | None) -> LeftFiles:

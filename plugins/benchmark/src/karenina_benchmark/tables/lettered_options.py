@@ -28,6 +28,11 @@ _THOUSANDS: Final = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _SEPARATORS: Final = ("\n", "|", ";", ",")
 _LETTER: Final = re.compile(r"(?:option|choice|answer)?\s*[(\[]?([A-Za-z])[.):\]]*", re.IGNORECASE)
 _SEVERAL: Final = re.compile(r"\s*(?:[,;/|&]|\band\b)\s*|\s+")
+_ABOUT_OTHERS: Final = re.compile(
+    r"(?:all|none|neither|both|either|any)\b.{0,20}\b(?:above|these|those|others?|options|choices|answers)\W*",
+    re.IGNORECASE,
+)
+"""Matches an option about the others, which comes last."""
 _LONGEST: Final = 100_000
 _FIT: Final = 0.95
 """The share of rows in which the correct answer must be one of the options."""
@@ -101,11 +106,16 @@ def read_options(cell: Any) -> Options:
 
 def mix_options(question: str, cells: Sequence[Any]) -> list[str]:
     """Return the options in cells, of which the first is the correct one, in an order that depends only on their texts
-    and the question's. Lists in cells are joined, and empty cells are left out.
+    and the question's. Lists in cells are joined, empty cells are left out, and equal options are one. Options such as
+    *All of the above* are last.
     """
     items = [item for cell in cells for item in (cell if isinstance(cell, list) else [cell])]
     texts = [text for item in items if (text := _text(item))]
-    return sorted(texts, key=lambda text: sha256(f"{question}\0{text}".encode()).digest())
+
+    def place(text: str) -> tuple[bool, bytes]:
+        return _ABOUT_OTHERS.fullmatch(text) is not None, sha256(f"{question}\0{text}".encode()).digest()
+
+    return sorted(dict.fromkeys(texts), key=place)
 
 
 def letter_of_label(truth: Any, cell: Any) -> Any:
@@ -295,6 +305,8 @@ def _by_text(cell: Any, options: Options) -> tuple[str, ...]:
         text = str(part).strip()
         mark = _MARK.match(text)
         same = {letter for letter, option in options.items() if option.casefold() == text.casefold()}
+        if len(same) > 1:
+            same = {letter for letter in same if options[letter] == text}
         if not same and mark is not None and mark[1].upper() in options:
             rest = text[mark.end() :].strip().casefold()
             same = {mark[1].upper()} if options[mark[1].upper()].casefold() == rest else set()

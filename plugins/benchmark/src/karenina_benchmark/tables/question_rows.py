@@ -451,7 +451,7 @@ def _describe(done: QuestionRows, *, joined: bool, has_context: bool, option: st
             f"{roles.columns[RESPONSE]!r} contains model answers; `karenina import` writes recordings of them"
         )
     without = Counter(bool(row.options) for row in done.rows)
-    if without[True] and without[False]:
+    if without[False] and (without[True] or _mixes_options(roles)):
         done.warnings.append(
             f"{without[False]:,} of {quantity(len(done.rows), 'question')} "
             f"{'has' if without[False] == 1 else 'have'} no options"
