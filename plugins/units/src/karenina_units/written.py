@@ -92,10 +92,12 @@ _SYSTEM: Final = (
 )
 _OF_SYSTEMS: Final = r"(?P<unit>gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?)|tons?)\b"
 _WITH_SYSTEM: Final = (
-    lazy_pattern(rf"\b{_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
-    lazy_pattern(rf"\b{_OF_SYSTEMS}\.?\s?\({_SYSTEM}\)", re.IGNORECASE),
+    lazy_pattern(rf"\b(?P<kind>){_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
+    lazy_pattern(rf"\b(?P<kind>(?:metric|short|long)\s)?{_OF_SYSTEMS}\.?\s?\({_SYSTEM}\)", re.IGNORECASE),
 )
-"""A unit that is another in the US than in the imperial system, with the system before or after it."""
+"""A unit that is another in the US than in the imperial system, with the system before or after it. The `kind` of a ton
+already determines it.
+"""
 _COUNTED: Final = (
     lazy_pattern(r"\bbeats?\b|\bbpm\b", re.IGNORECASE),
     lazy_pattern(r"\bbreaths?\b", re.IGNORECASE),
@@ -154,7 +156,9 @@ def clean(text: str) -> str:
         text = with_digits(text)
     text = _HOURS.sub(r"\1 h \2 min", _with_arcs(_BY_VOLUME.sub(" g/dL", text)))
     for pattern in _WITH_SYSTEM:
-        text = pattern.sub(lambda match: f"{'US' if match['us'] else 'imperial'} {match['unit']}", text)
+        text = pattern.sub(
+            lambda match: f"{match['kind'] or ('US ' if match['us'] else 'imperial ')}{match['unit']}", text
+        )
     text = _PER_VOLUME.sub(lambda match: f" {_THOUSANDS[(match[1] or match[2]).casefold()]}", text)
     return _POWER.sub(" x ", text)
 

@@ -74,8 +74,9 @@ _CHANGE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _OTHER_UNIT: Final = lazy_pattern(
-    r"\b(?:gal(?:lons?)?|mpg|quarts?|qt|pints?|pt|oz|ounces?|tons?|hundredweights?|cwt|bushels?|cups?"
-    r"|(?:table|tea)spoons?|tbsp|tsp)\.?\s?\((?:u\.?k\.?|british|imp(?:erial)?\.?)\)|\((?:troy|nautical|sidereal)\)",
+    r"\b(?:gal(?:lons?)?|mpg|quarts?|qt|pints?|pt|oz|ounces?|(?<!metric )tons?|hundredweights?|cwt"
+    r"|bushels?|cups?|(?:table|tea)spoons?|tbsp|tsp)\.?\s?\((?:u\.?k\.?|british|imp(?:erial)?\.?)\)"
+    r"|\((?:troy|nautical|sidereal)\)",
     re.IGNORECASE,
 )
 """A word in brackets that makes a unit another one. Elsewhere, *(UK)* is only a place."""
