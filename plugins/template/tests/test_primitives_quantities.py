@@ -81,7 +81,7 @@ SAME = [
     ("$70,000", "70000"),
     ("\u20ac5", "5"),
     ("280 students", "280"),
-    *[("67 million (UK)", "67 million"), ("5% (British)", "5%")],
+    *[("67 million (UK)", "67 million"), ("5% (British)", "5%"), ("5 metric tons (UK)", "5 metric tons")],
     ("$2{,}500$ m", "2500 m"),
     ("$5 USD", r"\$5"),
     ("5 mmol/L", "5 mM"),

@@ -296,6 +296,8 @@ def test_a_dose_is_a_rate_in_its_period(truth: str, right: list[str], wrong: lis
          ["10 gallons (UK)", "10 UK gallons", "10 gal. (UK)"], []),
         ("10 gallons", ["10 US gallons"], ["11 gallons (imperial)"], ["10 gallons (imperial)", "10 UK gallons"]),
         ("10 short tons", ["10 US tons", "9.0718474 t"], ["10 t", "10 UK tons"], ["10 tons"]),
+        ("10 long tons", ["10 long tons (UK)", "10 UK tons"], ["11 long tons (UK)", "10 tons (US)"], []),
+        ("10 t", ["10 metric tons (UK)", "10 metric tons (US)"], ["10 long tons (UK)"], []),
         ("10 tons", ["10 tons"], ["11 tons"], ["10 short tons", "10 long tons", "10 t"]),
         ("8 fl oz", [], ["9 oz", "8 g"], ["8 oz"]),
         ("8 oz", ["226.796185 g"], ["9 fl oz"], ["8 fl oz"]),

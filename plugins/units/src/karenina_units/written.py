@@ -91,12 +91,15 @@ _SYSTEM: Final = (
     r"(?:(?P<us>u\.?s\.?(?:a\.?)?(?: liquid)?|american)|(?:u\.?k\.?|british|english|imp(?:erial)?\.?))(?: customary)?"
 )
 _OF_SYSTEMS: Final = r"(?P<unit>gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?:oz|ounces?)|tons?)\b"
+_KIND: Final = r"(?P<kind>(?:metric|short|long)\s)?"
 _WITH_SYSTEM: Final = (
-    lazy_pattern(rf"\b{_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
-    lazy_pattern(rf"\b{_OF_SYSTEMS}\.?,?\s?[(\[]{_SYSTEM}[)\]]", re.IGNORECASE),
-    lazy_pattern(rf"\b{_OF_SYSTEMS}\.?,?\s{_SYSTEM}(?=[\s.,;)]*\Z)", re.IGNORECASE),
+    lazy_pattern(rf"\b(?P<kind>){_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
+    lazy_pattern(rf"\b{_KIND}{_OF_SYSTEMS}\.?,?\s?[(\[]{_SYSTEM}[)\]]", re.IGNORECASE),
+    lazy_pattern(rf"\b{_KIND}{_OF_SYSTEMS}\.?,?\s{_SYSTEM}(?=[\s.,;)]*\Z)", re.IGNORECASE),
 )
-"""A unit that is another in the US than in the imperial system, with the system before or after it."""
+"""A unit that is another in the US than in the imperial system, with the system before or after it. The `kind` of a ton
+already determines it.
+"""
 _KIND_AFTER: Final = lazy_pattern(
     r"\b(?P<unit>(?P<mass>oz|ounces?)|(?P<way>mi|miles?)|tons?)\b\.?,?\s?[(\[]?"
     r"(?P<kind>(?(mass)troy|(?(way)nautical|(?:long|short|metric))))\b[)\]]?",
@@ -162,7 +165,9 @@ def clean(text: str) -> str:
         text = with_digits(text)
     text = _HOURS.sub(r"\1 h \2 min", _with_arcs(_BY_VOLUME.sub(" g/dL", text)))
     for pattern in _WITH_SYSTEM:
-        text = pattern.sub(lambda match: f"{'US' if match['us'] else 'imperial'} {match['unit']}", text)
+        text = pattern.sub(
+            lambda match: f"{match['kind'] or ('US ' if match['us'] else 'imperial ')}{match['unit']}", text
+        )
     text = _KIND_AFTER.sub(r"\g<kind> \g<unit>", text)
     text = _PER_VOLUME.sub(lambda match: f" {_THOUSANDS[(match[1] or match[2]).casefold()]}", text)
     return _POWER.sub(" x ", text)
