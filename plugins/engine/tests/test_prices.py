@@ -325,6 +325,7 @@ def test_estimates_use_what_the_configuration_asks_for(
         (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0.000003"),
         (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1), None),
         (model("unsaid"), OWN, Usage(1000, 100, calls=1, stated_cost=3000), "0.0034"),
+        (model("unsaid"), OWN, Usage(1000, 100, calls=1, unpriced_calls=1, stated_cost=3000), "0.000003"),
         (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1, stated_cost=3000), "0.000003"),
         (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1), None),
         (model("here"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0"),

@@ -144,6 +144,12 @@ def test_counts_of_other_charges_that_are_zero_or_empty_change_nothing() -> None
         ({"cost": -1.5, "is_byok": False}, 0),
         ({"cost": float("nan"), "is_byok": False}, 0),
         ({"cost": "lots", "is_byok": True, "cost_details": 3}, 0),
+        ({"cost": 0.0001, "is_byok": True, "cost_details": {"upstream_inference_cost": None}}, 0),
+        ({"cost": 0.0001, "is_byok": True}, 0),
+        ({"cost": 10**400, "is_byok": False}, MOST_TOKENS),
+        ({"cost": 1e305, "is_byok": False}, 0),
+        ({"cost": {"total_cost": float("inf")}}, 0),
+        ({"cost_in_usd_ticks": 10**400}, MOST_TOKENS),
         ({"cost": None, "cost_in_usd_ticks": True}, 0),
     ],
 )

@@ -106,7 +106,8 @@ async def assemble_stream(
             raise ValueError("a chunk of the stream is not a JSON object")  # noqa: TRY004 - data from outside
         error = _error_of(chunk)
         if error is not None:
-            return {"error": error, "usage": larger_usage(reply.whole()["usage"], chunk.get("usage"))}
+            reply.add({"usage": chunk.get("usage")})
+            return {**reply.whole(), "choices": [], "error": error}
         is_answer = reply.add(chunk)
         timer.restart(is_answer=is_answer)
         if is_answer:
@@ -115,7 +116,7 @@ async def assemble_stream(
             last_words = chunk
     whole = reply.whole()
     if last_words is not None:
-        return {"error": dict(last_words), "usage": whole["usage"]}
+        return {**whole, "choices": [], "error": dict(last_words)}
     if not done and reply.finish_reason is None:
         raise IncompleteStream("the stream ended before the reply was complete", usage_of(whole))
     return whole
