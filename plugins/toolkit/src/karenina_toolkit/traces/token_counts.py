@@ -6,7 +6,6 @@ LiteLLM. `karenina_toolkit.traces.formats.anthropic` handles those of the Anthro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
