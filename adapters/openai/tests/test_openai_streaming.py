@@ -523,6 +523,13 @@ async def test_the_service_tier_of_a_stream_is_counted(server: Scripted, open_po
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 3, calls=1, flex_calls=1)
 
 
+async def test_a_stream_that_cites_pages_has_searched(server: Scripted, open_port: Keep) -> None:
+    cited = event({"choices": [{"delta": {"annotations": [{"type": "url_citation"}]}, "finish_reason": "stop"}]})
+    sends(server, (event({"choices": [{"delta": {"content": "Paris."}}]}) + cited + USAGE).encode() + DONE)
+    reply = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
+    assert (reply.text, reply.usage) == ("Paris.", Usage(7, 3, calls=1, web_searches=1))
+
+
 async def test_the_service_tier_of_a_failed_stream_is_counted(server: Scripted, open_port: Keep) -> None:
     said_flex = event({"service_tier": "flex", "choices": [{"delta": {"content": "Par"}}]})
     failed = event({"error": {"message": "overloaded"}, "usage": {"prompt_tokens": 7, "completion_tokens": 1}})

@@ -228,6 +228,7 @@ class _Reply:
         self._calls: dict[int, _Call] = {}
         self._function: _Call | None = None
         self._beside: dict[str, Any] = {}
+        self._cited: list[Any] = []
         self._by_id: dict[str, int] = {}
         self._by_number: dict[int, int] = {}
         self._last = -1
@@ -267,6 +268,8 @@ class _Reply:
         """Return the reply as if it had not been streamed. If no chunk has choices, the reply has none."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: self._text(name) for name in {**self._texts, **self._messages}}
+        if self._cited:
+            message["annotations"] = self._cited
         if self._calls:
             message["tool_calls"] = [self._calls[index].whole() for index in sorted(self._calls)]
         if self._function is not None:
@@ -296,6 +299,8 @@ class _Reply:
 
     def _add_delta(self, delta: Mapping[str, Any], texts: dict[str, list[str]]) -> bool:
         """Add a delta or message to `texts` and to the calls. Returns whether it has content from the model."""
+        if isinstance(cited := delta.get("annotations"), list):
+            self._cited += cited
         is_whole = texts is self._messages
         has_content = False
         for name in _TEXTS:
