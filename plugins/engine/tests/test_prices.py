@@ -284,6 +284,8 @@ def test_own_prices_apply_to_all_tiers_and_have_defaults_for_special_rates() -> 
     )
     assert to_dollars(dearer.known_cost(Usage(100, 0, calls=1, audio_input_tokens=50)) or 0) == Decimal("0.0017")
     assert dearer.known_cost(Usage(100, 10, calls=1, web_searches=1)) is None
+    assert dearer.known_cost(Usage(100, 10, 60, calls=1, audio_input_tokens=50)) is None
+    assert own.known_cost(Usage(100, 10, 60, calls=1, audio_input_tokens=50)) == own.cost(Usage(100, 10, 60))
 
 
 class WithFlex(Listed):
