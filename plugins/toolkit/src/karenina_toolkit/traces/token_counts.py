@@ -90,11 +90,11 @@ def read_usage(data: Any) -> Usage:
             unpriced_calls=int(counts["unpriced"] > 0),
         )
     if "cost" in data or "cost_in_usd_ticks" in data:
-        usage = replace(usage, stated_cost=_stated_cost(data))
+        usage = replace(usage, stated_cost=stated_cost(data))
     return usage if max(prompt, output) <= MOST_TOKENS else sanitize_usage(usage)
 
 
-def _stated_cost(data: Mapping[str, Any]) -> int:
+def stated_cost(data: Mapping[str, Any]) -> int:
     """Return the cost that a `usage` states in the form of OpenRouter, Perplexity or xAI, in billionths of a dollar, or
     0 if there is none. Numbers of others may be in any currency. With an own key at OpenRouter, its provider charges
     `upstream_inference_cost` in addition, without which the cost is not stated.

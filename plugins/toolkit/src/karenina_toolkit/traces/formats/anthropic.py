@@ -11,7 +11,7 @@ from karenina_core.models.ports import Message, ToolCall, Usage
 from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry, join_texts
 from karenina_toolkit.traces.formats.openai_chat import Parts
-from karenina_toolkit.traces.token_counts import add_tier
+from karenina_toolkit.traces.token_counts import add_tier, stated_cost
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -195,8 +195,9 @@ def read_usage(counted: Any) -> Usage:
     dearer = counted.get("speed") == "fast" or counted.get("inference_geo") == "us"
     own = add_tier(_read_counts(counted), "of its own" if dearer else counted.get("service_tier"))
     searches = _count(counted.get("server_tool_use"), "web_search_requests")
-    if searches:
-        own = replace(own, web_searches=searches)
+    stated = stated_cost(counted) if "cost" in counted or "cost_in_usd_ticks" in counted else 0
+    if searches or stated:
+        own = replace(own, web_searches=searches, stated_cost=stated)
     return sum(map(_read_counts, further), own)
 
 
