@@ -122,6 +122,26 @@ async def test_what_a_response_costs_beside_its_tokens_is_counted(
 
 
 @pytest.mark.parametrize(
+    ("stated", "billionths"),
+    [
+        ({"cost": 0.0012, "is_byok": False}, 1_200_000),
+        ({"cost_in_usd_ticks": 37_756_000}, 3_775_600),
+        ({"cost": {"total_cost": 0.006, "currency": "USD"}}, 6_000_000),
+        ({"cost": 0.5}, 0),
+    ],
+)
+async def test_the_cost_that_a_response_states_is_read(
+    stated: dict[str, Any], billionths: int, server: Scripted, open_port: Keep
+) -> None:
+    body = response(message("Paris."))
+    server.says({**body, "usage": {**body["usage"], **stated}})
+
+    reply = await open_port(LangchainLLM(responses_model(server))).invoke(ASK)
+
+    assert reply.usage == replace(USAGE, stated_cost=billionths)
+
+
+@pytest.mark.parametrize(
     "parameters", [{"background": True}, {"extra_body": {"background": True}}, {"model_kwargs": {"background": True}}]
 )
 def test_a_reply_in_the_background_is_refused_before_the_run(parameters: dict[str, Any], server: Scripted) -> None:

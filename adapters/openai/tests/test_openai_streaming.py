@@ -523,6 +523,20 @@ async def test_the_service_tier_of_a_stream_is_counted(server: Scripted, open_po
     assert (await open_port(OpenAILLM(streaming(server))).invoke(ASK)).usage == Usage(7, 3, calls=1, flex_calls=1)
 
 
+async def test_a_stream_that_cites_pages_has_searched(server: Scripted, open_port: Keep) -> None:
+    cited = event({"choices": [{"delta": {"annotations": [{"type": "url_citation"}]}, "finish_reason": "stop"}]})
+    sends(server, (event({"choices": [{"delta": {"content": "Paris."}}]}) + cited + USAGE).encode() + DONE)
+    reply = await open_port(OpenAILLM(streaming(server))).invoke(ASK)
+    assert (reply.text, reply.usage) == ("Paris.", Usage(7, 3, calls=1, web_searches=1))
+
+
+async def test_the_service_tier_of_a_failed_stream_is_counted(server: Scripted, open_port: Keep) -> None:
+    said_flex = event({"service_tier": "flex", "choices": [{"delta": {"content": "Par"}}]})
+    failed = event({"error": {"message": "overloaded"}, "usage": {"prompt_tokens": 7, "completion_tokens": 1}})
+    sends(server, (said_flex + failed).encode())
+    assert (await fails(open_port(OpenAILLM(streaming(server))))).usage == Usage(7, 1, calls=1, flex_calls=1)
+
+
 async def test_an_error_code_of_minimax_in_a_stream_decides(server: Scripted, open_port: Keep) -> None:
     ended = event({"choices": None, "base_resp": {"status_code": 1002, "status_msg": "rate limit"}})
     sends(server, (event({"choices": [{"delta": {"content": "Par"}}]}) + ended).encode())

@@ -452,3 +452,14 @@ def test_earlier_calls_of_unknown_cost_include_what_they_wrote_to_the_cache() ->
     budget = Budget(10**12, ledger)
     budget.count_earlier([MODEL])
     assert budget.spent == (10 + 40 * 3) * 10**6
+
+
+def test_later_calls_reserve_what_searches_cost_in_earlier_ones() -> None:
+    plugins = Plugins()
+    plugins.register(ScriptedModels())
+    ledger = Ledger(PriceTable(plugins, {"m": OwnPrice(input=1, output=1, web_searches=10)}))
+    budget = Budget(10**12, ledger)
+    searched, plain = Usage(10, 5, calls=1, web_searches=2), Usage(10, 5, calls=1)
+    for usage in (searched, plain):
+        budget.spend(call(0), usage, ledger.cost(call(0), usage))
+    assert 2 * 10**10 < budget.max_cost(call(1)) < 3 * 10**10

@@ -284,6 +284,8 @@ def test_own_prices_apply_to_all_tiers_and_have_defaults_for_special_rates() -> 
     )
     assert to_dollars(dearer.known_cost(Usage(100, 0, calls=1, audio_input_tokens=50)) or 0) == Decimal("0.0017")
     assert dearer.known_cost(Usage(100, 10, calls=1, web_searches=1)) is None
+    assert dearer.known_cost(Usage(100, 10, 60, calls=1, audio_input_tokens=50)) is None
+    assert own.known_cost(Usage(100, 10, 60, calls=1, audio_input_tokens=50)) == own.cost(Usage(100, 10, 60))
 
 
 class WithFlex(Listed):
@@ -325,6 +327,7 @@ def test_estimates_use_what_the_configuration_asks_for(
         (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0.000003"),
         (model("unsaid", "not listed"), {}, Usage(1000, 100, calls=1), None),
         (model("unsaid"), OWN, Usage(1000, 100, calls=1, stated_cost=3000), "0.0034"),
+        (model("unsaid"), OWN, Usage(1000, 100, calls=1, unpriced_calls=1, stated_cost=3000), "0.000003"),
         (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1, stated_cost=3000), "0.000003"),
         (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1), None),
         (model("here"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0"),

@@ -26,10 +26,15 @@ from karenina_toolkit.traces.formats.anthropic import read_usage
         ),
         ({"output_tokens": 7, "server_tool_use": {"web_search_requests": 2}}, Usage(0, 7, calls=1, web_searches=2)),
         ({"output_tokens": 7, "service_tier": "standard", "speed": "standard"}, Usage(0, 7, calls=1)),
+        ({"output_tokens": 7, "cost": 0.0012, "is_byok": False}, Usage(0, 7, calls=1, stated_cost=1_200_000)),
+        ({"output_tokens": 7, "cost": 0.0012}, Usage(0, 7, calls=1)),
         ({"output_tokens": 7, "service_tier": "priority"}, Usage(0, 7, calls=1, priority_calls=1)),
         ({"output_tokens": 7, "service_tier": "batch"}, Usage(0, 7, calls=1, flex_calls=1, priority_calls=1)),
-        ({"output_tokens": 7, "speed": "fast"}, Usage(0, 7, calls=1, unpriced_calls=1)),
-        ({"output_tokens": 7, "inference_geo": "us"}, Usage(0, 7, calls=1, unpriced_calls=1)),
+        ({"output_tokens": 7, "speed": "fast"}, Usage(0, 7, calls=1, flex_calls=1, priority_calls=1)),
+        (
+            {"output_tokens": 7, "service_tier": "standard", "inference_geo": "us"},
+            Usage(0, 7, calls=1, flex_calls=1, priority_calls=1),
+        ),
         (
             {"output_tokens": 7, "iterations": [{"type": "advisor_message", "input_tokens": 5, "output_tokens": 2}]},
             Usage(5, 9, calls=2, unpriced_calls=1),

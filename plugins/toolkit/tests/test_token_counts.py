@@ -106,6 +106,28 @@ def test_the_service_tier_of_a_completion_is_counted(tier: str | None, flex: int
     assert usage_of(completion) == Usage(3, 2, calls=1, flex_calls=flex, priority_calls=priority)
 
 
+CITED = {"type": "url_citation", "url_citation": {"url": "https://example.com", "start_index": 0, "end_index": 6}}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "counted", "searches"),
+    [
+        ([CITED, CITED], {}, 1),
+        ([CITED], {"server_tool_use": {"web_search_requests": 3}}, 3),
+        ([], {}, 0),
+        (None, {}, 0),
+        ([{"type": "document_citation"}, None], {}, 0),
+        ({"type": "url_citation"}, {}, 0),
+    ],
+)
+def test_a_completion_that_cites_pages_has_searched(annotations: Any, counted: dict[str, Any], searches: int) -> None:
+    message = {"content": "Paris.", "annotations": annotations}
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, **counted}
+    expected = Usage(3, 2, calls=1, web_searches=searches)
+    assert usage_of({"choices": [{"message": message}], "usage": usage}) == expected
+    assert usage_of({"choices": [{"message": message, "usage": usage}]}) == expected
+
+
 @pytest.mark.parametrize(
     "counts",
     [
@@ -144,6 +166,12 @@ def test_counts_of_other_charges_that_are_zero_or_empty_change_nothing() -> None
         ({"cost": -1.5, "is_byok": False}, 0),
         ({"cost": float("nan"), "is_byok": False}, 0),
         ({"cost": "lots", "is_byok": True, "cost_details": 3}, 0),
+        ({"cost": 0.0001, "is_byok": True, "cost_details": {"upstream_inference_cost": None}}, 0),
+        ({"cost": 0.0001, "is_byok": True}, 0),
+        ({"cost": 10**400, "is_byok": False}, MOST_TOKENS),
+        ({"cost": 1e305, "is_byok": False}, 0),
+        ({"cost": {"total_cost": float("inf")}}, 0),
+        ({"cost_in_usd_ticks": 10**400}, MOST_TOKENS),
         ({"cost": None, "cost_in_usd_ticks": True}, 0),
     ],
 )

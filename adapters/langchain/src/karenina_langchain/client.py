@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from langchain_core import exceptions as langchain_errors
@@ -32,6 +33,7 @@ from karenina_toolkit.http.urls import find_secrets
 from karenina_toolkit.replies.reply_bounds import BrokenReply, check_tool_call_count, find_port_error, read_json
 from karenina_toolkit.structured.structured_modes import ModeUnsupported
 from karenina_toolkit.traces.formats.openai_chat import usage_of
+from karenina_toolkit.traces.token_counts import stated_cost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -129,6 +131,15 @@ def read_completion(body: bytes | bytearray) -> Mapping[str, Any] | None:
     """Return the chat completion in a body, or None if there is none or it has no choices."""
     data = read_body(body) if b'"choices"' in body else None
     return data if data is not None and isinstance(data.get("choices"), list) and data["choices"] else None
+
+
+def _stated_cost(body: bytearray) -> int:
+    """Return the cost that the `usage` in a body states, in billionths of a dollar, or 0 if it states none. LangChain
+    leaves it out.
+    """
+    data = read_body(body) if b'"cost' in body else None
+    usage = data.get("usage") if data is not None else None
+    return stated_cost(usage) if isinstance(usage, Mapping) else 0
 
 
 def _category(error: Exception) -> ErrorCategory | None:
@@ -256,9 +267,11 @@ class Client:
         if completion is not None:
             return self._read(completion, raw, messages)
         try:
-            return from_langchain(raw, ends_with_reason=self._name == "ollama")
+            reply = from_langchain(raw, ends_with_reason=self._name == "ollama")
         except ValueError as problem:
             raise BrokenReply(f"{self.where} sent no usable reply: {problem}") from None
+        stated = _stated_cost(body)
+        return replace(reply, usage=replace(reply.usage, stated_cost=stated)) if stated else reply
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
         """Return the reply in the original chat completion, because `message`, LangChain's version of it (None if that

@@ -106,7 +106,8 @@ async def assemble_stream(
             raise ValueError("a chunk of the stream is not a JSON object")  # noqa: TRY004 - data from outside
         error = _error_of(chunk)
         if error is not None:
-            return {"error": error, "usage": larger_usage(reply.whole()["usage"], chunk.get("usage"))}
+            reply.add({"usage": chunk.get("usage")})
+            return {**reply.whole(), "choices": [], "error": error}
         is_answer = reply.add(chunk)
         timer.restart(is_answer=is_answer)
         if is_answer:
@@ -115,7 +116,7 @@ async def assemble_stream(
             last_words = chunk
     whole = reply.whole()
     if last_words is not None:
-        return {"error": dict(last_words), "usage": whole["usage"]}
+        return {**whole, "choices": [], "error": dict(last_words)}
     if not done and reply.finish_reason is None:
         raise IncompleteStream("the stream ended before the reply was complete", usage_of(whole))
     return whole
@@ -227,6 +228,7 @@ class _Reply:
         self._calls: dict[int, _Call] = {}
         self._function: _Call | None = None
         self._beside: dict[str, Any] = {}
+        self._cited: list[Any] = []
         self._by_id: dict[str, int] = {}
         self._by_number: dict[int, int] = {}
         self._last = -1
@@ -266,6 +268,8 @@ class _Reply:
         """Return the reply as if it had not been streamed. If no chunk has choices, the reply has none."""
         message: dict[str, Any] = {"role": "assistant", "content": None}
         message |= {name: self._text(name) for name in {**self._texts, **self._messages}}
+        if self._cited:
+            message["annotations"] = self._cited
         if self._calls:
             message["tool_calls"] = [self._calls[index].whole() for index in sorted(self._calls)]
         if self._function is not None:
@@ -295,6 +299,8 @@ class _Reply:
 
     def _add_delta(self, delta: Mapping[str, Any], texts: dict[str, list[str]]) -> bool:
         """Add a delta or message to `texts` and to the calls. Returns whether it has content from the model."""
+        if isinstance(cited := delta.get("annotations"), list):
+            self._cited += cited
         is_whole = texts is self._messages
         has_content = False
         for name in _TEXTS:

@@ -51,8 +51,9 @@ class _Observed:
 
     `output` and `prompt` are the highest numbers of tokens in a reply and in a prompt. `density` is the highest number
     of tokens per character. `hidden` is the highest number of tokens by which a prompt exceeded its estimate, for
-    example because of the server's own instructions. `replies` is the number of replies of known cost, and `ended` is
-    the number of all calls that ended.
+    example because of the server's own instructions. `extra` is the highest amount by which a cost exceeded that of the
+    tokens at the rates for text, for example because of searches or sound. `replies` is the number of replies of known
+    cost, and `ended` is the number of all calls that ended.
     """
 
     replies: int = 0
@@ -61,6 +62,7 @@ class _Observed:
     prompt: int = 0
     density: float = 0.0
     hidden: int = 0
+    extra: int = 0
 
 
 _Entry = tuple[int, int, "CallRecord", asyncio.Future[int]]
@@ -166,14 +168,17 @@ class Budget:
         seen.ended += 1
         if cost is None:
             return
-        before = seen.output, seen.prompt, seen.density, seen.hidden
+        before = seen.output, seen.prompt, seen.density, seen.hidden, seen.extra
         seen.replies += 1
         seen.output = max(seen.output, usage.output_tokens)
         seen.prompt = max(seen.prompt, usage.input_tokens)
         texts = max(0, usage.input_tokens - call.size.attached)
         seen.density = max(seen.density, texts / max(1, call.size.characters))
         seen.hidden = max(seen.hidden, usage.input_tokens - _prompt_tokens(call))
-        if before != (seen.output, seen.prompt, seen.density, seen.hidden):
+        tariff = self.ledger.prices.price(call.endpoint.model).expected
+        if tariff is not None:
+            seen.extra = max(seen.extra, cost - tariff.cost(usage))
+        if before != (seen.output, seen.prompt, seen.density, seen.hidden, seen.extra):
             self._estimate_again(seen)
 
     def release(self, reserved: int) -> None:
@@ -234,7 +239,7 @@ class Budget:
                 largest = allowed
             longest = max(prompt, with_hidden, seen.prompt)
             most = cost(longest * multiple if turns > 1 else longest, largest)
-        return amount, max(amount, most)
+        return amount + seen.extra, max(amount, most) + seen.extra
 
     @property
     def exhausted(self) -> bool:

@@ -318,7 +318,7 @@ class Ledger:
         """Return the cost, in picodollars, of a call with the given usage, or None if it is not known, because the
         model, its service tier or something that the usage contains has no price, or because the server counted no
         input or no output tokens although they have a price. A reply that `is_blank` has no output tokens. A cost that
-        the provider states takes precedence over the prices of lists, but not over those of the user.
+        the provider states takes precedence over the prices of lists, but not over those of the user if these suffice.
         """
         price = self.prices.price(call.endpoint.model)
         tariff = price.tariff
@@ -332,7 +332,8 @@ class Ledger:
             return None
         if not usage.output_tokens and not is_blank and tariff.cost(_OUTPUT_TOKEN):
             return None
-        return tariff.known_cost(usage)
+        cost = tariff.known_cost(usage)
+        return usage.stated_cost * _BILLIONTH if cost is None and usage.stated_cost else cost
 
     def line(self, call: CallRecord) -> LedgerLine:
         """Return the line that the call belongs to, creating it if necessary."""

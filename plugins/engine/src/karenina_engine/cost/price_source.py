@@ -113,8 +113,10 @@ class Rates(NamedTuple):
 
     def extra_cost(self, usage: Usage) -> int | None:
         """Return what the counts that have rates of their own cost more than at the usual rates, in picodollars, or
-        None if the rate of one is not known.
+        None if the rate of one is not known, or if cached tokens may be sound, which costs something else.
         """
+        if usage.cached_tokens and usage.audio_input_tokens and self.audio_input != self.input:
+            return None
         extra = 0
         for count, rate, usual in (
             (usage.long_write_tokens, self.long_write, self.cache_write),

@@ -6,7 +6,6 @@ LiteLLM. `karenina_toolkit.traces.formats.anthropic` handles those of the Anthro
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -91,26 +90,31 @@ def read_usage(data: Any) -> Usage:
             unpriced_calls=int(counts["unpriced"] > 0),
         )
     if "cost" in data or "cost_in_usd_ticks" in data:
-        usage = replace(usage, stated_cost=_stated_cost(data))
+        usage = replace(usage, stated_cost=stated_cost(data))
     return usage if max(prompt, output) <= MOST_TOKENS else sanitize_usage(usage)
 
 
-def _stated_cost(data: Mapping[str, Any]) -> int:
+def stated_cost(data: Mapping[str, Any]) -> int:
     """Return the cost that a `usage` states in the form of OpenRouter, Perplexity or xAI, in billionths of a dollar, or
     0 if there is none. Numbers of others may be in any currency. With an own key at OpenRouter, its provider charges
-    `upstream_inference_cost` in addition.
+    `upstream_inference_cost` in addition, without which the cost is not stated.
     """
     cost, details = data.get("cost"), data.get("cost_details")
     if isinstance(data.get("is_byok"), bool):
-        own_key = details.get("upstream_inference_cost") if data["is_byok"] and isinstance(details, Mapping) else None
-        dollars = [cost, own_key]
+        dollars = [cost]
+        if data["is_byok"]:
+            dollars.append(details.get("upstream_inference_cost") if isinstance(details, Mapping) else None)
     elif isinstance(cost, Mapping) and cost.get("currency", "USD") == "USD":
         dollars = [cost.get("total_cost")]
     else:
         ticks = data.get("cost_in_usd_ticks")
-        dollars = [ticks / 10**10 if isinstance(ticks, int) else None]
-    numbers = [each for each in dollars if isinstance(each, int | float) and not isinstance(each, bool)]
-    return read_token_count(float(round(sum(numbers) * 10**9))) if all(map(math.isfinite, numbers)) else 0
+        return read_token_count(ticks // 10) if isinstance(ticks, int) else 0
+    if not all(isinstance(each, int | float) and not isinstance(each, bool) for each in dollars):
+        return 0
+    try:
+        return read_token_count(round(sum(dollars) * 10**9))
+    except (ValueError, OverflowError):  # NaN, infinity and numbers beyond any price
+        return 0
 
 
 def _count_media(counts: dict[str, int], details: Mapping[str, Any], *, is_output: bool) -> None:

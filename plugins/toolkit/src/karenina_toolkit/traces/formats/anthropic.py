@@ -11,7 +11,7 @@ from karenina_core.models.ports import Message, ToolCall, Usage
 from karenina_toolkit.replies.reply_bounds import read_token_count
 from karenina_toolkit.traces.blocks import TraceFormatError, TurnBuilder, as_json, describe_block, in_entry, join_texts
 from karenina_toolkit.traces.formats.openai_chat import Parts
-from karenina_toolkit.traces.token_counts import add_tier
+from karenina_toolkit.traces.token_counts import add_tier, stated_cost
 
 Entry = Mapping[str, Any]
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -182,7 +182,7 @@ def read_usage(counted: Any) -> Usage:
     """Convert the `usage` of a reply. Missing counts are 0. The API counts tokens read from or written to its cache
     separately. Here, they are part of the input tokens. If the server shortened the conversation or asked an advisor,
     this counts as a further call, whose tokens only `iterations` contains. An advisor may be another, more expensive
-    model, so its call is unpriced, and so are calls in fast mode or a certain region, which cost more.
+    model, so its call is unpriced. Fast mode and a certain region cost more, and count as a service tier of their own.
     """
     if not isinstance(counted, Mapping):
         return Usage(calls=1)
@@ -192,11 +192,12 @@ def read_usage(counted: Any) -> Usage:
         for each in (iterations if isinstance(iterations, list) else ())
         if isinstance(each, Mapping) and each.get("type") in ("compaction", "advisor_message")
     ]
-    own = add_tier(_read_counts(counted), counted.get("service_tier"))
-    searches = _count(counted.get("server_tool_use"), "web_search_requests")
     dearer = counted.get("speed") == "fast" or counted.get("inference_geo") == "us"
-    if searches or dearer:
-        own = replace(own, web_searches=searches, unpriced_calls=int(dearer))
+    own = add_tier(_read_counts(counted), "of its own" if dearer else counted.get("service_tier"))
+    searches = _count(counted.get("server_tool_use"), "web_search_requests")
+    stated = stated_cost(counted) if "cost" in counted or "cost_in_usd_ticks" in counted else 0
+    if searches or stated:
+        own = replace(own, web_searches=searches, stated_cost=stated)
     return sum(map(_read_counts, further), own)
 
 

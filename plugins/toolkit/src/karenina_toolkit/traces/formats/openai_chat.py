@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from karenina_core.models.ports import Message, Role, ToolCall, Turn, Usage
@@ -342,11 +342,22 @@ def from_wire(data: Mapping[str, Any]) -> Turn:
 
 
 def usage_of(data: Mapping[str, Any]) -> Usage:
-    """Return the usage of a completion, with its service tier. Some servers include the counts in the choice."""
+    """Return the usage of a completion, with its service tier. Some servers include the counts in the choice.
+
+    OpenAI's models for searches do not count them. A reply that cites pages has made one, unless there is a count.
+    """
     counted = data.get("usage")
-    if not counted and isinstance(choices := data.get("choices"), list) and choices:
-        counted = choices[0].get("usage") if isinstance(choices[0], Mapping) else None
-    return add_tier(read_usage(counted), data.get("service_tier"))
+    choices = data.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, (dict, Mapping)):
+        return add_tier(read_usage(counted), data.get("service_tier"))
+    usage = add_tier(read_usage(counted or choice.get("usage")), data.get("service_tier"))
+    message = choice.get("message")
+    cited = message.get("annotations") if isinstance(message, (dict, Mapping)) else None
+    if not isinstance(cited, list) or usage.web_searches:
+        return usage
+    cites_pages = any(isinstance(each, Mapping) and each.get("type") == "url_citation" for each in cited)
+    return replace(usage, web_searches=1) if cites_pages else usage
 
 
 def error_of_completion(data: Mapping[str, Any]) -> object:
