@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats import ag_ui
 
 Entry = Mapping[str, Any]
+_SNAKE: Final = re.compile("(?<=[a-z])_([a-z])")
 _STARTED: Final = "RUN_STARTED"
 _ENDS: Final = (_STARTED, "RUN_FINISHED", "RUN_ERROR")
 _SNAPSHOT: Final = "MESSAGES_SNAPSHOT"
@@ -85,8 +87,10 @@ class _Builder:
     def build(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Return the messages. Raises `TraceFormatError`, with the number of the event, if one cannot be read."""
         said = (*_TEXTS, *_CALLS, _RESULT)
-        alone = not any(entry.get("type") in said and not entry.get("subagentRunId") for entry in entries)
-        for number, entry in enumerate(entries, 1):
+        alone = not any(
+            entry.get("type") in said and not _in_camel_case(entry).get("subagentRunId") for entry in entries
+        )
+        for number, entry in enumerate(map(_in_camel_case, entries), 1):
             if alone or not entry.get("subagentRunId"):
                 with in_entry(number):
                     self._add(entry)
@@ -180,4 +184,9 @@ def _list_messages(holder: Entry) -> list[dict[str, Any]]:
         raise TraceFormatError(f"the messages must be a list, not {type(listed).__name__}")
     if not all(isinstance(message, Mapping) and isinstance(message.get("role"), str) for message in listed):
         raise TraceFormatError("a message has no role")
-    return [dict(message) for message in listed]
+    return [_in_camel_case(message) for message in listed]
+
+
+def _in_camel_case(held: Entry) -> dict[str, Any]:
+    """Return a copy of an event or message with names in camel case, which Python programs may write in snake case."""
+    return {_SNAKE.sub(lambda found: found[1].upper(), key): value for key, value in held.items()}
