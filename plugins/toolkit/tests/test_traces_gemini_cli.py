@@ -159,5 +159,6 @@ def test_the_json_output_is_an_answer_or_an_error() -> None:
     output = {"session_id": "8b1f", "response": "One: notes.", "stats": {"models": {}, "tools": {}, "files": {}}}
     assert convert_recording(output) == [Message.assistant("One: notes.")]
     assert (is_conversation(output), find_end(output)) == (True, ("stop", None))
+    assert not is_conversation({"response": "Two.", "stats": {"models": ["T", "A"]}})
     error = {**output, "response": None, "error": {"type": "ApiError", "message": "quota exceeded", "code": 429}}
     assert (convert_recording(error), find_end(error)) == ([], ("failed", "error: quota exceeded"))

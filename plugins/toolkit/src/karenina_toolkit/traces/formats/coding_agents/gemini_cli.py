@@ -47,7 +47,7 @@ def is_output(document: Entry) -> bool:
     stats = document.get("stats")
     if not isinstance(stats, Mapping) or "type" in document:  # which only events of the stream have
         return False
-    return "models" in stats and bool(document.keys() & {"response", "error"})
+    return isinstance(stats.get("models"), Mapping) and bool(document.keys() & {"response", "error"})
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
