@@ -61,6 +61,8 @@ def test_events_and_sessions_are_read(events: list[JSON]) -> None:
 def test_chunks_of_a_stream_are_left_out() -> None:
     chunks = [event("guide", {"text": text}, partial=True) for text in ("On ", "17q21.")]
     assert convert_recording([*EVENTS[:-1], *chunks, ANSWER]) == READ
+    assert find_end([*EVENTS[:-1], *chunks, ANSWER]) == ("stop", None)
+    assert find_end([*EVENTS[:-1], *chunks]) == ("failed", "error: the stream of the reply broke off")
 
 
 def test_invocations_that_were_taken_back_are_left_out() -> None:

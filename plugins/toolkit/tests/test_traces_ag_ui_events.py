@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -55,6 +56,27 @@ def test_the_events_of_a_run_are_put_together() -> None:
     assert convert_recording(STREAM) == READ
     assert is_conversation(STREAM)
     assert find_end(STREAM) == ("stop", None)
+
+
+def in_snake_case(value: Any) -> Any:
+    if isinstance(value, list):
+        return [in_snake_case(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", key): in_snake_case(value[key]) for key in value}
+
+
+def test_python_programs_may_write_names_in_snake_case() -> None:
+    events = in_snake_case(STREAM)
+    assert (convert_recording(events), find_end(events)) == (READ, ("stop", None))
+    calls = [{"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": '{"gene": "BRCA1"}'}}]
+    asked = [ASKED, {"role": "assistant", "toolCalls": calls}, {"role": "tool", "toolCallId": "c1", "content": "17q21"}]
+    again = event("RUN_STARTED", threadId="t", runId="r2", input={"messages": asked})
+    answered = [again, *text("m3", "On 17q21."), FINISHED]
+    assert convert_recording(in_snake_case(answered)) == convert_recording(answered)
+    other = event("RUN_STARTED", threadId="u", runId="r2")
+    with pytest.raises(TraceFormatError, match="another thread"):
+        convert_recording(in_snake_case([*STREAM, other]))
 
 
 def test_chunks_need_no_beginning_and_no_id() -> None:

@@ -120,6 +120,9 @@ def test_a_summary_of_earlier_messages_is_no_answer() -> None:
 def test_a_continued_session_begins_with_the_other_one() -> None:
     fork = line("session_meta", id="child", forked_from_id="019a", cwd="/work")
     assert convert_recording([fork, *SESSION]) == READ[1:]
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": "019a", "depth": 1}}}
+    spawned = line("session_meta", id="child", source=source, base_instructions={"text": "You are Codex."})
+    assert convert_recording([spawned, *SESSION]) == READ
     assert convert_recording([*SESSION, META, *asked("And?"), said("assistant", "None.")])[-1].content == "None."
     with pytest.raises(TraceFormatError, match="entry 16: another session begins"):
         convert_recording([*SESSION, line("session_meta", id="other")])

@@ -127,13 +127,17 @@ def test_the_events_of_a_stream_are_read() -> None:
     assert convert_recording(STREAM) == expected
     assert is_conversation(STREAM)
     assert find_end(STREAM) == ("stop", None)
+    nameless = {**STREAM[2], "tool_name": None}
+    with pytest.raises(TraceFormatError, match="entry 7: "):
+        convert_recording([*STREAM[:-1], nameless])
     failed = {"tool_id": "list_1", "status": "error", "error": {"type": "X", "message": "no such folder"}}
     lines = [*STREAM[:3], {"type": "tool_result", "timestamp": TIME, **failed}]
     assert convert_recording(lines)[-1] == Message.tool("no such folder", LIST, is_error=True)
 
 
 def result(kind: str, message: str) -> JSON:
-    return {"type": "result", "timestamp": TIME, "status": "error", "error": {"type": kind, "message": message}}
+    error = {"type": kind, "message": message}
+    return {"type": "result", "timestamp": TIME, "status": "error", "error": error, "stats": {"models": {}}}
 
 
 def test_the_result_of_a_stream_states_its_end() -> None:
@@ -141,6 +145,11 @@ def test_the_result_of_a_stream_states_its_end() -> None:
     assert find_end([*STREAM[:-1], warned, STREAM[-1]]) == ("stop", None)
     assert find_end(STREAM[:-1]) == ("failed", "error: the stream has no result")
     assert find_end([*STREAM[:-1], result("ApiError", "quota exceeded")]) == ("failed", "error: quota exceeded")
+    stopped = {"type": "error", "timestamp": TIME, "severity": "error", "message": "stopped by the token limit"}
+    failed = {**STREAM[-1], "status": "error"}
+    assert find_end([*STREAM[:-1], stopped, failed]) == ("failed", "error: stopped by the token limit")
+    assert find_end([*STREAM[:-1], failed]) == ("failed", "error: the run failed")
+    assert find_end([*STREAM[:-1], stopped, STREAM[-1]]) == ("stop", None)
     limit = [*STREAM[:4], result("FatalTurnLimitedError", "Reached max session turns")]
     assert (find_end(limit), is_limit_reached(limit)) == (("stop", None), True)
     assert not is_limit_reached(STREAM)
@@ -150,5 +159,6 @@ def test_the_json_output_is_an_answer_or_an_error() -> None:
     output = {"session_id": "8b1f", "response": "One: notes.", "stats": {"models": {}, "tools": {}, "files": {}}}
     assert convert_recording(output) == [Message.assistant("One: notes.")]
     assert (is_conversation(output), find_end(output)) == (True, ("stop", None))
+    assert not is_conversation({"response": "Two.", "stats": {"models": ["T", "A"]}})
     error = {**output, "response": None, "error": {"type": "ApiError", "message": "quota exceeded", "code": 429}}
     assert (convert_recording(error), find_end(error)) == ([], ("failed", "error: quota exceeded"))

@@ -128,6 +128,12 @@ def test_the_last_response_states_its_end(about: JSON, end: tuple[str, str | Non
     assert find_end([ASKED, response(part("text", "On 17"), **about)]) == end
 
 
+def test_a_run_that_was_stopped_while_tools_were_called_is_an_error() -> None:
+    stopped = {"kind": "request", "parts": [{"part_kind": "tool-return", "tool_name": "look_up", "tool_call_id": "c"}]}
+    assert find_end([ASKED, {**stopped, "state": "interrupted"}]) == ("failed", "error: the request is interrupted")
+    assert find_end([ASKED, {**stopped, "state": "complete"}]) == ("stop", None)
+
+
 @pytest.mark.parametrize(
     ("history", "problem"),
     [

@@ -107,6 +107,17 @@ def test_the_attributes_of_a_span_are_messages(span: JSON) -> None:
     assert find_end(span) == ("stop", None)
 
 
+def test_the_role_of_googles_models_is_the_assistants() -> None:
+    said = [{"message.role": "model", "message.tool_calls": [{"tool_call.function.name": "look_up"}]}]
+    asked = [ASKED[1], {"message.role": "model", "message.content": "Wait."}]
+    span = {**INFERENCE, **flat("llm.input_messages", asked), **flat("llm.output_messages", said)}
+    assert [(message.role, message.content) for message in convert_recording(span)] == [
+        ("user", "Where is BRCA1?"),
+        ("assistant", "Wait."),
+        ("assistant", ""),
+    ]
+
+
 def test_more_than_ten_messages_keep_their_order() -> None:
     messages = [{"role": "user" if place % 2 == 0 else "assistant", "content": str(place)} for place in range(13)]
     attributes = dict(reversed(flat("gen_ai.prompt", messages).items()))

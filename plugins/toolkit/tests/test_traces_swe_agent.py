@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from karenina_core.models.ports import Message, ToolCall
-from karenina_toolkit.traces import convert_recording, find_end, find_patch, is_conversation
+from karenina_toolkit.traces import TraceFormatError, convert_recording, find_end, find_patch, is_conversation
 
 JSON = dict[str, Any]
 PATCH = "diff --git a/gene.py b/gene.py\n--- a/gene.py\n+++ b/gene.py\n@@ -1 +1 @@\n-x\n+y"
@@ -83,6 +83,8 @@ def test_responses_of_openai_among_the_messages_are_read_with_their_calls_and_ou
         Message.assistant("", [two]),
         Message.assistant(PATCH),
     ]
+    with pytest.raises(TraceFormatError, match="entry 3 is not a message with a role"):
+        convert_recording({**run, "messages": [*told[:2], {"object": "response", "output": [None]}]})
 
 
 def test_messages_alone_end_with_the_submission_too() -> None:

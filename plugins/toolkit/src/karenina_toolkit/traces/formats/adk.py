@@ -35,11 +35,13 @@ def is_session(document: Entry) -> bool:
 
 
 def find_last(entries: Sequence[Entry]) -> Entry | None:
-    """Return the last event that contains a message of an agent or an error. If `entries` are not events of ADK, or the
-    user's message is the last one, return None.
+    """Return the last event that contains a message of an agent or an error, or a chunk whose whole text does not
+    follow. If `entries` are not events of ADK, or the user's message is the last one, return None.
     """
     if not any(map(claims, entries)):
         return None
+    if entries[-1].get("partial") is True and entries[-1].get("content"):
+        return entries[-1]
     events = reversed(_select_events(entries))
     last = next((event for _, event in events if event.get("content") or _get(event, "error_code")), {})
     return None if last.get("author") == _USER else last
@@ -47,10 +49,12 @@ def find_last(entries: Sequence[Entry]) -> Entry | None:
 
 def find_stop(event: Entry) -> str | None:
     """Return the reason why an invocation ended early, if `event` is one with an error, or of a reply that was
-    interrupted, and otherwise None.
+    interrupted or is not whole, and otherwise None.
     """
     if not claims(event):
         return None
+    if event.get("partial") is True:
+        return "error: the stream of the reply broke off"
     code, message = _get(event, "error_code"), _get(event, "error_message")
     if code is None:
         return "error: the reply was interrupted" if event.get("interrupted") is True else None
@@ -84,13 +88,16 @@ def _select_events(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
     those from the one that a later event names on.
     """
     kept: list[tuple[int, Entry]] = []
+    begun: dict[str, int] = {}
     for number, event in enumerate(entries, 1):
         actions = event.get("actions")
         rewound = _get(actions, "rewind_before_invocation_id") if isinstance(actions, Mapping) else None
-        if rewound is not None:
-            places = (place for place, (_, one) in enumerate(kept) if _get(one, "invocation_id") == rewound)
-            del kept[next(places, len(kept)) :]
-        elif event.get("partial") is not True:
+        if rewound is not None and str(rewound) in begun:
+            start = begun[str(rewound)]
+            del kept[start:]
+            begun = {name: place for name, place in begun.items() if place < start}
+        elif rewound is None and event.get("partial") is not True:
+            begun.setdefault(str(_get(event, "invocation_id")), len(kept))
             kept.append((number, event))
     return kept
 

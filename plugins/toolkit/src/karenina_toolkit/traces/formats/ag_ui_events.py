@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from karenina_toolkit.traces.blocks import TraceFormatError, in_entry
 from karenina_toolkit.traces.formats import ag_ui
 
 Entry = Mapping[str, Any]
+_SNAKE: Final = re.compile("(?<=[a-z])_([a-z])")
 _STARTED: Final = "RUN_STARTED"
 _ENDS: Final = (_STARTED, "RUN_FINISHED", "RUN_ERROR")
 _SNAPSHOT: Final = "MESSAGES_SNAPSHOT"
@@ -79,16 +81,21 @@ class _Builder:
     def __init__(self) -> None:
         self._messages: list[dict[str, Any]] = []
         self._calls: list[dict[str, Any]] = []
+        self._texts: dict[int, tuple[dict[str, Any], str, list[str]]] = {}
         self._thread: object = None
 
     def build(self, entries: Sequence[Entry]) -> Sequence[Entry]:
         """Return the messages. Raises `TraceFormatError`, with the number of the event, if one cannot be read."""
         said = (*_TEXTS, *_CALLS, _RESULT)
-        alone = not any(entry.get("type") in said and not entry.get("subagentRunId") for entry in entries)
-        for number, entry in enumerate(entries, 1):
+        alone = not any(
+            entry.get("type") in said and not _in_camel_case(entry).get("subagentRunId") for entry in entries
+        )
+        for number, entry in enumerate(map(_in_camel_case, entries), 1):
             if alone or not entry.get("subagentRunId"):
                 with in_entry(number):
                     self._add(entry)
+        for holder, key, texts in self._texts.values():
+            holder[key] = "".join(texts)
         return self._messages
 
     def _add(self, event: Entry) -> None:
@@ -130,15 +137,17 @@ class _Builder:
         if message is None or of_thoughts != (role == _THOUGHT) or not isinstance(message.get("content", ""), str):
             message = {"id": name, "role": role, "content": ""}
             self._messages.append(message)
-        message["content"] = (message.get("content") or "") + (text or "")
+        self._append(message, "content", text)
 
     def _add_call(self, event: Entry) -> None:
         """Add a call to its message, which may be new, or a part of the arguments to its call. Raises
         `TraceFormatError` if the event belongs to no call, or if the part is not a string.
         """
         name, text = event.get("toolCallId"), event.get("delta")
-        call = next((call for call in reversed(self._calls) if name is None or call["id"] == name), None)
-        if call is None or event.get("type") == "TOOL_CALL_START":
+        call: dict[str, Any] | None = None
+        if event.get("type") != "TOOL_CALL_START":
+            call = next((call for call in reversed(self._calls) if name is None or call["id"] == name), None)
+        if call is None:
             if not isinstance(event.get("toolCallName"), str):
                 raise TraceFormatError(f"a {event.get('type')} belongs to no call")
             message = self._find(event.get("parentMessageId"))
@@ -155,7 +164,12 @@ class _Builder:
             self._calls.append(call)
         if text is not None and not isinstance(text, str):
             raise TraceFormatError(f"the delta must be text, not {type(text).__name__}")
-        call["function"]["arguments"] += text or ""
+        self._append(call["function"], "arguments", text)
+
+    def _append(self, holder: dict[str, Any], key: str, text: str | None) -> None:
+        """Append a text to a value of `holder`. The texts are only joined at the end, because there may be many."""
+        _, _, texts = self._texts.setdefault(id(holder), (holder, key, [holder.get(key) or ""]))
+        texts.append(text or "")
 
     def _find(self, name: object) -> dict[str, Any] | None:
         """Return the last message with an id, unless results follow it, so that a new one begins after these."""
@@ -170,4 +184,9 @@ def _list_messages(holder: Entry) -> list[dict[str, Any]]:
         raise TraceFormatError(f"the messages must be a list, not {type(listed).__name__}")
     if not all(isinstance(message, Mapping) and isinstance(message.get("role"), str) for message in listed):
         raise TraceFormatError("a message has no role")
-    return [dict(message) for message in listed]
+    return [_in_camel_case(message) for message in listed]
+
+
+def _in_camel_case(held: Entry) -> dict[str, Any]:
+    """Return a copy of an event or message with names in camel case, which Python programs may write in snake case."""
+    return {_SNAKE.sub(lambda found: found[1].upper(), key): value for key, value in held.items()}

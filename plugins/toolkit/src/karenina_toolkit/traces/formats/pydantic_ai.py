@@ -27,9 +27,11 @@ def claims(entry: Entry) -> bool:
 
 
 def find_stop(entry: Entry) -> str | None:
-    """Return the reason why a response ended early, if `entry` is one that is not complete, and otherwise None."""
-    if entry.get("kind") == _RESPONSE and isinstance(entry.get("parts"), list) and entry.get("state") in _UNFINISHED:
-        return f"error: the response is {entry['state']}"
+    """Return the reason why a run ended early, if `entry` is a response or request that is not complete, and otherwise
+    None. Runs that are stopped while tools are called end with such a request.
+    """
+    if claims(entry) and entry.get("state") in _UNFINISHED:
+        return f"error: the {entry['kind']} is {entry['state']}"
     return None
 
 

@@ -122,7 +122,13 @@ def _to_chat(entry: Entry) -> Entry:
     if not parts and (isinstance(content, Mapping) or (isinstance(content, str) and content.startswith("[{"))):
         found = _list(content)  # OpenLLMetry writes parts as JSON
         parts = found if all(isinstance(part, Mapping) and "type" in part for part in found) else []
-    chat = {**entry, "content": parts or ("" if isinstance(content, Mapping) else content), "tool_calls": calls}
+    role = {"model": "assistant"}.get(str(entry.get("role")), entry.get("role"))  # as Google's models are recorded
+    chat = {
+        **entry,
+        "role": role,
+        "content": parts or ("" if isinstance(content, Mapping) else content),
+        "tool_calls": calls,
+    }
     if isinstance(entry.get("function_call_name"), str):
         arguments = entry.get("function_call_arguments_json")
         chat["function_call"] = {"name": entry["function_call_name"], "arguments": arguments}

@@ -124,7 +124,8 @@ def _select_items(entries: Sequence[Entry], unknown: Counter[str]) -> tuple[list
                     raise TraceFormatError(f"a line of the type {kind} has no payload")
                 item = entry if isinstance(kind, str) else None
             elif kind == _META:
-                item = _begin_session(payload, sessions, has_begun=bool(items))
+                has_begun = any(item.get("role") != "system" for item in items)
+                item = _begin_session(payload, sessions, has_begun=has_begun)
             elif kind == "response_item":
                 item = payload
             elif kind == "compacted":

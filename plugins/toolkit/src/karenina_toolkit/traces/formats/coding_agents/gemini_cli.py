@@ -16,6 +16,7 @@ _SPEAKERS: Final = ("user", _MODEL)
 _CANCELLED: Final = "Request cancelled."
 _INIT: Final = "init"
 _RESULT: Final = "result"
+_CHUNKS: Final = "chunks"
 _TURN_LIMIT: Final = "FatalTurnLimitedError"
 _FAILED: Final = ("error", "cancelled")
 _ENDED: Final = ("success", *_FAILED)
@@ -44,7 +45,9 @@ def is_of_stream(entry: Entry) -> bool:
 def is_output(document: Entry) -> bool:
     """Return whether `document` is what the Gemini CLI prints with `--output-format json`."""
     stats = document.get("stats")
-    return isinstance(stats, Mapping) and "models" in stats and bool(document.keys() & {"response", "error"})
+    if not isinstance(stats, Mapping) or "type" in document:  # which only events of the stream have
+        return False
+    return isinstance(stats.get("models"), Mapping) and bool(document.keys() & {"response", "error"})
 
 
 def read(entries: Sequence[Entry]) -> Iterator[Message]:
@@ -62,7 +65,8 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
             found = _read_event(entry, contents) if of_stream else _read_message(entry, calls, results)
         contents += found
         numbers += [number] * len(found)
-    yield from google.read(contents, numbers)
+    joined = ({**held, "parts": [{"text": "".join(held[_CHUNKS])}]} if _CHUNKS in held else held for held in contents)
+    yield from google.read(list(joined), numbers)
 
 
 def find_last(entries: Sequence[Entry]) -> Entry | None:
@@ -72,7 +76,11 @@ def find_last(entries: Sequence[Entry]) -> Entry | None:
     if not any(map(claims, entries)):
         return None
     if any(map(is_of_stream, entries)):
-        return entries[-1] if entries[-1].get("type") == _RESULT else {"type": _INIT, "session_id": "", "model": ""}
+        last = entries[-1]
+        if last.get("type") != _RESULT:
+            return {"type": _INIT, "session_id": "", "model": ""}
+        errors = [entry for entry in entries if entry.get("type") == "error" and entry.get("severity") == "error"]
+        return {"error": errors[-1], **last} if errors else last
     shown = [entry for _, entry in _select_messages(entries)]
     return next((entry for entry in reversed(shown) if _is_end(entry)), None)
 
@@ -209,11 +217,11 @@ def _read_event(entry: Entry, before: list[Entry]) -> list[Entry]:
         text, is_chunk = entry.get("content"), entry.get("delta") is True
         if not isinstance(text, str):
             raise TraceFormatError(f"a message must contain text, not {type(text).__name__}")
-        if is_chunk and before and before[-1].get("is_chunk"):
-            text = before.pop()["parts"][0]["text"] + text
-            return [{"role": "model", "parts": [{"text": text}], "is_chunk": True}]
+        if is_chunk and before and _CHUNKS in before[-1]:
+            before[-1][_CHUNKS].append(text)
+            return []
         role = {"assistant": "model"}.get(str(entry.get("role")), entry.get("role"))
-        return [{"role": role, "parts": [{"text": text}], "is_chunk": is_chunk}]
+        return [{"role": role, **({_CHUNKS: [text]} if is_chunk else {"parts": [{"text": text}]})}]
     if kind == "tool_use":
         call = {"id": name, "name": entry.get("tool_name"), "args": entry.get("parameters")}
         return [{"role": "model", "parts": [{"functionCall": call}]}]

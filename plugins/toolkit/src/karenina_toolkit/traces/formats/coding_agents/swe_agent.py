@@ -124,10 +124,11 @@ def _to_chat(entry: object) -> list[object]:
         return [entry]
     if entry.get("type") == "function_call_output":
         return [{"role": "tool", "tool_call_id": entry.get("call_id"), "content": entry.get("output"), **entry}]
-    if not isinstance(entry.get("output"), list):
+    output = entry.get("output")
+    if not isinstance(output, list) or not all(isinstance(item, Mapping) for item in output):
         return [entry]
     messages: list[object] = []
-    for message in openai_responses.read(entry["output"]):
+    for message in openai_responses.read(output):
         calls = [
             {"id": call.id, "function": {"name": call.name, "arguments": call.arguments}} for call in message.tool_calls
         ]
