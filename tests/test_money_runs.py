@@ -145,8 +145,8 @@ def test_an_estimate_has_as_many_cached_tokens_and_as_much_reasoning_as_the_jour
 @pytest.mark.parametrize(
     ("price", "spent", "note"),
     [
-        (', "web_searches": 10', 0.0244, "the 4 calls in the journal cost $0.0200 more than their tokens"),
-        ("", 0.0033, "the cost of 1 of the 4 calls in the journal is unknown"),
+        (', "web_searches": 10', 0.02444, "the 4 calls in the journal cost $0.0200 more than their tokens"),
+        ("", 0.00334, "the cost of 1 of the 4 calls in the journal is unknown"),
     ],
 )
 def test_an_estimate_says_what_calls_in_the_journal_cost_beside_tokens(
@@ -167,7 +167,7 @@ def test_an_estimate_says_what_calls_in_the_journal_cost_beside_tokens(
     found = run_karenina(*command, "--dry-run", "--json", plugins=runs.plugins()).json["estimate"]
     assert f"Not counted: what m charges beside tokens in Say: {note}" in shown
     assert found["spent_earlier_usd"] == spent
-    assert f"Earlier runs with this journal spent {'$0.0244' if price else 'at least $0.003300'}." in shown
+    assert f"Earlier runs with this journal spent {'$0.0244' if price else 'at least $0.003340'}." in shown
 
 
 def test_paid_traits_are_kept_when_the_budget_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
