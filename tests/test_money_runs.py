@@ -170,6 +170,23 @@ def test_an_estimate_says_what_calls_in_the_journal_cost_beside_tokens(
     assert f"Earlier runs with this journal spent {'$0.0244' if price else 'at least $0.003340'}." in shown
 
 
+def test_a_price_that_only_the_replies_state_is_not_called_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stated = Usage(1000, 50, calls=1, stated_cost=3_000_000)
+    runs = ScriptedRuns(answers=lambda text: LLMReply(f"an answer to {text}", stated))
+    command = ("run", write_benchmark(tmp_path, "q1", "q2"), "-a", "scripted:m", "-j", "scripted:j")
+    prices = 'prices={"j": {"input": 1, "output": 1}}'
+
+    shown = run_karenina(
+        *command, "--set", "evaluation_mode=rubric_only", "--set", prices, "--quiet", plugins=runs.plugins()
+    )
+
+    assert "Price of m (scripted:m): what the provider states in each reply" in shown.out + shown.err
+    assert "$0.006000" in shown.out + shown.err
+
+
 def test_paid_traits_are_kept_when_the_budget_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     benchmark = Benchmark.create("Genes")
