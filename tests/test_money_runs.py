@@ -142,6 +142,51 @@ def test_an_estimate_has_as_many_cached_tokens_and_as_much_reasoning_as_the_jour
     assert expected["cost_usd"][1] == pytest.approx(answers["cost_usd"])
 
 
+@pytest.mark.parametrize(
+    ("price", "spent", "note"),
+    [
+        (', "web_searches": 10', 0.02444, "the 4 calls in the journal cost $0.0200 more than their tokens"),
+        ("", 0.00334, "the cost of 1 of the 4 calls in the journal is unknown"),
+    ],
+)
+def test_an_estimate_says_what_calls_in_the_journal_cost_beside_tokens(
+    price: str, spent: float, note: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plain = Usage(1000, 50, calls=1)
+    searched = Usage(1000, 50, calls=1, web_searches=2)
+    runs = ScriptedRuns(answers=lambda text: LLMReply(f"an answer to {text}", searched if "q1" in text else plain))
+    models = ("-a", "scripted:m", "--set", "evaluation_mode=rubric_only")
+    prices = f'prices={{"m": {{"input": 1, "output": 2{price}}}, "j": {{"input": 1, "output": 1}}}}'
+    file = str(write_benchmark(tmp_path, "q1", "q2", "q3", "q4", "q5"))
+    command = ("run", file, *models, "-j", "scripted:j", "--set", prices)
+    run_karenina(*command, "--limit", "4", plugins=runs.plugins())
+
+    shown = " ".join(run_karenina(*command, "--dry-run", plugins=runs.plugins()).out.split())
+
+    found = run_karenina(*command, "--dry-run", "--json", plugins=runs.plugins()).json["estimate"]
+    assert f"Not counted: what m charges beside tokens in Say: {note}" in shown
+    assert found["spent_earlier_usd"] == spent
+    assert f"Earlier runs with this journal spent {'$0.0244' if price else 'at least $0.003340'}." in shown
+
+
+def test_a_price_that_only_the_replies_state_is_not_called_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    stated = Usage(1000, 50, calls=1, stated_cost=3_000_000)
+    runs = ScriptedRuns(answers=lambda text: LLMReply(f"an answer to {text}", stated))
+    command = ("run", write_benchmark(tmp_path, "q1", "q2"), "-a", "scripted:m", "-j", "scripted:j")
+    prices = 'prices={"j": {"input": 1, "output": 1}}'
+
+    shown = run_karenina(
+        *command, "--set", "evaluation_mode=rubric_only", "--set", prices, "--quiet", plugins=runs.plugins()
+    )
+
+    assert "Price of m (scripted:m): what the provider states in each reply" in shown.out + shown.err
+    assert "$0.006000" in shown.out + shown.err
+
+
 def test_paid_traits_are_kept_when_the_budget_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     benchmark = Benchmark.create("Genes")

@@ -331,6 +331,7 @@ def test_estimates_use_what_the_configuration_asks_for(
         (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1, stated_cost=3000), "0.000003"),
         (model("unsaid"), {}, Usage(1000, 100, calls=1, unpriced_calls=1), None),
         (model("here"), {}, Usage(1000, 100, calls=1, stated_cost=3000), "0"),
+        (model("unsaid"), {"mine": OwnPrice(input=0, output=0)}, Usage(9, 9, calls=1, unpriced_calls=1), "0"),
         (
             model("unsaid", "x", endpoint_base_url="http://localhost:4000/v1"),
             {},
@@ -346,3 +347,17 @@ def test_a_cost_that_the_provider_states_replaces_that_of_a_list(
     call = Call(Endpoint("llm", asked, "any 1", {}), [Message.user("Which gene?")], CallInfo("1", stage="S"))
     found = ledger.cost(call, usage)
     assert (None if found is None else to_dollars(found)) == (None if cost is None else Decimal(cost))
+
+
+class Free(Listed):
+    """A list of free models."""
+
+    def tariff(self, model_name: str, served_by: str | None) -> tuple[Tariff, str]:
+        return FREE, model_name
+
+
+def test_a_stated_cost_of_a_listed_free_model_is_counted() -> None:
+    ledger = Ledger(priced(Free("ours")))
+    call = Call(Endpoint("llm", model("unsaid"), "any 1", {}), [Message.user("Which gene?")], CallInfo("1", stage="S"))
+    assert ledger.cost(call, Usage(10, 5, calls=1)) == 0
+    assert ledger.cost(call, Usage(10, 5, calls=1, stated_cost=20_000_000)) == 2 * 10**10

@@ -270,8 +270,8 @@ class Client:
             reply = from_langchain(raw, ends_with_reason=self._name == "ollama")
         except ValueError as problem:
             raise BrokenReply(f"{self.where} sent no usable reply: {problem}") from None
-        stated = _stated_cost(body)
-        return replace(reply, usage=replace(reply.usage, stated_cost=stated)) if stated else reply
+        cost = _stated_cost(body)
+        return replace(reply, usage=replace(reply.usage, stated_cost=cost)) if cost else reply
 
     def _read(self, completion: Mapping[str, Any], message: AIMessage | None, messages: Sequence[Message]) -> Turn:
         """Return the reply in the original chat completion, because `message`, LangChain's version of it (None if that

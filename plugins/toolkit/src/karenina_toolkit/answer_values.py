@@ -212,9 +212,10 @@ def _cost(id: str, notes: CallNotes | None) -> float | str:
     """
     if notes is None or notes.cost is None:
         return (
-            f"when {id!r} answered, its price was unknown or its server counted no tokens; set prices.{id} = "
-            "{input = ..., output = ...} in the configuration, in US dollars per million tokens, and answer again with "
-            "a new journal"
+            f"when {id!r} answered, its price was unknown, its server counted no tokens, or the answer cost something "
+            f"that has no price, such as searches; set prices.{id} = {{input = ..., output = ...}} in the "
+            "configuration, in US dollars per million tokens, with web_searches if the server searches, and answer "
+            "again with a new journal"
         )
     return notes.cost / _PICODOLLARS
 

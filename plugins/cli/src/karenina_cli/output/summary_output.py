@@ -116,13 +116,17 @@ def print_ledger(console: Console, ledger: Ledger) -> None:
     if earlier.calls:
         sentences.append(f"Earlier runs with this journal spent {earlier.format_cost()}.")
     print_wrapped(console, Text(" ".join(sentences)))
-    uncounted = Counter[str]()
+    uncounted, counted = Counter[str](), Counter[str]()
     for line in lines:
-        uncounted[f"{line.model} ({line.interface}:{line.model_name})"] += line.spent.unpriced
+        name = f"{line.model} ({line.interface}:{line.model_name})"
+        uncounted[name] += line.spent.unpriced
+        counted[name] += line.spent.cost
     for name, price in ledger.prices.snapshot()["models"].items():
-        print_wrapped(console, Text(clean(f"Price of {name}: {price['from']}"), style="dim"))
+        is_stated = not price["known"] and counted[name] and not uncounted[name]
+        source = "what the provider states in each reply" if is_stated else price["from"]
+        print_wrapped(console, Text(clean(f"Price of {name}: {source}"), style="dim"))
         if price["known"] and uncounted[name]:
-            what = f"The cost of {quantity(uncounted[name], 'call')} of {name} is unknown"
+            what = f"The cost of {quantity(uncounted[name], 'call')} of {name} is unknown and not included"
             why = "the server counted no tokens, or something has no known price, such as searches or a service tier"
             print_wrapped(console, Text(clean(f"{what}: {why}.")))
 
@@ -274,8 +278,8 @@ def _print_estimate(screen: Screen, estimated: Estimate) -> None:
         if line.attached.most:
             tokens = f"{round(line.attached.typical):,} tokens (at most {round(line.attached.most):,})"
             _say(screen, f"Of the tokens in, {tokens} of {line.model} in {line.stage} are for attachments.")
-    if estimated.spent:
-        _say(screen, f"Earlier runs with this journal spent {format_cost(estimated.spent)}.")
+    if estimated.spent.cost or estimated.spent.unpriced:
+        _say(screen, f"Earlier runs with this journal spent {estimated.spent.format_cost()}.")
     if estimated.sample and estimated.lines:
         basis = (
             "the calls in the journal"

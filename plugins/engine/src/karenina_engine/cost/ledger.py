@@ -31,13 +31,15 @@ class Price:
     """The price of a model. `why` states where the price comes from, or why it is unknown.
 
     If the price is unknown, `tariff` is None. If `assumed` is set, the price may be wrong, because a server on
-    localhost may forward calls to a paid provider. `expected` is the tariff for estimates, which depends on the service
-    tier and the lifetime of the cache that the model's configuration asks for.
+    localhost may forward calls to a paid provider. `listed` states that the price is from a list. `expected` is the
+    tariff for estimates, which depends on the service tier and the lifetime of the cache that the model's configuration
+    asks for.
     """
 
     tariff: Tariff | None
     why: str
     assumed: bool = False
+    listed: bool = False
     expected: Tariff | None = None
 
 
@@ -139,7 +141,7 @@ class PriceTable:
             listed = _look_up(source, model.model_name, server)
             if listed is not None:
                 edition = self._editions[source.name] = source.edition
-                return Price(listed[0], f"{source.name} {edition}: {listed[1]}")
+                return Price(listed[0], f"{source.name} {edition}: {listed[1]}", listed=True)
         own = f"prices.{model.id} = {{input = ..., output = ...}}"
         if server and not self.own and is_local(server):
             why = "assumed to be free because its server is on localhost; if the server forwards to a paid provider, "
@@ -322,7 +324,7 @@ class Ledger:
         """
         price = self.prices.price(call.endpoint.model)
         tariff = price.tariff
-        if usage.stated_cost and (tariff is None or price.assumed or not tariff.any_tier):
+        if usage.stated_cost and (tariff is None or price.assumed or price.listed):
             return usage.stated_cost * _BILLIONTH
         if tariff is None:
             return None

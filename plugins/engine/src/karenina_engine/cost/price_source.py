@@ -213,7 +213,9 @@ class OwnPrice(StrictSettings):
     web_searches: _Dollars | None = None
 
     def tariff(self) -> Tariff:
-        """Return the tariff with these prices."""
+        """Return the tariff with these prices. If all are 0, nothing costs anything."""
+        if not any(self.model_dump().values()):
+            return FREE
         written = self.cache_write if self.cache_write is not None else self.input
         return Tariff(
             Rates.per_million(

@@ -36,7 +36,7 @@ from karenina_engine.check.judge_needs import JudgeNeeds
 from karenina_engine.check.planner import Planner
 from karenina_engine.check.plugin_checks import check_selection, warn_about_plugins
 from karenina_engine.check.run_checks import check_questions
-from karenina_engine.cost.ledger import SpendCounts
+from karenina_engine.cost.ledger import SpendCounts, sum_counts
 from karenina_engine.cost.price_source import format_cost, to_dollars
 from karenina_engine.model_settings import configured_models
 from karenina_engine.offline.prompt_preview import NO_JUDGE, Prompt, example_for_schema, preview_prompts
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from karenina_core.models.model import ModelConfig
     from karenina_core.plugins import Plugins
     from karenina_engine.cost.ledger import PriceTable
+    from karenina_engine.cost.price_source import Tariff
     from karenina_engine.journal.view import JournalView
 
 
@@ -126,7 +127,7 @@ class Estimate:
     `done` is the number of `items` that have a result in the journal. `kept` is the number of calls for the other items
     that have a reply in the journal, and so are not paid for again. Prompts were previewed for `sample` questions.
     `not_counted` gives the reason for each stage or judge that is not included, and `failed` gives the error of each
-    stage whose preview failed. `spent` is the amount that earlier runs with the journal have cost, in picodollars.
+    stage whose preview failed. `spent` is what earlier runs with the journal have cost.
     """
 
     items: int
@@ -137,7 +138,7 @@ class Estimate:
     not_counted: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     prices: Mapping[str, Any] = field(default_factory=dict)
-    spent: int = 0
+    spent: SpendCounts = field(default_factory=SpendCounts)
 
     @property
     def calls(self) -> Span:
@@ -175,7 +176,7 @@ class Estimate:
             "calls": [round(call, 2) for call in self.calls],
             "cost_usd": _dollars(self.cost) if self.known or any(self.cost) else None,
             "complete": self.known,
-            "spent_earlier_usd": float(to_dollars(self.spent)),
+            "spent_earlier_usd": self.spent.to_dict()["cost_usd"],
             "lines": [
                 {
                     "model": line.model,
@@ -418,9 +419,9 @@ async def _make_estimate(
                 )
             kept = {key: count for key, count in kept.items() if key[0] in answering}
         estimated.kept = lines.subtract_kept({key: count for key, count in kept.items() if key[0] not in changed})
-        estimated.spent = sum(line.spent.cost for line in view.spent())
-    estimated.not_counted |= lines.unknown
+        estimated.spent = sum_counts(line.spent for line in view.spent())
     estimated.lines = lines.with_costs()
+    estimated.not_counted |= lines.unknown
     estimated.prices = prices.snapshot()
     return estimated
 
@@ -444,7 +445,7 @@ class _LineCounter:
         self._prices = prices
         self._plugins = plugins
         self.unknown: dict[str, str] = {}
-        """The reasons why attachments are not counted, by what they belong to."""
+        """The reasons why attachments and charges beside tokens are not counted, by what they belong to."""
         self._models: dict[_Key, ModelConfig] = {}
         self._found: dict[_Key, EstimatedLine] = {}
         spent: dict[_Key, SpendCounts] = {}
@@ -521,7 +522,21 @@ class _LineCounter:
                 each = _one_call(sent / calls, output / calls, self._measured.get(key)) if calls else Usage()
                 costs.append(calls * tariff.cost(each))
             line.cost = Span(*costs)
+            if line.calls.most and key in self._measured:
+                self._note_charges(line, tariff, self._measured[key])
         return [line for line in self._found.values() if line.calls.most >= 0.5]
+
+    def _note_charges(self, line: EstimatedLine, tariff: Tariff, measured: SpendCounts) -> None:
+        """Note in `unknown` if the `measured` calls cost more than their tokens, or if the cost of some is unknown."""
+        counts = measured.output_tokens, measured.cached_tokens, measured.reasoning_tokens, measured.calls
+        extra = measured.cost - tariff.cost(Usage(measured.input_tokens, *counts, measured.cache_write_tokens))
+        if 0 < measured.unpriced < measured.calls:
+            why = f"the cost of {measured.unpriced:,} of the {measured.calls:,} calls in the journal is unknown"
+        elif extra * 20 > measured.cost:
+            why = f"the {measured.calls:,} calls in the journal cost {format_cost(extra)} more than their tokens"
+        else:
+            return
+        self.unknown[f"what {line.model} charges beside tokens in {line.stage}"] = why
 
 
 def _one_call(sent: float, output: float, measured: SpendCounts | None) -> Usage:

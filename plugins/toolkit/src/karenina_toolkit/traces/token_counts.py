@@ -100,6 +100,7 @@ def stated_cost(data: Mapping[str, Any]) -> int:
     `upstream_inference_cost` in addition, without which the cost is not stated.
     """
     cost, details = data.get("cost"), data.get("cost_details")
+    dollars: list[Any]
     if isinstance(data.get("is_byok"), bool):
         dollars = [cost]
         if data["is_byok"]:
