@@ -258,7 +258,7 @@ def test_a_closed_terminal_ends_the_run_in_order_unless_ignored(site: Environmen
     assert len(server.seen) == 4
 
 
-def test_further_signals_of_a_closed_terminal_do_not_end_the_process(site: Environment, silent: RecordingServer) -> None:
+def test_further_signals_of_a_closed_terminal_are_ignored(site: Environment, silent: RecordingServer) -> None:
     file, model = site.write("genes.yaml", TWO_GENES), f"openai:m@{silent.url}"
     with started(site, SCRIPTS / "karenina", "run", file, "-a", model, "-j", model, "-o", "out.jsonl") as running:
         _wait_for(lambda: silent.seen)
