@@ -109,6 +109,7 @@ def test_summary_and_statistics_name_another_model(site: Environment, name: str,
         ("gemini-flash-latest", "gemini-2.5-flash-preview-09-2025"),
         ("command-r", "command-r-08-2024"),
         ("grok-3-beta", "grok-3"),
+        ("gpt-4o", " "),
     ],
 )
 def test_snapshots_of_a_model_are_not_another_one(asked: str, served: str) -> None:

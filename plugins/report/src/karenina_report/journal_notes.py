@@ -133,7 +133,7 @@ def is_other_model(asked: str, served: str) -> bool:
 
 def _without_folders(name: str) -> str:
     """Return a model's name in lower case without folders or an organization, and without the ending of its file."""
-    return name.lower().replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    return name.strip().lower().replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".gguf")
 
 
 def _plain(name: str) -> str:
