@@ -258,6 +258,20 @@ def test_a_closed_terminal_ends_the_run_in_order_unless_ignored(site: Environmen
     assert len(server.seen) == 4
 
 
+def test_further_signals_of_a_closed_terminal_are_ignored(site: Environment, silent: RecordingServer) -> None:
+    file, model = site.write("genes.yaml", TWO_GENES), f"openai:m@{silent.url}"
+    with started(site, SCRIPTS / "karenina", "run", file, "-a", model, "-j", model, "-o", "out.jsonl") as running:
+        _wait_for(lambda: silent.seen)
+        while running.poll() is None:
+            running.send_signal(signal.SIGHUP)
+            time.sleep(0.001)
+        _, err = running.communicate(timeout=120)
+
+    assert running.returncode == 130, err
+    assert "karenina resume out.journal" in err
+    assert "Traceback" not in err
+
+
 def test_run_timeout_prints_the_next_command_and_exits_with_124(site: Environment, silent: RecordingServer) -> None:
     file, model = site.write("genes.yaml", TWO_GENES), f"openai:m@{silent.url}"
     limited = ("--set", "run_timeout=0.3")

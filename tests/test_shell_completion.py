@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 from command_runs import make_result, write_results
+from journal_runs import ScriptedRuns, make_benchmark
 
 from karenina_benchmark.question_ids import MAX_BYTES, read_question_ids
 from karenina_cli import main
+from karenina_core.data.result import VerificationResult
+from karenina_engine.journal.view import JournalView
 
 BENCHMARK = """karenina: 1
 name: Genes
@@ -120,6 +123,14 @@ def test_columns_and_models_of_results_are_completed(complete: Complete, tmp_pat
     assert complete("calibrate", "r.jsonl", "--cluster", "mo") == ["mood"]
     assert complete("report", "r.jsonl", "--model", "") == complete("export", "r.jsonl", "--model", "") == ["m"]
     assert complete("compare", "r.jsonl", "--baseline", "r") == ["r.jsonl"]
+
+
+def test_models_in_journals_are_completed(complete: Complete, tmp_path: Path) -> None:
+    ScriptedRuns().run(make_benchmark("a"), journal=tmp_path / "r.journal")
+    with JournalView(tmp_path / "r.journal") as opened:
+        results = [VerificationResult.model_validate_json(line) for line in opened.results()]
+
+    assert complete("stats", "r.journal", "--model", "") == sorted({result.metadata.answering_id for result in results})
 
 
 def test_values_that_a_shell_would_execute_are_left_out(complete: Complete, tmp_path: Path) -> None:

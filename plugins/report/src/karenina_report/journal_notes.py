@@ -30,9 +30,11 @@ _PROVIDER: Final = re.compile(r"^(?:(?:[a-z]+\.)+([a-z].*?)(?:-v\d+)?|databricks
 name.
 """
 _SEPARATORS: Final = re.compile(r"[\s._@:]+")
-_ALIAS: Final = re.compile(r"(?:-(?:latest|preview|exp|beta|stable|0))+$")
-"""The end of a name that stands for the newest snapshot, such as `-latest`, or the `-0` of `claude-sonnet-4-0`."""
-_SNAPSHOT: Final = re.compile(r"(?:-(?:latest|preview|exp|beta|stable|v\d+|\d{2,8}))*$")
+_ALIAS: Final = re.compile(r"(?:-(?:latest|preview|exp|beta|stable|instruct|it|0))+$")
+"""The end of a name that stands for the newest snapshot, such as `-latest`, or the `-0` of `claude-sonnet-4-0`, or the
+end for models that follow instructions, which servers often leave out.
+"""
+_SNAPSHOT: Final = re.compile(r"(?:-(?:latest|preview|exp|beta|stable|instruct|it|v\d+|\d{2,8}))*$")
 """The end of a snapshot's name after that of its model, such as `-2024-08-06`, `-0613`, `-002` or `-preview-05-06`."""
 _NUMBERED: Final = re.compile(r"(?:^|-)[a-z]{0,2}\d[^-]*")
 _MOST_COMPARED: Final = 500
@@ -131,7 +133,7 @@ def is_other_model(asked: str, served: str) -> bool:
 
 def _without_folders(name: str) -> str:
     """Return a model's name in lower case without folders or an organization, and without the ending of its file."""
-    return name.lower().replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".gguf")
+    return name.strip().lower().replace("\\", "/").rstrip("/").rpartition("/")[2].removesuffix(".gguf")
 
 
 def _plain(name: str) -> str:

@@ -45,13 +45,13 @@ def _answering_models(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _first_results(ctx: typer.Context) -> Iterator[VerificationResult]:
-    """Yield at most `_MOST_COMPLETED` results of each result file on the command line."""
+    """Yield at most `_MOST_COMPLETED` results of each result file or journal on the command line."""
     from karenina_core.errors import KareninaError
-    from karenina_engine.results.result_set import read_results
+    from karenina_report.runs import iterate_results
 
     for path in named_files(ctx, "files"):
         with suppress(KareninaError):
-            yield from islice(read_results(path), _MOST_COMPLETED)
+            yield from islice(iterate_results(path), _MOST_COMPLETED)
 
 
 Cluster = Annotated[

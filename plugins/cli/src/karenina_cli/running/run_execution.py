@@ -384,8 +384,9 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         """Stop the run on the first signal. Raise `KeyboardInterrupt` on a second one, or if nothing is running."""
         nonlocal pressed
         if number == signal.SIGHUP:
+            signal.signal(number, signal.SIG_IGN)  # when a terminal closes, the shell and the kernel both send it
             leave_lost_terminal()
-            if pressed:  # when a terminal closes, the shell and the kernel both send the signal
+            if pressed:
                 return
         if pressed or not session.running:
             raise KeyboardInterrupt
@@ -408,4 +409,5 @@ def stop_on_signals(session: RunSession, note: Callable[[str], None]) -> Iterato
         yield
     finally:
         for number, handler in previous.items():
-            signal.signal(number, handler)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, handler)
