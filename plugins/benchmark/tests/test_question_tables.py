@@ -523,4 +523,4 @@ def test_lines_with_options_and_a_key_are_a_table(tmp_path: Path) -> None:
 def test_a_misspelt_answer_with_fields_is_not_a_table(tmp_path: Path, key: str) -> None:
     fields = {"gene": {"description": "The gene", "ground_truth": "BCL2"}}
     with pytest.raises(BenchmarkFileError, match=f"unknown key '{key}'"):
-        Benchmark.load(written(tmp_path, "a.jsonl", {"question": "Gene?", key: fields}))
+        list(Benchmark.load(written(tmp_path, "a.jsonl", {"question": "Gene?", key: fields})))
