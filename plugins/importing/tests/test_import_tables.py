@@ -548,3 +548,22 @@ def test_mixed_options_that_are_too_many_are_warned_of() -> None:
     wrong = [f"element {number}" for number in range(30)]
     Path("a.json").write_text(json.dumps([{"question": "Gas?", "correct_answer": "Ne", "incorrect_answers": wrong}]))
     assert "1 of 1 question has no options" in karenina("check", "a.json").out
+
+
+@pytest.mark.parametrize(
+    ("solution", "truth"),
+    [
+        (r"It is $\boxed 5$.", "5"),
+        (r"It is $\fbox{7}$.", "7"),
+        (r"Thus $\boxed{\begin{pmatrix}1\\{2}\end{pmatrix}}$.", r"\begin{pmatrix}1\\{2}\end{pmatrix}"),
+        (r"The set is $\boxed{\{1, 2\}}$.", r"\{1, 2\}"),
+    ],
+)
+def test_boxes_of_worked_solutions_are_read_to_their_end(solution: str, truth: str) -> None:
+    imported("a.json", [{"problem": "What?", "solution": solution}], "--map", "answer=expression")
+    assert f"ground_truth: {truth}" in Path("out.yaml").read_text().replace("'", "").replace('"', "")
+
+
+def test_labels_of_several_questions_with_one_tag_each_are_no_right_answers() -> None:
+    rows = [{"question": f"Which {number}?", "labels": ["easy"]} for number in range(3)]
+    assert imported("a.json", rows)[1] == [None] * 3
