@@ -10,6 +10,7 @@ import pytest
 from imports import import_file, karenina, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
+from karenina_template.question_template import template_of
 
 RECORD = ("--recordings", "answers.jsonl")
 
@@ -567,3 +568,14 @@ def test_boxes_of_worked_solutions_are_read_to_their_end(solution: str, truth: s
 def test_labels_of_several_questions_with_one_tag_each_are_no_right_answers() -> None:
     rows = [{"question": f"Which {number}?", "labels": ["easy"]} for number in range(3)]
     assert imported("a.json", rows)[1] == [None] * 3
+
+
+@pytest.mark.parametrize(("value", "right"), [("even", True), (r"\text{Even}", True), (r"\text{odd}", False)])
+def test_words_may_be_copied_in_latex(value: str, right: bool) -> None:
+    imported("a.json", [{"problem": "Is it?", "answer": r"\text{even}"}], "--map", "answer=expression")
+    benchmark = Benchmark.load("out.yaml")
+    (question,) = benchmark
+    template = template_of(question)
+    assert template is not None
+    bound = template.for_question(benchmark.ids[0]).bind({"answer": value}, f"It is {value}.")
+    assert bound.field_results() == {"answer": right}

@@ -30,6 +30,7 @@ _DESCRIPTIONS: Final = {
 }
 _READ: Final = "The answer that the response gives, copied as it is written, with its unit if it has one"
 """The description of a field whose type a primitive reads, such as quantity."""
+_WORDS: Final = "The answer that the response gives, in plain words without LaTeX"
 EXPRESSION: Final = "expression"
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\{([^{}]*)\}")
 """Words in LaTeX."""
@@ -69,8 +70,10 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
     if choices and kind == "text":
         answers = [choices[choice_index(mapping, answers, choices)]]
     if kind == EXPRESSION and len(answers) == 1 and (words := _words_in(answers[0])) is not None:
-        rule = "NumberWithUnit" if _COUNT.fullmatch(words) else exact_match([words])
-        return {"answer": {"type": "str", **declared, "ground_truth": words, "verify_with": rule}}
+        if _COUNT.fullmatch(words):
+            return {"answer": {"type": "str", **declared, "ground_truth": words, "verify_with": "NumberWithUnit"}}
+        rule = exact_match([words, answers[0]])
+        return {"answer": {"type": "str", "description": _WORDS, "ground_truth": words, "verify_with": rule}}
     declared = {"type": _TYPES.get(kind, kind), **declared}
     if kind == "text":
         return {"answer": {**declared, "ground_truth": answers[0], "verify_with": exact_match(answers)}}
