@@ -487,13 +487,18 @@ def test_a_column_of_options_that_is_the_right_one_is_mixed() -> None:
 
 def test_words_among_expressions_are_compared_as_texts() -> None:
     truths = {r"\frac{1}{2}": "MathEqual", r"\text{even}": "ExactMatch", r"\text{6:00 p.m.}": "ExactMatch"}
-    truths |= {r"6 \text{ ways}": "NumberWithUnit"}
+    truths |= {r"6 \text{ ways}": "NumberWithUnit", r"864 \mbox{ inches}^2": "NumberWithUnit", "12 x^2": "MathEqual"}
     rows = [{"problem": f"Question {number}?", "answer": truth} for number, truth in enumerate(truths)]
     _, _, messages = imported("a.json", rows, "--map", "answer=expression")
     assert "answer: 'even' (row 1) is no expression, and is compared as text or a number" in messages
     written = Path("out.yaml").read_text()
-    assert [written.count(rule) for rule in ("ground_truth: even", "ground_truth: 6 ways", "NumberWithUnit")] == [1] * 3
-    assert written.count("type: expression") == 1
+    assert [written.count(rule) for rule in ("ground_truth: even", "ground_truth: 6 ways", "NumberWithUnit")] == [
+        1,
+        1,
+        2,
+    ]
+    assert "ground_truth: 864 inches^2" in written
+    assert written.count("type: expression") == 2
 
 
 def test_an_expression_that_cannot_be_read_is_not_taken_for_words() -> None:

@@ -34,8 +34,8 @@ _WORDS: Final = "The answer that the response gives, in plain words without LaTe
 EXPRESSION: Final = "expression"
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\{([^{}]*)\}")
 """Words in LaTeX."""
-_COUNT: Final = re.compile(r"[0-9][0-9.,]* [^0-9]+")
-"""A number of something, such as *6 ways*."""
+_COUNT: Final = re.compile(r"([0-9][0-9.,]* [^0-9^]+)(?:\^[23])?")
+"""A number of something, such as *6 ways* and *6 inches^2*."""
 _MATHEMATICS: Final = "\\{}()[]^_*/"
 """Signs that are not in words, besides those that Unicode calls mathematical, such as = and the integral sign."""
 _TYPES: Final = {"text": "str", "number": "float", "integer": "int", "boolean": "bool", "date": "date"}
@@ -90,7 +90,8 @@ def _words_in(answer: str) -> str | None:
     without LaTeX. Returns None for expressions, and for anything but words.
     """
     words = " ".join(_TEXT.sub(r"\1", answer).strip("$").split())
-    if not any(map(str.isalpha, words)) or any(sign in _MATHEMATICS or category(sign) == "Sm" for sign in words):
+    signs = count[1] if (count := _COUNT.fullmatch(words)) else words
+    if not any(map(str.isalpha, signs)) or any(sign in _MATHEMATICS or category(sign) == "Sm" for sign in signs):
         return None
     try:
         known_primitives()[primitives_by_field_type()[EXPRESSION]]().check_expected(answer)
