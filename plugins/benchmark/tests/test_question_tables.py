@@ -517,3 +517,10 @@ def test_lines_with_options_and_a_key_are_a_table(tmp_path: Path) -> None:
         ["Gas?\n\nA. iron\nB. neon"],
         [{"answer": "B"}],
     )
+
+
+@pytest.mark.parametrize("key", ["answers", "correct_answer"])
+def test_a_misspelt_answer_with_fields_is_not_a_table(tmp_path: Path, key: str) -> None:
+    fields = {"gene": {"description": "The gene", "ground_truth": "BCL2"}}
+    with pytest.raises(BenchmarkFileError, match=f"unknown key '{key}'"):
+        list(Benchmark.load(written(tmp_path, "a.jsonl", {"question": "Gene?", key: fields})))

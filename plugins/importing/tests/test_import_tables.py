@@ -10,6 +10,7 @@ import pytest
 from imports import import_file, karenina, run_imported, write_json, write_lines
 
 from karenina_benchmark import Benchmark
+from karenina_template.question_template import template_of
 
 RECORD = ("--recordings", "answers.jsonl")
 
@@ -486,13 +487,18 @@ def test_a_column_of_options_that_is_the_right_one_is_mixed() -> None:
 
 def test_words_among_expressions_are_compared_as_texts() -> None:
     truths = {r"\frac{1}{2}": "MathEqual", r"\text{even}": "ExactMatch", r"\text{6:00 p.m.}": "ExactMatch"}
-    truths |= {r"6 \text{ ways}": "NumberWithUnit"}
+    truths |= {r"6 \text{ ways}": "NumberWithUnit", r"864 \mbox{ inches}^2": "NumberWithUnit", "12 x^2": "MathEqual"}
     rows = [{"problem": f"Question {number}?", "answer": truth} for number, truth in enumerate(truths)]
     _, _, messages = imported("a.json", rows, "--map", "answer=expression")
     assert "answer: 'even' (row 1) is no expression, and is compared as text or a number" in messages
     written = Path("out.yaml").read_text()
-    assert [written.count(rule) for rule in ("ground_truth: even", "ground_truth: 6 ways", "NumberWithUnit")] == [1] * 3
-    assert written.count("type: expression") == 1
+    assert [written.count(rule) for rule in ("ground_truth: even", "ground_truth: 6 ways", "NumberWithUnit")] == [
+        1,
+        1,
+        2,
+    ]
+    assert "ground_truth: 864 inches^2" in written
+    assert written.count("type: expression") == 2
 
 
 def test_an_expression_that_cannot_be_read_is_not_taken_for_words() -> None:
@@ -548,3 +554,33 @@ def test_mixed_options_that_are_too_many_are_warned_of() -> None:
     wrong = [f"element {number}" for number in range(30)]
     Path("a.json").write_text(json.dumps([{"question": "Gas?", "correct_answer": "Ne", "incorrect_answers": wrong}]))
     assert "1 of 1 question has no options" in karenina("check", "a.json").out
+
+
+@pytest.mark.parametrize(
+    ("solution", "truth"),
+    [
+        (r"It is $\boxed 5$.", "5"),
+        (r"It is $\fbox{7}$.", "7"),
+        (r"Thus $\boxed{\begin{pmatrix}1\\{2}\end{pmatrix}}$.", r"\begin{pmatrix}1\\{2}\end{pmatrix}"),
+        (r"The set is $\boxed{\{1, 2\}}$.", r"\{1, 2\}"),
+    ],
+)
+def test_boxes_of_worked_solutions_are_read_to_their_end(solution: str, truth: str) -> None:
+    imported("a.json", [{"problem": "What?", "solution": solution}], "--map", "answer=expression")
+    assert f"ground_truth: {truth}" in Path("out.yaml").read_text().replace("'", "").replace('"', "")
+
+
+def test_labels_of_several_questions_with_one_tag_each_are_no_right_answers() -> None:
+    rows = [{"question": f"Which {number}?", "labels": ["easy"]} for number in range(3)]
+    assert imported("a.json", rows)[1] == [None] * 3
+
+
+@pytest.mark.parametrize(("value", "right"), [("even", True), (r"\text{Even}", True), (r"\text{odd}", False)])
+def test_words_may_be_copied_in_latex(value: str, right: bool) -> None:
+    imported("a.json", [{"problem": "Is it?", "answer": r"\text{even}"}], "--map", "answer=expression")
+    benchmark = Benchmark.load("out.yaml")
+    (question,) = benchmark
+    template = template_of(question)
+    assert template is not None
+    bound = template.for_question(benchmark.ids[0]).bind({"answer": value}, f"It is {value}.")
+    assert bound.field_results() == {"answer": right}

@@ -30,11 +30,12 @@ _DESCRIPTIONS: Final = {
 }
 _READ: Final = "The answer that the response gives, copied as it is written, with its unit if it has one"
 """The description of a field whose type a primitive reads, such as quantity."""
+_WORDS: Final = "The answer that the response gives, in plain words without LaTeX"
 EXPRESSION: Final = "expression"
 _TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\{([^{}]*)\}")
 """Words in LaTeX."""
-_COUNT: Final = re.compile(r"[0-9][0-9.,]* [^0-9]+")
-"""A number of something, such as *6 ways*."""
+_COUNT: Final = re.compile(r"([0-9][0-9.,]* [^0-9^]+)(?:\^[23])?")
+"""A number of something, such as *6 ways* and *6 inches^2*."""
 _MATHEMATICS: Final = "\\{}()[]^_*/"
 """Signs that are not in words, besides those that Unicode calls mathematical, such as = and the integral sign."""
 _TYPES: Final = {"text": "str", "number": "float", "integer": "int", "boolean": "bool", "date": "date"}
@@ -69,8 +70,10 @@ def declare_answer(mapping: FieldMapping, truths: Sequence[str], choices: Sequen
     if choices and kind == "text":
         answers = [choices[choice_index(mapping, answers, choices)]]
     if kind == EXPRESSION and len(answers) == 1 and (words := _words_in(answers[0])) is not None:
-        rule = "NumberWithUnit" if _COUNT.fullmatch(words) else exact_match([words])
-        return {"answer": {"type": "str", **declared, "ground_truth": words, "verify_with": rule}}
+        if _COUNT.fullmatch(words):
+            return {"answer": {"type": "str", **declared, "ground_truth": words, "verify_with": "NumberWithUnit"}}
+        rule = exact_match([words, answers[0]])
+        return {"answer": {"type": "str", "description": _WORDS, "ground_truth": words, "verify_with": rule}}
     declared = {"type": _TYPES.get(kind, kind), **declared}
     if kind == "text":
         return {"answer": {**declared, "ground_truth": answers[0], "verify_with": exact_match(answers)}}
@@ -87,7 +90,8 @@ def _words_in(answer: str) -> str | None:
     without LaTeX. Returns None for expressions, and for anything but words.
     """
     words = " ".join(_TEXT.sub(r"\1", answer).strip("$").split())
-    if not any(map(str.isalpha, words)) or any(sign in _MATHEMATICS or category(sign) == "Sm" for sign in words):
+    signs = count[1] if (count := _COUNT.fullmatch(words)) else words
+    if not any(map(str.isalpha, signs)) or any(sign in _MATHEMATICS or category(sign) == "Sm" for sign in signs):
         return None
     try:
         known_primitives()[primitives_by_field_type()[EXPRESSION]]().check_expected(answer)

@@ -219,7 +219,8 @@ def has_rows(path: Path) -> bool:
 def _is_row(values: Mapping[str, Any]) -> bool:
     """Return whether an object is a row from another program. It is not if it has the key `karenina`, like the head of
     a benchmark, or if it is a question: its `question` is not an object or a list, its `answer`, if any, is a mapping,
-    and its other keys are those of questions, misspellings of these, or keys of mappings.
+    and its other keys are those of questions, misspellings of these, or keys of mappings. Keys for correct answers and
+    options are those of a row, unless it declares fields.
     """
     if "karenina" in values:
         return False
@@ -228,6 +229,12 @@ def _is_row(values: Mapping[str, Any]) -> bool:
         return True
     keys = [*QUESTION_KEYS, *(key for key in values if is_owned(key, "question_fields"))]
     unknown = [key for key in values if key not in keys]
-    if any(map(is_for_answers, unknown)):
+    answers = [key for key in unknown if is_for_answers(key)]
+    if answers and not any(_declares_fields(values[key]) for key in answers) and not _declares_fields(answer):
         return True
     return any(nearest_key(key, QUESTION_KEYS) is None for key in unknown if not isinstance(values[key], Mapping))
+
+
+def _declares_fields(value: object) -> bool:
+    """Return whether a value consists of objects with names, as the fields of a template."""
+    return isinstance(value, Mapping) and bool(value) and all(isinstance(one, Mapping) for one in value.values())

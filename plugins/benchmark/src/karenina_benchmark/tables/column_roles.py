@@ -348,13 +348,16 @@ def _has_links(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _has_tags(column: str, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a column is called `label` or `labels` and contains only lists, maybe written as text, of which at
-    least one has several items or none. Such lists are probably topics.
+    """Return whether a column is called `labels` and contains a list, maybe written as text, or is called `label` and
+    contains only lists, of which at least one has several items or none. Such lists are probably topics.
     """
     if fold_name(column) not in _LABELS:
         return False
     cells = [cell for row in rows if (cell := row.get(column)) not in (None, "")]
-    if not all(isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells):
+    are_lists = [isinstance(cell, list) or (isinstance(cell, str) and cell.lstrip().startswith("[")) for cell in cells]
+    if fold_name(column) == "labels":
+        return any(are_lists)
+    if not all(are_lists):
         return False
     lists = [cell if isinstance(cell, list) else parse_list(cell) for cell in cells]
     return any(items is None or len(items) != 1 for items in lists)

@@ -99,7 +99,10 @@ _IN_RESPONSE: Final = re.compile(
 """Names of columns with texts that a response must or must not contain."""
 _AFTER_SOLUTION: Final = "#### "
 """The marker before the correct answer, in the last line of a worked solution, as in GSM8K."""
-_BOX: Final = "\\boxed{"
+_BOX: Final = re.compile(r"\\(?:boxed|fbox)(?:\s*\{|\s+([^\s${}]+)\$)")
+"""The beginning of a box, or a box without braces, such as `\\boxed 5$`."""
+_BRACE: Final = re.compile(r"\\.|[{}]", re.DOTALL)
+"""A brace, or a sign with a backslash, such as an escaped brace."""
 _MANY: Final = re.compile(
     r"(?:[a-z]+_)*(?:answers|aliases|references|truths|targets?|ideal)(?:_text)?|.*(?:acceptable|possible|valid).*",
     re.IGNORECASE,
@@ -260,12 +263,16 @@ def final_answer(text: str) -> str:
     solution, _, last = text.rstrip().rpartition("\n")
     if solution and last.lstrip().startswith(_AFTER_SOLUTION):
         return last.lstrip().removeprefix(_AFTER_SOLUTION).strip()
-    start = text.rfind(_BOX)
-    depth = 0
-    for at, sign in enumerate(text[start:] if start >= 0 else "", start):
-        depth += {"{": 1, "}": -1}.get(sign, 0) if text[at - 1] != "\\" else 0
-        if sign == "}" and depth == 0:
-            return text[start + len(_BOX) : at].strip() or text
+    *_, box = (None, *_BOX.finditer(text))
+    if box is None:
+        return text
+    if box[1]:
+        return box[1]
+    depth = 1
+    for brace in _BRACE.finditer(text, box.end()):
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)
+        if depth == 0:
+            return text[box.end() : brace.start()].strip() or text
     return text
 
 
