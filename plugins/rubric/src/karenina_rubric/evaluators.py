@@ -6,11 +6,11 @@ This module also runs evaluators concurrently, and collects their scores in the 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from math import isfinite
 from numbers import Integral, Real
-from sys import float_info
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import ValidationError
@@ -208,7 +208,10 @@ def _convert_numbers(score: object) -> object:
         return [_convert_numbers(part) for part in score]
     if isinstance(score, Integral):
         return int(score)
-    return float(score) if isinstance(score, Real) and abs(score) <= float_info.max else score
+    if isinstance(score, Real):
+        with suppress(OverflowError):
+            return float(score)
+    return score
 
 
 def _find_unusable_part(score: object) -> str:
