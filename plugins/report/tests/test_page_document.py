@@ -166,6 +166,13 @@ def test_runs_that_cannot_be_compared_are_shown_with_the_reason(tmp_path: Path) 
     assert "judge" in head["problem"]
 
 
+def test_an_unknown_column_is_one_error(tmp_path: Path) -> None:
+    files = [save(tmp_path / f"{model}.jsonl", run([True], model=model)) for model in "ab"]
+    done = report(*files, "-o", tmp_path / "report.html", "--by", "colour")
+    assert done.code == 2
+    assert done.err.startswith("Error: there is no column 'colour'")
+
+
 def test_several_models_of_one_file_are_several_runs(tmp_path: Path) -> None:
     results = [*run([True, False], model="a"), *run([True, True], model="b")]
     report(save(tmp_path / "r.jsonl", results), "-o", tmp_path / "report.html")
