@@ -127,7 +127,7 @@ function Meaning({ pair, main }) {
     html`<p>
       ${quantity(bounds.unjudged_a, "result")} of ${pair.a} and ${count(bounds.unjudged_b)} of ${pair.b} were not judged. Whatever they are,
       the difference is between ${points(bounds.low)} and ${points(bounds.high)} points:
-      ${bounds.sign_holds ? " its sign holds." : " its sign may be the other one."}
+      ${bounds.sign_holds ? " its sign holds." : " its sign depends on them."}
     </p>`}
     ${power &&
     html`<p>

@@ -145,7 +145,7 @@ ${m}`)).style("margin-left",c?`${+c}px`:null).style("width",l===void 0?null:`${+
   </section>`}function g8({pair:t,main:e}){let{bounds:n,power:r}=e;return w`${n&&w`<p>
       ${yt(n.unjudged_a,"result")} of ${t.a} and ${at(n.unjudged_b)} of ${t.b} were not judged. Whatever they are,
       the difference is between ${ie(n.low)} and ${ie(n.high)} points:
-      ${n.sign_holds?" its sign holds.":" its sign may be the other one."}
+      ${n.sign_holds?" its sign holds.":" its sign depends on them."}
     </p>`}
     ${r&&w`<p>
       ${e.units<6?`No difference can be shown with fewer than 6 ${e.units===e.questions?"questions":"units"}.`:r.six_flips?"At least 6 flips one way are needed to show a difference with these questions.":`With 80% power these questions show a difference of ${ie(r.detectable).replace("+","")} points.`}
