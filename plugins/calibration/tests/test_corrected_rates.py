@@ -128,6 +128,14 @@ def test_corrected_rates_have_the_intervals_of_the_cluster(first: Path, second: 
     assert section["blocks"][0]["rows"][0][2:4] == [expected["low"], expected["high"]]
 
 
+def test_units_of_the_cluster_are_not_called_questions(first: Path, second: Path) -> None:
+    cluster = ("--cluster", "outcome")
+    said = "60 labels of 200 answers on 2 units of one outcome"
+
+    assert said in karenina("calibrate", first, *cluster).out
+    assert said in " ".join(karenina("compare", first, second, *cluster).out.split())
+
+
 def test_a_report_without_labels_has_no_such_section(second: Path, tmp_path: Path) -> None:
     karenina("report", second, "-o", tmp_path / "report.html")
 

@@ -11,7 +11,7 @@ import pytest
 from browser import OpenPage
 from command_runs import run_karenina, write_benchmark
 from journal_runs import ScriptedRuns
-from page_results import HOSTILE, rich_results
+from page_results import ASTRAL, HOSTILE, rich_results
 from playwright.sync_api import expect
 from result_builders import result, run, save
 
@@ -169,6 +169,24 @@ def test_what_is_cut_on_the_screen_is_printed_whole(context: BrowserContext, man
     expect(page.locator(".rows")).to_contain_text("The first 1,000 of 2,000 items.")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     expect(rows).not_to_have_count(1000)
+
+
+def test_a_long_response_is_printed_whole(context: BrowserContext, tmp_path: Path) -> None:
+    page = OpenPage(context, write(tmp_path, run([True], answer=f"{'word ' * 5_000}the end")), "#item?at=1").page
+    response = page.locator("[data-test=response]")
+    expect(response).not_to_contain_text("the end")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(response).to_contain_text("the end")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(response).not_to_contain_text("the end")
+
+
+def test_the_answers_of_a_change_show_that_they_are_cut(context: BrowserContext, tmp_path: Path) -> None:
+    runs = run([True], answer=f"A{ASTRAL * 300}", model="a"), run([False], answer="B" * 3_000, model="b")
+    page = OpenPage(context, write(tmp_path, *runs), "#comparison").page
+    long, whole = (page.get_by_role("region", name=f"Answer of {label}") for label in "AB")
+    expect(long).to_have_text(re.compile("^A.*\u2026$"))
+    expect(whole).to_have_text("B" * 3_000)
 
 
 def test_runs_without_verdicts_have_no_difference_in_large_type(context: BrowserContext, tmp_path: Path) -> None:

@@ -166,6 +166,19 @@ def test_runs_that_cannot_be_compared_are_shown_with_the_reason(tmp_path: Path) 
     assert "judge" in head["problem"]
 
 
+def test_runs_that_only_have_scores_have_no_rates_of_keywords(tmp_path: Path) -> None:
+    scored = [result(f"q{at}", Outcome.SCORED, keywords=[f"k{at}"], traits={"clarity": at}) for at in range(3)]
+    report(save(tmp_path / "a.jsonl", scored), "-o", tmp_path / "report.html")
+    assert [one["id"] for one in blocks(tmp_path / "report.html")["head"]["sections"]] == ["outcomes", "models"]
+
+
+def test_an_unknown_column_is_one_error(tmp_path: Path) -> None:
+    files = [save(tmp_path / f"{model}.jsonl", run([True], model=model)) for model in "ab"]
+    done = report(*files, "-o", tmp_path / "report.html", "--by", "colour")
+    assert done.code == 2
+    assert done.err.startswith("Error: there is no column 'colour'")
+
+
 def test_several_models_of_one_file_are_several_runs(tmp_path: Path) -> None:
     results = [*run([True, False], model="a"), *run([True, True], model="b")]
     report(save(tmp_path / "r.jsonl", results), "-o", tmp_path / "report.html")

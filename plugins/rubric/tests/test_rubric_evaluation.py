@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from math import nan
 from typing import Any
@@ -337,6 +338,15 @@ def test_a_trait_without_score_needs_no_excerpts() -> None:
     found = score(SAFE, plugins=[Evaluator(fails, "safe")])
     assert found.field("trait_errors") == {"safe": "the judge is gone"}
     assert found.artifact(Keys.TRAITS_WITHOUT_VALID_EXCERPTS) == []
+
+
+def test_numbers_of_numpy_are_scores() -> None:
+    np = pytest.importorskip("numpy")
+    scores = {"one": np.int64(3), "other": np.float32(0.5), "each": [np.int64(1)]}
+    found = score(SAFE, plugins=[Evaluator(lambda _: [TraitScore("safe", "own_scores", scores)], "safe")])
+    stored = json.dumps(found.field("other_trait_scores")["own_scores"]["safe"])
+    assert stored == '{"one": 3, "other": 0.5, "each": [1]}'
+    assert found.field("trait_errors") is None
 
 
 def test_without_deep_judgment_there_is_nothing_to_say_about_it() -> None:

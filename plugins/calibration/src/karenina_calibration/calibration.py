@@ -100,7 +100,7 @@ class LabelledRun:
 
     def corrected(self, model: str) -> ModelRate | str:
         """Return a model's corrected rate, or a text with the reason why there is none."""
-        return correct_rate(model, self.answers, self.labelled, self.draw, self.units.of)
+        return correct_rate(model, self.answers, self.labelled, self.draw, self.units)
 
 
 def calibrate(

@@ -82,7 +82,7 @@ class CorrectedPassRate(ReportModel):
     `missing` is the number of results without an answer. If all of them counted as wrong, the rate would be `lowest`,
     and if all of them counted as right, it would be `highest`. `more_labels` is the number of additional labels that
     would halve the interval, or None if no number would. `remaining` is the half-width of the interval if all answers
-    were labelled.
+    were labelled. `questions` is the number of questions or, if `unit` is another kind of statistical unit, of these.
     """
 
     model: str
@@ -92,6 +92,7 @@ class CorrectedPassRate(ReportModel):
     labels: int
     answers: int
     questions: int
+    unit: str
     strata: Sequence[StratumLabels]
     missing: int
     lowest: float

@@ -137,9 +137,15 @@ def corrected_text(found: CorrectedPassRate) -> str:
     """Format a corrected pass rate with its interval and the numbers behind it."""
     return (
         f"{percent(found.value)}, 95% CI [{percent(found.low)}, {percent(found.high)}]: "
-        f"{quantity(found.labels, 'label')} of {quantity(found.answers, 'answer')} on "
-        f"{quantity(found.questions, 'question')}"
+        f"{quantity(found.labels, 'label')} of {quantity(found.answers, 'answer')} on {_units_text(found)}"
     )
+
+
+def _units_text(found: CorrectedPassRate) -> str:
+    """Return the number of statistical units with their kind."""
+    if found.unit == "question":
+        return quantity(found.questions, "question")
+    return f"{quantity(found.questions, 'unit')} of one {in_one_line(found.unit.replace('_', ' '))}"
 
 
 def more_labels_text(found: CorrectedPassRate) -> str:
@@ -151,7 +157,7 @@ def more_labels_text(found: CorrectedPassRate) -> str:
     if found.remaining > _TELLS_NOTHING:
         return "too few answers are labelled to say how many more labels would help"
     return (
-        f"no number of labels would halve the interval; the run's own {quantity(found.questions, 'question')} leave "
+        f"no number of labels would halve the interval; the run's own {_units_text(found)} leave "
         f"+-{100 * found.remaining:.1f} points"
     )
 

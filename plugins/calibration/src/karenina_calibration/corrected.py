@@ -21,9 +21,10 @@ from karenina_calibration.estimators import (
 from karenina_report.statistics.statistics_result import Coefficient
 
 if TYPE_CHECKING:
-    from karenina_calibration.agreement import LabelledAnswer, Unit
+    from karenina_calibration.agreement import LabelledAnswer
     from karenina_calibration.answers import Answer, Answers
     from karenina_calibration.draw import Draw
+    from karenina_report.statistics.columns import Units
 
 Stratum = Hashable
 
@@ -41,11 +42,11 @@ def correct_rate(
     answers: Answers,
     labelled: Sequence[LabelledAnswer],
     draw: Draw | None,
-    unit_of: Callable[[str], Unit],
+    units: Units,
 ) -> ModelRate | str:
     """Return a model's corrected rate or, if there is none, the reason as text. Only drawn answers count; without a
     `draw`, all answers must be labelled. At least five answers must be labelled right or wrong, or all of them if the
-    model has fewer. `unit_of` returns the statistical unit for a question ID.
+    model has fewer. `units` are the statistical units of the questions.
 
     Strata with fewer than five usable labels are merged.
     """
@@ -78,7 +79,7 @@ def correct_rate(
     largest = max(groups, key=lambda name: sum(sizes[member] for member in groups[name]))
     place: Mapping[Stratum, Stratum] = {stratum: merged.get(stratum, largest) for stratum in sizes}
     rate = post_stratified(
-        ((place[stratum_of(answer)], unit_of(answer.question_id)) for answer in own),
+        ((place[stratum_of(answer)], units.of(answer.question_id)) for answer in own),
         [
             Label(place[stratum_of(entry.answer)], entry.unit, float(bool(entry.right)), entry.weight)
             for entry in usable
@@ -95,6 +96,7 @@ def correct_rate(
             labels=len(usable),
             answers=len(own),
             questions=rate.units,
+            unit=units.name,
             strata=list(_strata(own, usable, lambda answer: place[stratum_of(answer)])),
             missing=missing,
             lowest=rate.value * len(own) / total,

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { count, points, pEquals, pValue, quantity, share } from "./format.js";
 import { usePrinting } from "./print.js";
 import { Table } from "./table.js";
-import { Marked, plain } from "./text.js";
+import { cut, Marked, plain } from "./text.js";
 import { wordsOf } from "./outcomes.js";
 
 const MOST = 20;
@@ -127,7 +127,7 @@ function Meaning({ pair, main }) {
     html`<p>
       ${quantity(bounds.unjudged_a, "result")} of ${pair.a} and ${count(bounds.unjudged_b)} of ${pair.b} were not judged. Whatever they are,
       the difference is between ${points(bounds.low)} and ${points(bounds.high)} points:
-      ${bounds.sign_holds ? " its sign holds." : " its sign may be the other one."}
+      ${bounds.sign_holds ? " its sign holds." : " its sign depends on them."}
     </p>`}
     ${power &&
     html`<p>
@@ -211,6 +211,7 @@ function Changes({ changes, pair, link, open }) {
 const isVerdict = (change) => [change.a, change.b].every(({ outcomes }) => Object.values(outcomes).reduce((sum, one) => sum + one, 0) === 1);
 
 const LONGEST = 300;
+const LONGEST_ANSWER = 3000;
 
 function extractedOf(counts) {
   const found = Object.entries(counts);
@@ -218,13 +219,16 @@ function extractedOf(counts) {
   return found.map(([text, amount]) => short(text) + (found.length > 1 ? ` (${amount} of ${total})` : "")).join(" or ") || "not extracted";
 }
 
-const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST)}\u2026` : text);
+function short(text, most = LONGEST) {
+  const { shown, left } = cut(text, false, most);
+  return left > 0 ? `${shown}\u2026` : text;
+}
 
 function Values({ one }) {
   const [a, b] = [extractedOf(one.a), extractedOf(one.b)];
   return html`<span class="values" data-test="flip-values">
     <i><${Marked} text=${one.name} /></i> <b><${Marked} text=${a} /></b>${a !== b && html` \u2192 <b><${Marked} text=${b} /></b>`}${one.truths.length > 0 &&
-    html`, truth <b><${Marked} text=${one.truths.map(short).join(" or ")} /></b>`}${one.rule && html`, rule <${Marked} text=${short(one.rule)} />`}
+    html`, truth <b><${Marked} text=${one.truths.map((text) => short(text)).join(" or ")} /></b>`}${one.rule && html`, rule <${Marked} text=${short(one.rule)} />`}
   </span>`;
 }
 
@@ -236,7 +240,7 @@ const outcomesOf = (side) =>
 function Side({ label, side }) {
   return html`<div class="side">
     <h4><span class="letter">${label}</span> ${outcomesOf(side)}</h4>
-    <p class="answer" tabindex="0" role="region" aria-label=${`Answer of ${label}`}><${Marked} text=${side.answer.slice(0, 3000)} /></p>
+    <p class="answer" tabindex="0" role="region" aria-label=${`Answer of ${label}`}><${Marked} text=${short(side.answer, LONGEST_ANSWER)} /></p>
     <p class="note"><${Marked} text=${side.why} /></p>
   </div>`;
 }

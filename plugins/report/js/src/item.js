@@ -5,6 +5,7 @@ import { readItem } from "./data.js";
 import { count, number, quantity, seconds, tokens } from "./format.js";
 import { Label } from "./labels.js";
 import { Outcome } from "./outcomes.js";
+import { usePrinting } from "./print.js";
 import { Cells } from "./table.js";
 import { cut, Marked, splitAt } from "./text.js";
 
@@ -108,21 +109,23 @@ function Facts({ head, at, meta, item }) {
 }
 
 function Long({ text, test }) {
+  const printing = usePrinting();
   const [all, setAll] = useState(false);
   const given = typeof text === "function" ? text() : text;
-  const { shown, left } = cut(given, all);
+  const { shown, left } = cut(given, printing || all);
   return html`<pre data-test=${test} tabindex="0" role="region" aria-label="Text"><${Marked} text=${shown} /></pre>
     ${left > 0 && html`<button type="button" onClick=${() => setAll(true)}>Show ${count(left)} more characters</button>`}`;
 }
 
 function Response({ item }) {
+  const printing = usePrinting();
   const [all, setAll] = useState(false);
   const text = item.result.template?.raw_llm_response ?? "";
   const excerpts = [
     ...item.fields.flatMap((field) => field.excerpts.map((one, at) => ({ ...one, id: `field-${field.name}-${at}`, of: field.name }))),
     ...item.traits.flatMap((trait) => trait.excerpts.map((one, at) => ({ ...one, id: `trait-${trait.name}-${at}`, of: trait.name }))),
   ];
-  const { shown, left } = cut(text, all);
+  const { shown, left } = cut(text, printing || all);
   const named = new Set();
   return html`<section>
     <h3>Response</h3>
@@ -147,10 +150,11 @@ function Response({ item }) {
 const DIFF = { "+": "added", "-": "removed", "@": "place" };
 
 function Work({ item }) {
+  const printing = usePrinting();
   const [all, setAll] = useState(false);
   const { patch, checks = [] } = item.work ?? {};
   if (patch === undefined && !checks.length) return null;
-  const { shown, left } = cut(patch ?? "", all);
+  const { shown, left } = cut(patch ?? "", printing || all);
   return html`<section data-test="work">
     <h3>Work in the workspace</h3>
     ${patch !== undefined &&

@@ -28,9 +28,9 @@ export function Marked({ text }) {
 const LONG = 20000;
 
 /** Return the beginning of a long text, with a button for the rest. */
-export function cut(text, all) {
-  if (all || text.length <= LONG) return { shown: text, left: 0 };
-  const end = /[\ud800-\udbff]/.test(text[LONG - 1]) ? LONG - 1 : LONG;
+export function cut(text, all, most = LONG) {
+  if (all || text.length <= most) return { shown: text, left: 0 };
+  const end = /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most;
   return { shown: text.slice(0, end), left: text.length - end };
 }
 

@@ -6,9 +6,11 @@ This module also runs evaluators concurrently, and collects their scores in the 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from math import isfinite
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import ValidationError
@@ -163,10 +165,11 @@ class ResultFields:
         Invalid values in `fields` are stored separately and have no other effect.
         """
         error = None if score.error is None else str(score.error)
-        if error is None and (part := _find_unusable_part(score.score)):
+        plain = _convert_numbers(score.score)
+        if error is None and (part := _find_unusable_part(plain)):
             error = f"the score contains {part}, which results cannot store"
             self.unfit.setdefault(score.result_field, {})[trait.name] = repr(score.score)
-        scored = score.score if error is None else None
+        scored = plain if error is None else None
         if not any(score.result_field in section.model_fields for section in _SECTIONS):
             self.fields.setdefault(OTHERS, {}).setdefault(score.result_field, {})[trait.name] = scored
         elif score.result_field in TRAIT_SCORES and fits_field(score.result_field, trait.name, scored):
@@ -193,6 +196,22 @@ class ResultFields:
 
     def _put(self, name: str, trait: str, value: object) -> None:
         self.fields.setdefault(name, {})[trait] = value
+
+
+def _convert_numbers(score: object) -> object:
+    """Return a score whose numbers of other types, such as those of NumPy, are replaced by integers and floats."""
+    if isinstance(score, str | bool | int | float | None):
+        return score
+    if isinstance(score, Mapping):
+        return {name: _convert_numbers(part) for name, part in score.items()}
+    if isinstance(score, list | tuple):
+        return [_convert_numbers(part) for part in score]
+    if isinstance(score, Integral):
+        return int(score)
+    if isinstance(score, Real):
+        with suppress(OverflowError):
+            return float(score)
+    return score
 
 
 def _find_unusable_part(score: object) -> str:

@@ -125,13 +125,15 @@ def _groups_by_name(results: Sequence[VerificationResult], by: str, units: Units
 
 def _group_section(page: PageRuns, units: Sequence[Units], id: str, title: str, by: str) -> PageSection | None:
     """Return a section with all runs' pass rates for each value of the column `by`, or None if no run has several
-    values. At most 200 values are shown, those with the most judged results. `units` are those of each run.
+    values, or if there is nothing to judge, as in runs that only have scores. At most 200 values are shown, those with
+    the most judged results. `units` are those of each run.
     """
     by_run = {
         label: _groups_by_name(run.results, by, of_run)
         for label, run, of_run in zip(page.labels, page.runs, units, strict=True)
     }
-    if all(len(groups) < 2 for groups in by_run.values()):
+    counted = [group.rate.out_of or group.not_judged for groups in by_run.values() for group in groups.values()]
+    if all(len(groups) < 2 for groups in by_run.values()) or not any(counted):
         return None
     judged: Counter[str] = Counter()
     for groups in by_run.values():

@@ -122,13 +122,14 @@ def _make_head(
     comparison, problem = _compare(runs, options, questions, rules)
     labels = [run_label(number) for number in range(len(runs))]
     page = PageRuns(runs, labels, comparison, options.cluster, questions)
+    facts = _run_facts(page, sources, options, questions)  # an error in an option needs no warning before it
     if problem is not None:
         warn(f"the runs were not compared: {problem}")
     head = {
         "format": FORMAT,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "chunk_size": CHUNK,
-        **_run_facts(page, sources, options, questions),
+        **facts,
         "comparison": comparison.model_dump(mode="json") if comparison is not None else None,
         "problem": problem,
         "sections": list(_sections(page, warn)),
