@@ -349,7 +349,9 @@ def split_score(text: str) -> str:
     """
     plain_text = _plain(text)
     score = _SCORE.search(plain_text)
-    if score is None or (noun := score[3] or "").casefold() in ("of", "cup", "cups") or is_known_unit(noun):
+    if score is None or plain_text.count("/") > 1 or is_known_unit(noun := score[3] or ""):
+        return ""
+    if noun.casefold() in ("of", "to", "or", "and", "cup", "cups"):
         return ""
     number, whole = Decimal(score[1]), int(score[2])
     if number > whole or not (noun or whole % 5 == 0 or number % 1 or gcd(int(number), whole) > 1):
