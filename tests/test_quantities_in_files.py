@@ -70,6 +70,16 @@ def test_check_warns_of_a_unit_with_several_meanings(
     assert meanings is None or any(meanings in warning for warning in warnings), warnings
 
 
+def test_check_warns_once_of_a_unit_in_many_ground_truths(tmp_path: Path) -> None:
+    rows = "".join(f"How heavy is can {at}?,{at} {unit}\n" for at, unit in enumerate(("oz", "ounces", "gal", "oz"), 1))
+    warnings = [str(problem.what) for problem in load(tmp_path, "a.csv", f"question,answer\n{rows}").check().warnings]
+
+    assert [warning.partition(" of the")[0] for warning in warnings if "may mean" in warning] == [
+        "the unit 'oz'",
+        "the unit 'gal'",
+    ]
+
+
 def test_a_table_names_the_type_of_its_answers(tmp_path: Path) -> None:
     rows = 'question,answer,type\nHow long?,40 h,quantity\nHow heavy in mg?,"1,5 mg",quantity\n'
     benchmark = load(tmp_path, "a.csv", rows)

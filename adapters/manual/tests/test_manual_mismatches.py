@@ -193,8 +193,26 @@ def test_recordings_of_other_questions_with_the_same_ids_are_refused(tmp_path: P
 
     assert mismatches(file, asked) == [
         "2 of 2 recordings have the id of a question and the text of another: 'q1' (line 1), 'q2' (line 2); pass "
-        "recordings of these questions, or, if only the wording is another, leave out the texts"
+        "recordings of these questions, or, if only the wording is another, leave out the texts or name another column "
+        "in extra.question_field"
     ]
+
+
+def test_the_same_text_in_all_recordings_is_no_question(tmp_path: Path) -> None:
+    file = lines(tmp_path, *({"id": one.question_id, "question": "You are a helpful assistant."} for one in QUESTIONS))
+
+    assert mismatches(file) == []
+
+
+def test_recordings_in_another_language_are_read_without_their_texts(tmp_path: Path) -> None:
+    rows = [{"id": "q1", "question": "Wo?"}, {"id": "q2", "question": "Wann?"}]
+    model = ModelConfig(
+        id="m", interface="manual", model_name="x", manual_traces=lines(tmp_path, *rows), extra={"question_field": "en"}
+    )
+
+    assert SPEC.mismatches is not None
+    assert len(mismatches(lines(tmp_path, *rows))) == 1
+    assert SPEC.mismatches(model, QUESTIONS, ()) == []
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,12 @@ SAME = [
     ("5 kg m-2", "5 kg m-2"),
     *(("1 / 1", "1"), ("1 / 2 mg", "0.5 mg"), ("4/4", "1"), ("1 1 / 2", "1.5"), ("1/2", "1 / 2")),
     *(("120 / 80 mmHg", "120/80 mmHg"), ("8 / 10", "8/10"), ("10 gallons, UK", "10 gallons UK"), ("5 oz troy",) * 2),
-    *(("5 oz av", "5 oz"), ("10 short tons", "10 short tons")),
+    *(
+        ("5 oz av", "5 oz"),
+        ("10 short tons", "10 short tons"),
+        ("5oz troy", "5 oz troy"),
+        ("10gallons UK", "10 gallons UK"),
+    ),
 ]
 OTHER = [
     ("7 mg", "5 mg"),
@@ -115,7 +120,15 @@ OTHER = [
     (True, "1"),
     ("1922 or 1923", "1924"),
     ("12 kg", "5\u201310 kg"),
-    *[("3/4 mg", "3 mg"), ("3/4", "4"), ("8/10", "7")],
+    *[
+        ("3/4 mg", "3 mg"),
+        ("3/4", "4"),
+        ("8/10", "7"),
+        ("3/4", "3"),
+        ("1", "1/2"),
+        ("9", "1/2 to 3/4"),
+        ("1 cup", "1/2 cup"),
+    ],
     *[("90 mL/min", "90 mL"), ("f\u00fcnf", "6"), ("3/4", "0.667"), ("4-6", "7")],
     ("123456789012345678901234567890.12345678901234567", "0.67"),
     ("5 kg", "1.000-2.000 kg"),
@@ -133,9 +146,19 @@ UNCLEAR = {
         *(("10 gallons (UK)", "10 US gallons"), ("5 miles (nautical)", "5 miles"), ("5 oz (troy)", "5 oz")),
         *(("10 gal. (UK)", "10 US gallons"), ("5 mi. (nautical)", "5 mi"), ("10 gallons, UK", "10 gallons")),
         *(("10 gallons [UK]", "10 gallons"), ("10 gallons UK", "10 gallons"), ("10 gallons", "10 gallons UK")),
-        *(("5 oz troy", "5 oz"), ("5 oz", "5 oz troy"), ("10 tons, long", "10 tons"), ("1 day, sidereal", "1 day")),
+        *(
+            ("5oz troy", "5oz"),
+            ("10gallons UK", "10 gallons"),
+            ("5 oz troy", "5 oz"),
+            ("5 oz", "5 oz troy"),
+            ("10 tons, long", "10 tons"),
+            ("1 day, sidereal", "1 day"),
+        ),
     ],
-    "may be a score": [("4/4", "4"), ("4", "4/4"), ("8/10", "8"), ("8 / 10 points", "8 points")],
+    "may be a score": [
+        *(("4/4", "4"), ("4", "4/4"), ("8/10", "8"), ("8 / 10 points", "8 points"), ("4.5/5", "4.5")),
+        *(("Score: 8/10", "8"), ("**8/10**", "8"), ("3/4 patients", "3"), ("29/30", "29"), ("8/10 (80%)", "8")),
+    ],
     "is not evaluated": [("12!", "12"), ("\u221a144", "12")],
     "is not known whether": [
         *[

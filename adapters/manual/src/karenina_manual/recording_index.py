@@ -131,8 +131,8 @@ class Mismatches:
     `questions` is the number of questions. `missing` and `empty` are those whose recording is missing or empty, and
     `unused` are recordings without a question. `later` counts recordings of replicates beyond those of the run, and
     `last` is the highest of these replicates. `other` are conversations whose first message is not about the question.
-    `renamed` are recordings with the question's id and another text of the question, of `stated` that state a text, and
-    `moved` those for whose question there is a recording with its text and another id.
+    `renamed` are recordings with the question's id and another text of the question, of `stated` that state a text,
+    `texts` are these texts, and `moved` are those for whose question there is a recording with its text and another id.
     """
 
     questions: int = 0
@@ -144,12 +144,13 @@ class Mismatches:
     other: list[str] = field(default_factory=list)
     renamed: list[str] = field(default_factory=list)
     stated: int = 0
+    texts: set[str] = field(default_factory=set)
     moved: dict[str, None] = field(default_factory=dict)
 
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording, with an empty one or with that of another question, and
         about recordings without a question, but none about `later` and `other`, and about `renamed` only if most of the
-        texts are others: then, the ids are those of another benchmark.
+        texts are others: then, the ids are those of another benchmark. A single text, such as a prompt, is no question.
         """
         have = "question has" if self.questions == 1 else "questions have"
         if self.missing:
@@ -164,11 +165,11 @@ class Mismatches:
                 f"{len(self.moved)} {lines} the id of one question and the text of another: {named}; "
                 "correct the ids, or leave them out to find recordings by their text"
             )
-        if 1 < len(self.renamed) > self.stated / 2:
+        if 1 < len(self.renamed) > self.stated / 2 and len(self.texts) > 1:
             yield (
                 f"{len(self.renamed)} of {self.stated} recordings have the id of a question and the text of another: "
                 f"{list_some(self.renamed)}; pass recordings of these questions, or, if only the wording is another, "
-                "leave out the texts"
+                "leave out the texts or name another column in extra.question_field"
             )
         if self.unused:
             lines = "recording matches" if len(self.unused) == 1 else "recordings match"
@@ -313,6 +314,7 @@ class RecordingIndex:
                     stated |= recording.asked is not None
                     if recording.asked is not None and _differ(recording.asked, text):
                         renamed[self._describe(question_id, recording)] = None
+                        found.texts.add(recording.asked)
                     elif not isinstance(value, str) and _asks_another(value, text):
                         other[self._describe(question_id, recording)] = None
                 except OtherQuestion as error:

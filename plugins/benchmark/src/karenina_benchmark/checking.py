@@ -305,6 +305,7 @@ class _Check:
         self._trust = trust
         self._quality = quality
         self._truths = EqualTruths()
+        self._once: set[str] = set()
         from karenina_engine.check.plugin_checks import OwnedFields
 
         self._fields = OwnedFields(active_plugins())
@@ -463,6 +464,9 @@ class _Check:
         flaws = find_flaws(bound, question.question) if self._quality else find_truth_errors(bound)
         said = find_said_truths(bound, question.question, said_texts(question)) if self._quality else ()
         for flaw in (*flaws, *said):
+            if flaw.once in self._once:
+                continue
+            self._once |= {flaw.once} - {""}
             place = self._benchmark.place_of(question.id)
             source, field = question.answer_template or "", flaw.field
             line = None if field is None else find_field_line(source, field)

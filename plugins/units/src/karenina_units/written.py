@@ -94,14 +94,14 @@ _OF_SYSTEMS: Final = r"(?P<unit>gal(?:lons?)?|quarts?|qt|pints?|fl(?:uid|\.)? (?
 _KIND: Final = r"(?P<kind>(?:metric|short|long)\s)?"
 _WITH_SYSTEM: Final = (
     lazy_pattern(rf"\b(?P<kind>){_SYSTEM}\s{_OF_SYSTEMS}", re.IGNORECASE),
-    lazy_pattern(rf"\b{_KIND}{_OF_SYSTEMS}\.?,?\s?[(\[]{_SYSTEM}[)\]]", re.IGNORECASE),
-    lazy_pattern(rf"\b{_KIND}{_OF_SYSTEMS}\.?,?\s{_SYSTEM}(?=[\s.,;)]*\Z)", re.IGNORECASE),
+    lazy_pattern(rf"(?<![^\W\d_]){_KIND}{_OF_SYSTEMS}\.?,?\s?[(\[]{_SYSTEM}[)\]]", re.IGNORECASE),
+    lazy_pattern(rf"(?<![^\W\d_]){_KIND}{_OF_SYSTEMS}\.?,?\s{_SYSTEM}(?=[\s.,;)]*\Z)", re.IGNORECASE),
 )
 """A unit that is another in the US than in the imperial system, with the system before or after it. The `kind` of a ton
 already determines it.
 """
 _KIND_AFTER: Final = lazy_pattern(
-    r"\b(?P<unit>(?P<mass>oz|ounces?)|(?P<way>mi|miles?)|tons?)\b\.?,?\s?[(\[]?"
+    r"(?<![^\W\d_])(?P<unit>(?P<mass>oz|ounces?)|(?P<way>mi|miles?)|tons?)\b\.?,?\s?[(\[]?"
     r"(?P<kind>(?(mass)troy|(?(way)nautical|(?:long|short|metric))))\b[)\]]?",
     re.IGNORECASE,
 )

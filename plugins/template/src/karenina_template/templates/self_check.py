@@ -79,7 +79,8 @@ class Flaw(NamedTuple):
     """Something found in a template: an error, a warning, or something that cannot be checked.
 
     `what` describes the problem, and `cure` says how to fix it. `field` is None if the flaw concerns the whole
-    template. `part` is the part of the field's declaration, if known.
+    template. `part` is the part of the field's declaration, if known. Of the flaws of a benchmark with the same text in
+    `once`, only the first is shown.
     """
 
     level: Level
@@ -87,6 +88,7 @@ class Flaw(NamedTuple):
     what: str
     cure: str = ""
     part: str | None = None
+    once: str = ""
 
 
 def find_flaws(bound: BoundTemplate, question: str = "") -> Iterator[Flaw]:
@@ -223,8 +225,8 @@ def _find_two_units(name: str, rule: FieldRule) -> Iterator[Flaw]:
     unit = "" if truth is None else known_part(truth.unit or getattr(primitive, "unit", None) or "")
     if meanings := find_meanings(unit):
         what = f"the unit {unit!r} of the ground truth {_short_repr(rule.truth)} of field {name!r} may mean {meanings}"
-        cure = "write the one that is meant, or the amount in a unit with one meaning, such as g, L or kJ"
-        yield Flaw("warning", name, what, cure, "ground_truth")
+        cure = "in all ground truths, write the one that is meant, or the amount in a unit such as g, L or kJ"
+        yield Flaw("warning", name, what, cure, "ground_truth", f"{meanings} of {name}")
 
 
 def _failing_truth(name: str, rule: FieldRule) -> Flaw:

@@ -1,7 +1,7 @@
 """A parser for dates as people and models write them. Only complete dates are recognized.
 
 It reads ISO 8601 ("2024-01-15", "20240115", also with a time and an offset), numbers with -, / or . ("2024/1/15",
-"1/15/2024", "15.01.2024"), and month names in ten languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
+"1/15/2024", "15.01.2024"), and month names in eleven languages ("15 January 2024", "Jan. 15th, 2024", "Mon, 15 Jan 2024
 10:30 GMT", "15 de enero de 2024"). Years have four digits. Years of the Thai and Japanese calendars are converted if
 they are named ("15 January 2567 BE", "15 January Reiwa 6"). Partial dates such as "January 2024", "2024", "15 January"
 and "1/15/24" are not accepted.
@@ -17,12 +17,15 @@ import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from itertools import permutations
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from unicodedata import category, normalize
 
 from karenina_template.templates.primitives.values import plain
 from karenina_toolkit.folding import fold, with_ascii_digits
 from karenina_toolkit.lazy_patterns import lazy_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Moment(NamedTuple):
@@ -56,8 +59,20 @@ _MONTH_NAMES: Final = {
     "ru": "января/янв/январь февраля/февр/февраль марта/мар/март апреля/апр/апрель мая/май июня/июн/июнь "
     "июля/июл/июль августа/авг/август сентября/сент/сентябрь "
     "октября/окт/октябрь ноября/нояб/ноябрь декабря/дек/декабрь",
+    "th": "มกราคม กุมภาพันธ์ มีนาคม เมษายน พฤษภาคม มิถุนายน กรกฎาคม สิงหาคม กันยายน ตุลาคม พฤศจิกายน ธันวาคม",
 }  # fmt: skip
 """Full and abbreviated month names from the Unicode CLDR, release 47."""
+_THAI_MONTHS: Final = dict(
+    zip(
+        ("มค", "กพ", "มีค", "เมย", "พค", "มิย", "กค", "สค", "กย", "ตค", "พย", "ธค"),
+        _MONTH_NAMES["th"].split(),
+        strict=True,
+    )
+)
+_THAI_SHORT: Final = lazy_pattern(
+    r"(?<![\u0e00-\u0e7f.])([\u0e01-\u0e44\u0e34\u0e35]{1,2})\.(\u0e04|\u0e1e|\u0e22)\.?(?![\u0e00-\u0e7f])"
+)
+"""A Thai month in short, such as *\u0e21.\u0e04.*: letters that are in `_THAI_MONTHS` without the point."""
 
 
 def _plain_letters(text: str) -> str:
@@ -67,6 +82,7 @@ def _plain_letters(text: str) -> str:
     text = with_ascii_digits(text.casefold())
     if text.isascii():
         return text
+    text = _THAI_SHORT.sub(lambda month: _THAI_MONTHS.get(month[1] + month[2], month[0]), text)
     return normalize("NFC", "".join(c for c in normalize("NFD", text) if category(c) != "Mn"))
 
 
@@ -110,11 +126,13 @@ _SHAPES: Final = tuple(
     )
 )
 _IN_TEXT: Final = tuple(lazy_pattern(rf"(?<![\w.,/-])(?:{shape.pattern})(?!\w|[-/][0-9])") for shape in _SHAPES)
-_THAI: Final = r"(?:b\.?e\b\.?|\u0e1e\.? ?\u0e28\.?)"
+_THAI: Final = r"(?:b\.?e\b\.?|\u0e1e\.? ?\u0e28\.?|\u0e1e\u0e17\u0e18\u0e28\u0e01\u0e23\u0e32\u0e0a)"
 _BUDDHIST: Final = lazy_pattern(rf"(?<!\w){_THAI} ?(2[4-6][0-9]{{2}})(?![0-9])|(?<![0-9])(2[4-6][0-9]{{2}}),? ?{_THAI}")
-BUDDHIST_ERA: Final = 543
+_BUDDHIST_ERA: Final = 543
 """The difference of the years of the Thai calendar, which begin on 1 January since 1941, from those of the common era.
 """
+_FIRST_BUDDHIST: Final = 2400
+"""The first year that is taken for one of the Buddhist era if none is named."""
 _ERAS: Final = {
     "reiwa": (2018, date(2019, 5, 1), date.max),
     "heisei": (1988, date(1989, 1, 8), date(2019, 4, 30)),
@@ -127,6 +145,15 @@ _KANJI: Final = dict(
     zip(("\u4ee4\u548c", "\u5e73\u6210", "\u662d\u548c", "\u5927\u6b63", "\u660e\u6cbb"), _ERAS, strict=True)
 )
 _JAPANESE: Final = lazy_pattern(rf"({'|'.join((*_ERAS, *_KANJI))}) ?([0-9]{{1,2}}|\u5143)(?![0-9])")
+_ERA_OF: Final = {name: before for era, (before, *_) in _ERAS.items() for name in (era, era[0])}
+"""The year before each Japanese era, by its name and first letter."""
+_ERA_NAME: Final = lazy_pattern(
+    rf"({'|'.join(_ERAS)})(?![^\W\d_])|(?<!\w)([{''.join(era[0] for era in _ERAS)}])[. ]{{0,2}}[0-9]{{1,2}}[./\u5e74-]"
+)
+"""The name of a Japanese era, or its letter before a year."""
+_THAI_LETTER: Final = lazy_pattern(r"[\u0e01-\u0e2e]")
+_SAME_YEAR: Final = lazy_pattern(r"(?<![0-9])([0-9]{4})( ?\u5e74)? ?\(\1(?: ?(?:\u5e74|ce|ad))?\)(\u5e74)?")
+"""A year that is given twice, as in *2024 (B.E. 2567)*, after it is converted."""
 _TIME: Final = lazy_pattern(
     r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?"
     r"(?: ?(?P<half>[ap])\.?m\.?)?(?: ?(?P<zone>z|utc|gmt|(?:utc|gmt)?[+-][0-9]{1,2}(?::?[0-9]{2})?))?"
@@ -171,25 +198,40 @@ def read_dates(value: object, format: str | None = None) -> tuple[Moment, ...]:
     try:
         if format is not None:
             return (Moment(datetime.strptime(text, format), has_time="%H" in format or "%I" in format),)
-        text, first, last = _with_common_year(" ".join(_plain_letters(text).split()))
+        text, first, last = _with_common_years(" ".join(_plain_letters(text).split()))
         return tuple(moment for moment in _read(text.rstrip(".")) if first <= moment.at.date() <= last)
     except (ValueError, OverflowError):
         return ()
 
 
-def _with_common_year(text: str) -> tuple[str, date, date]:
-    """Return a text with the year of the common era in place of the first one of the Buddhist era or a Japanese era,
-    and the first and last day of that calendar or era.
+def _with_common_years(text: str) -> tuple[str, date, date]:
+    """Return a text with years of the common era in place of those of the Buddhist era and of Japanese eras, and the
+    first and last day on which its calendars and eras were in use.
     """
-    first, last = date.min, date.max
-    if (found := _BUDDHIST.search(text)) is not None:
-        year, first = int(found[1] or found[2]) - BUDDHIST_ERA, date(1941, 1, 1)
-    elif (found := _JAPANESE.search(text)) is not None:
-        before, first, last = _ERAS[_KANJI.get(found[1], found[1])]
-        year = before + (1 if found[2] == "\u5143" else int(found[2]))
-    else:
-        return text, first, last
-    return f"{text[: found.start()]}{year}{text[found.end() :]}", first, last
+    days = [(date.min, date.max)]
+
+    def from_thai(found: re.Match[str]) -> str:
+        days.append((date(1941, 1, 1), date.max))
+        return str(int(found[1] or found[2]) - _BUDDHIST_ERA)
+
+    def from_japanese(found: re.Match[str]) -> str:
+        before, *era = _ERAS[_KANJI.get(found[1], found[1])]
+        days.append((era[0], era[1]))
+        return str(before + (1 if found[2] == "\u5143" else int(found[2])))
+
+    text = _JAPANESE.sub(from_japanese, _BUDDHIST.sub(from_thai, text))
+    if len(days) > 1:
+        text = _SAME_YEAR.sub(r"\1\2\3", text)
+    return text, max(first for first, _ in days), min(last for _, last in days)
+
+
+def in_common_era(moment: Moment) -> Moment | None:
+    """Return a date whose year may be one of the Buddhist era in the common era, or None if it is none."""
+    if moment.at.year < _FIRST_BUDDHIST:
+        return None
+    with suppress(ValueError):  # 29 February of a year that is no leap year
+        return moment._replace(at=moment.at.replace(year=moment.at.year - _BUDDHIST_ERA))
+    return None
 
 
 def names_other_weekday(value: object, day: date) -> bool:
@@ -205,24 +247,27 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     such a word, the name of their month or its Roman numeral are returned.
 
     The month may be a name, a number or a Roman numeral, the day an ordinal in English words, and the year may have two
-    digits, of any century. Week and ordinal dates of ISO 8601, and compact dates with a time, count as well.
+    digits, of any century or, beside a letter or name of one, of a Japanese era (*R6.1.15*). Week and ordinal dates of
+    ISO 8601, and compact dates with a time, count as well.
     """
     from karenina_template.templates.primitives.numbers_in_text import with_digits
 
     value = plain(value)
     if not isinstance(value, str) or len(value) > _LONGEST:
         return set()
-    words = _PART.findall(_with_common_year(_plain_letters(fold(with_digits(value))))[0])
+    text = _with_common_years(_plain_letters(fold(with_digits(value))))[0]
+    words = _PART.findall(text)
     numbers = [int(word) for word in words if word.isdecimal() and len(word) <= 4]
     names = [word for word in words if not word.isdecimal()]
     months = [_MONTHS.get(word) or _ROMAN.get(word) for word in names]
     if months == [None] and len(numbers) == 2 and len(names[0]) > 2:
         months = [*range(1, 13)]
-    orders = list(permutations(numbers)) if len(numbers) in ((2,) if with_name else (2, 3)) else []
+    eras = [_ERA_OF[found[1] or found[2]] for found in _ERA_NAME.finditer(text)]
+    orders = list(permutations(numbers)) if len(numbers) in ((2,) if with_name and not eras else (2, 3)) else []
     parts = [(year, month, day) for year, *rest, day in orders for month in (*rest, *filter(None, months))]
     found: set[date] = set()
     for year, month, day in parts:
-        for one in range(year, 2200, 100) if year < 100 else (year, *[year - BUDDHIST_ERA] * (year > 2400)):
+        for one in _possible_years(year, eras, is_thai=_THAI_LETTER.search(value) is not None):
             with suppress(ValueError):
                 found.add(date(one, month, day))
     if with_name:
@@ -238,9 +283,19 @@ def possible_dates(value: object, *, with_name: bool = False) -> set[date]:
     return found
 
 
+def _possible_years(year: int, eras: Sequence[int], *, is_thai: bool) -> list[int]:
+    """Return the years that a number may mean: those of the Japanese `eras`, each given by the year before it, if there
+    are any, and otherwise those of any century and of the Buddhist era.
+    """
+    if year < 100:
+        short = [_FIRST_BUDDHIST + 100 + year - _BUDDHIST_ERA] if is_thai else []
+        return [before + year for before in eras] or [*range(year, 2200, 100), *short]
+    return [year, year - _BUDDHIST_ERA] if year >= _FIRST_BUDDHIST else [year]
+
+
 def find_dates(text: str) -> list[date]:
     """Return the complete dates in `text` in order, including both readings of ambiguous dates."""
-    plain_text = _with_common_year(" ".join(_plain_letters(fold(text)).split()))[0]
+    plain_text = _with_common_years(" ".join(_plain_letters(fold(text)).split()))[0]
     by_start: dict[int, list[date]] = {}
     for shape in _IN_TEXT:
         for match in shape.finditer(plain_text):

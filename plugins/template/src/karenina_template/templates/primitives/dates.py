@@ -16,9 +16,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from karenina_core.models.settings_models import AllowedInFiles
 from karenina_template.templates.primitives.base import Primitive, Undecided
 from karenina_template.templates.primitives.date_parser import (
-    BUDDHIST_ERA,
     Moment,
     find_dates,
+    in_common_era,
     names_other_weekday,
     possible_dates,
     read_date,
@@ -28,12 +28,14 @@ from karenina_template.templates.primitives.values import Number, another_day, p
 
 
 def _decide(extracted: object, readings: Sequence[Moment], passes: Callable[[Moment], bool]) -> bool | Undecided:
-    """Return whether a date passes, `Undecided` if only one of its two readings does, or False if it has none.
-    `extracted` is the date as written, for the reason.
+    """Return whether a date passes, `Undecided` if only one of its two readings does or if its year may be one of the
+    Buddhist era, or False if it has none. `extracted` is the date as written, for the reason.
     """
     verdicts = {passes(reading) for reading in readings}
     if len(verdicts) > 1:
         return Undecided(f"{plain(extracted)} can be read as two different dates")
+    if True not in verdicts and any(passes(earlier) for earlier in map(in_common_era, readings) if earlier is not None):
+        return Undecided(f"the year in {plain(extracted)!r:.80} may be one of the Buddhist era")
     return True in verdicts
 
 
@@ -78,14 +80,6 @@ def _check_format(format: str | None) -> str | None:
     return format
 
 
-def _in_common_era(moment: Moment) -> date | None:
-    """Return the day of a date whose year is one of the Buddhist era, or None if there is none."""
-    try:
-        return moment.at.date().replace(year=moment.at.year - BUDDHIST_ERA)
-    except ValueError:  # a year before 544, or 29 February of a year that is no leap year
-        return None
-
-
 class DateMatch(_DatePrimitive):
     """Passes if the value and the ground truth are the same calendar date. Times and time zones are ignored.
 
@@ -99,7 +93,8 @@ class DateMatch(_DatePrimitive):
     year of the ground truth in numbers or names ("01/15/24", "on January 15, 2024", "January fifteenth, 2024", "January
     14 or 15, 2024"), also among other dates, or its day and year with a word that may be the month ("15 ocak 2024"),
     and if it names another weekday. Years of the Thai and Japanese calendars count if they are named ("15 January 2567
-    BE", "令和6年1月15日", "15 January, Reiwa 6"); the field is undecided for "15/01/2567".
+    BE", "15 ม.ค. พ.ศ. 2567", "令和6年1月15日", "15 January, Reiwa 6"); the field is undecided for "15/01/2567" and
+    "R6.1.15".
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -132,8 +127,6 @@ class DateMatch(_DatePrimitive):
             return Undecided(f"{plain(extracted)!r:.80} cannot be read as a date, but may be the ground truth")
         if not readings and self.format is None and isinstance(extracted, str) and right in find_dates(extracted):
             return Undecided(f"{plain(extracted)!r:.80} contains the ground truth and other dates or words")
-        if verdict is False and any(_in_common_era(reading) == right for reading in readings):
-            return Undecided(f"the year in {plain(extracted)!r:.80} may be one of the Buddhist era")
         if verdict is False and any(reading.at.date() in others for reading in readings):
             return Undecided(f"the ground truth {plain(expected)} can be read as two different dates")
         return verdict
@@ -156,7 +149,8 @@ class DateTolerance(_DatePrimitive):
     A date without a time means midnight. If both have time zones, points in time are compared. If neither has one, they
     are compared as written. If only one has a time zone, the field fails. The tolerance must be between 0 and a billion
     days. The field is undecided if a string is not read as a date, but contains the day, year and name of the month
-    of one that passes ("15-Jan-24", "on January 15, 2024"), or a word that may be that name ("15 ocak 2024").
+    of one that passes ("15-Jan-24", "on January 15, 2024"), or a word that may be that name ("15 ocak 2024"), and if
+    its year may be one of another calendar ("15/01/2567").
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"
@@ -212,7 +206,7 @@ class DateRange(Primitive, defer_build=True):
     time, times are compared: an extracted date without a time then means midnight, and it fails if only one of the two
     has a time zone. One of the bounds may be omitted. `min` must not be after `max`. The field is undecided if a string
     is not read as a date, but contains the day, year and name of the month of one in the range ("15-Jan-24"), or a word
-    that may be that name ("15 ocak 2024").
+    that may be that name ("15 ocak 2024"), and if its year may be one of another calendar ("15/01/2567").
     """
 
     allowed_in_files: ClassVar[AllowedInFiles] = "any"

@@ -74,7 +74,8 @@ _CHANGE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _OTHER_UNIT: Final = lazy_pattern(
-    r"\b(?:(?:gal(?:lons?)?|mpg|quarts?|qt|pints?|pt|oz|ounces?|(?<!metric )tons?|hundredweights?|cwt|bushels?|cups?"
+    r"(?<![^\W\d_])(?:(?:gal(?:lons?)?|mpg|quarts?|qt|pints?|pt|oz|ounces?|(?<!metric )tons?"
+    r"|hundredweights?|cwt|bushels?|cups?"
     r"|(?:table|tea)spoons?|tbsp|tsp)\b\.?,?\s?[(\[]?(?P<system>u\.?k\b\.?|british|imp(?:erial)?\b\.?)"
     r"|(?:oz|ounces?|lbs?|pounds?)\b\.?,?\s?[(\[]?(?P<troy>troy)|(?:mi|miles?)\b\.?,?\s?[(\[]?(?P<nautical>nautical)"
     r"|(?:seconds?|minutes?|hours?|days?|months?|years?)\b,?\s?[(\[]?(?P<sidereal>sidereal)"

@@ -219,6 +219,8 @@ class NumberWithUnit(Primitive, defer_build=True):
         if (result := calculated(text, readings)) is not None and self._compare(result, truth) is True:
             return "it may be a calculation"
         score, right_score = split_score(text), split_score(text_of(expected) or "")
+        if read_quantity(right_score, self.decimal) is None:
+            right_score = ""
         if bool(score) is not bool(right_score) and self.check(score or text, right_score or expected) is not False:
             return "a fraction may be a score"
         if any(self.check(other, expected) is not False for other in other_readings(text)):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from math import gcd
 from typing import Final, Literal, NamedTuple
 from unicodedata import normalize
 
@@ -148,7 +149,11 @@ PART_WORDS: Final = lazy_pattern(
 """Words that change an adjacent number, or are numbers themselves: *three and a half*, *thirds*, *a dozen*."""
 _SLASH: Final = lazy_pattern(r"(?<![0-9.,/])([0-9]{1,9}) ?([/\u2044]) ?([1-9][0-9]{0,8})(?! ?[/\u2044]|[0-9.,]*[0-9])")
 """A fraction, with or without spaces."""
-_SCORE: Final = lazy_pattern(r"\A([0-9]{1,4})/([1-9][0-9]{0,3})(?: ([^\W\d]+))?\Z")
+_SCORE: Final = lazy_pattern(
+    r"(?<![\w.,/$€£¥-])(?<![0-9] )([0-9]{1,4}(?:\.[0-9]{1,2})?)/([1-9][0-9]{0,3})(?![\w/]|[.,][0-9]|\s?[%‰°'\"$€£¥])"
+    r"(?:[ -]([^\W\d_]+))?"
+)
+"""A fraction that may be a score, and the word behind it."""
 _PAIR: Final = lazy_pattern(r"(?<![0-9.,/])([0-9]{2,3})\s?/\s?([0-9]{2,3})(?![0-9.,]*[0-9/])")
 _HEAD: Final = lazy_pattern(
     rf"(?:(?:{_CURRENCY})\s?)?(?:(?<!\w)[-+]|\b(?:minus|negative)\s)?\s?(?:(?:{_CURRENCY})\s?)?\.?$"
@@ -338,13 +343,20 @@ def split_pair(text: str) -> list[str]:
 
 
 def split_score(text: str) -> str:
-    """Return *8* for *8/10* and *8 points* for *8/10 points*, which may be a score, or an empty string for other texts,
-    such as fractions of a known unit.
+    """Return *8* for *8/10* and *Score: 8 points* for *Score: 8/10 points*, or an empty string for texts without a
+    fraction that may be a score. A fraction of a known unit is none, nor is one in lowest terms, such as *3/4*, unless
+    something is counted (*3/4 patients*) or the denominator is a multiple of five (*7/10*).
     """
-    score = _SCORE.match(_plain(text).rstrip("."))
-    if score is None or int(score[1]) > int(score[2]) or is_known_unit(score[3] or ""):
+    plain_text = _plain(text)
+    score = _SCORE.search(plain_text)
+    if score is None or plain_text.count("/") > 1 or is_known_unit(noun := score[3] or ""):
         return ""
-    return f"{score[1]} {score[3] or ''}".rstrip()
+    if noun.casefold() in ("of", "to", "or", "and", "cup", "cups"):
+        return ""
+    number, whole = Decimal(score[1]), int(score[2])
+    if number > whole or not (noun or whole % 5 == 0 or number % 1 or gcd(int(number), whole) > 1):
+        return ""
+    return plain_text[: score.end(1)] + plain_text[score.end(2) :]
 
 
 def is_calculation(text: str, quantities: Sequence[Quantity]) -> bool:
