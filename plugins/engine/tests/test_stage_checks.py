@@ -454,6 +454,27 @@ def test_a_port_that_does_not_close_is_named_and_left(
     assert f"the llm port of the adapter 'odd' (this-program 0) could not be closed: {why}" in caplog.text
 
 
+def test_a_port_of_several_models_is_closed_once() -> None:
+    plugins, closed = Plugins(), []
+
+    async def end() -> None:
+        closed.append(1)
+
+    shared = Closing(end)
+    plugins.register(offering(adapters=[AdapterSpec(interface="odd", description="", llm=lambda _: shared)]))
+    hub = PortFactory(RunParts(plugins, VerificationConfig(), policy=QUICK))
+
+    async def work() -> None:
+        for id in ("a", "b"):
+            model = ModelConfig(id=id, interface="odd", model_name="m")
+            await hub.call(ModelRequest(model, [Message.user("?")], NO_INFO))
+        await hub.aclose()
+
+    asyncio.run(work())
+
+    assert closed == [1]
+
+
 def test_ports_that_do_not_close_take_as_long_as_one(caplog: pytest.LogCaptureFixture) -> None:
     plugins, waiting, all_closing = Plugins(), [], asyncio.Event()
 

@@ -222,9 +222,12 @@ class PortFactory:
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools, then all ports at once. If closing a port fails or takes too long, a warning is logged."""
+        """Close all tools, then all ports at once, each only once. If closing a port fails or takes too long, a warning is
+        logged.
+        """
         await self._tools.aclose()
-        ports, self._ports = self._ports, []
+        ports = {id(port): (port, name) for port, name in self._ports}
+        self._ports.clear()
         self._by_id.clear()
         limit = min(self.parts.config.core.request_timeout, MOST_SECONDS_TO_CLOSE)
 
@@ -238,7 +241,7 @@ class PortFactory:
                 why = f"it took more than {limit:g} s" if clock.expired() else describe_error(error, port)
                 logger.warning("%s could not be closed: %s", name, why)
 
-        await asyncio.gather(*(close(port, name) for port, name in ports))
+        await asyncio.gather(*(close(port, name) for port, name in ports.values()))
 
     def identities(self, models: Sequence[ModelConfig]) -> dict[tuple[str, str], list[bytes]]:
         """Return digests of everything that determines replies except the prompt, by port and model id, for the ports
