@@ -263,9 +263,10 @@ def final_answer(text: str) -> str:
     solution, _, last = text.rstrip().rpartition("\n")
     if solution and last.lstrip().startswith(_AFTER_SOLUTION):
         return last.lstrip().removeprefix(_AFTER_SOLUTION).strip()
-    *_, box = (None, *_BOX.finditer(text))
-    if box is None:
+    boxes = list(_BOX.finditer(text))
+    if not boxes:
         return text
+    box = boxes[-1]
     if box[1]:
         return box[1]
     depth = 1
