@@ -222,7 +222,7 @@ class PortFactory:
         await self._tools.leave(workspace)
 
     async def aclose(self) -> None:
-        """Close all tools, then all ports at once, each only once. If closing a port fails or takes too long, a warning is
+        """Close all tools, then all ports at once, each once. If closing a port fails or takes too long, a warning is
         logged.
         """
         await self._tools.aclose()
