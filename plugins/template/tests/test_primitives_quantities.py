@@ -33,6 +33,8 @@ SAME = [
     ("5 mg (2 tablets)", "5 mg"),
     ("5 mg if not contraindicated", "5 mg"),
     ("5 mg of aspirin", "5 mg"),
+    ("12 full days in the hospital were needed", "12 days"),
+    ("about 5 according to the report they wrote", "5 km"),
     ("1,234.5", "1234.5"),
     ("1.234,5", "1,234.5"),
     ("1\u202f234,5", "1,234.5"),
@@ -170,6 +172,9 @@ UNCLEAR = {
             ("5 m", "5 min"),
             *(("8 oz", "8 fl oz"), ("8 fluid ounces", "8 ounces")),
         ],
+    ],
+    "'furlongs' in '5 furlongs from the coast of the island' may be another unit": [
+        ("5 furlongs from the coast of the island", "5 km"),
     ],
     "units are not converted": [
         *[

@@ -41,6 +41,7 @@ from karenina_template.templates.primitives.units import (
     MULTIPLES,
     contradict,
     find_unit,
+    find_unknown_unit,
     is_money,
     kind_of_unit,
     may_be_same_kind,
@@ -102,6 +103,7 @@ class NumberWithUnit(Primitive, defer_build=True):
     - *oz* for *fl oz*, *ton* for *tonne*, and a word behind the unit that makes it another one (*gallons, UK*, *oz
       troy*);
     - another unit after it (*5 N m* for *5 N*), which makes it another quantity;
+    - a word after the number that may be an unknown unit (*5 furlongs from the coast* for *5 km*);
     - a unit although the ground truth has none, except currencies and counted things (*280 students*);
     - more than one number, or another quantity in brackets (*5 mg (0.5 g)*);
     - a range or a limit (*more than 5*, *5 or less*) instead of a number, or a rejected number (*not 5*);
@@ -159,6 +161,14 @@ class NumberWithUnit(Primitive, defer_build=True):
             return fits and Undecided(f"{_quoted(text)} or the ground truth may be two numbers, not a fraction")
         if True in verdicts and (other := find_other_unit(text, right)):
             return Undecided(f"{other!r} in the value or the ground truth may make the unit another one")
+        is_bare = any(verdict is True and not one.unit for verdict, one in zip(verdicts, quantities, strict=True))
+        if (
+            is_bare
+            and find_unit(truth.unit)
+            and not is_money(truth.unit)
+            and (other := find_unknown_unit(text, truth.unit))
+        ):
+            return Undecided(f"{other!r} in {_quoted(text)} may be another unit")
         if True in verdicts and (why := self._find_doubt(text, right, quantities, truth)):
             return Undecided(f"{why} in {_quoted(text)} may change the number")
         if True in verdicts and (other := self._contradiction(text, truth)):

@@ -123,14 +123,23 @@ MULTIPLES: Final = frozenset(
 )
 """Words after a number, without a plural s, that change what is counted: 3 pairs are not 3."""
 
+_BESIDE_NUMBERS: Final = (
+    "in|of|for|and|or|but|on|upon|was|is|are|were|be|by|from|at|as|to|with|without|because|since|if|when|after|before"
+    "|during|through|that|this|which|who|so|then|while|until|today|yesterday|now|only|about|total|overall|altogether"
+)
+"""Words after a number that are no unit."""
 _BESIDE_MONEY: Final = lazy_pattern(
-    r"(?:in|of|for|and|or|but|on|upon|was|is|are|were|be|by|from|at|as|to|with|without|because|since|if|when|after|before"
-    r"|during|through|that|this|which|who|so|then|while|until|today|yesterday|now|only|about|total|overall|altogether"
-    r"|combined|cash|worth|revenues?|sales?|profits?|price|costs?|fees?|salary|income|budget|prize|fine|debt|tax|value"
-    r"|bill|charges?|spending|net|gross)\b",
+    rf"(?:{_BESIDE_NUMBERS}|combined|cash|worth|revenues?|sales?|profits?|price|costs?|fees?|salary|income|budget|prize"
+    r"|fine|debt|tax|value|bill|charges?|spending|net|gross)\b",
     re.IGNORECASE,
 )
 """Words after an amount of money that do not change it."""
+_MAYBE_UNIT: Final = lazy_pattern(
+    rf"[0-9]\s(?!(?:{_BESIDE_NUMBERS}|according|each|than|not|also|there|here|they|we|you|he|she|it"
+    r"|hundred|thousand|(?:m|b|tr)illions?|mio|mrd|percent)\b)([^\W\d_]{3,})",
+    re.IGNORECASE,
+)
+"""A word after a number that may be its unit."""
 _PERIODS: Final = {
     "hourly": "h", "daily": "d", "nightly": "night", "weekly": "wk", "monthly": "month", "quarterly": "quarter",
     "yearly": "yr", "annually": "yr",
@@ -294,6 +303,16 @@ def _dimensions(kind: str) -> dict[str, int] | None:
         for name, size in _DIMENSIONS[base].items():
             found[name] = found.get(name, 0) + power * size
     return {name: power for name, power in found.items() if power}
+
+
+def find_unknown_unit(text: str, unit: str) -> str:
+    """Return the word after a number that may be an unknown unit, such as *furlongs* in *5 furlongs from the coast*, or
+    an empty string. It is none if `text` also contains `unit`, as in *5 whole kilometers*.
+    """
+    word = _MAYBE_UNIT.search(text)
+    if word is None or find_unit(word[1]) is not None:
+        return ""
+    return "" if any(find_unit(other.strip(".,;:()")) == find_unit(unit) for other in text.split()) else word[1]
 
 
 def is_money(text: str) -> bool:
