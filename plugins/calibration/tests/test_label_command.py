@@ -328,6 +328,10 @@ def test_answers_that_look_like_formulas_are_texts(tmp_path: Path) -> None:
         ),
         ("item,asked,own\n{item},field a,x\n{item},field a,y\n", "line 3: the label contradicts that of"),
         ("item,right,human_label\n{item},yes,no\n", "line 2: the label contradicts that of"),
+        (
+            "item,right,annotator\n{item},yes,ann\n{item},yes,bob\n",
+            "line 3: the answer has labels of 'ann' and 'bob' in the column 'annotator'; rename the column `labeller`",
+        ),
     ],
 )
 def test_a_wrong_sheet_is_an_error_with_its_row(run: Path, tmp_path: Path, text: str, problem: str) -> None:
@@ -457,3 +461,11 @@ def test_results_without_an_answer_cannot_be_labelled(tmp_path: Path) -> None:
 
     assert done.code == 2
     assert "no answers that could be labelled" in done.err
+
+
+def test_numbers_that_a_table_stores_with_a_point_are_labels(run: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "floats.csv"
+    sheet.write_text("question_id,right\nq0,1.0\nq1,0.0\nq2,\n", "utf-8")
+
+    assert karenina("label", run, "--from", sheet, "--labeller", "ann").code == 0
+    assert [label["right"] for label in lines(labels_of(run), "label")] == [True, False]

@@ -28,11 +28,13 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ("item", "asked", "value", "right", "own", "note", "question", "answer", "truth", "why", "truth_id")
 RIGHT: Final = ("right", "human_label")
+_OTHER_NAMES: Final = ("annotator", "_annotator_id")
+"""The columns in which other programs name the person, which are not read."""
 ANSWER: Final = "answer"
 EXCEL: Final = ".xlsx"
 SUFFIXES: Final = (".csv", EXCEL)
-_YES: Final = frozenset({"yes", "y", "true", "1", "right", "correct"})
-_NO: Final = frozenset({"no", "n", "false", "0", "wrong", "incorrect"})
+_YES: Final = frozenset({"yes", "y", "true", "1", "1.0", "right", "correct"})
+_NO: Final = frozenset({"no", "n", "false", "0", "0.0", "wrong", "incorrect"})
 _UNCLEAR: Final = frozenset({"unclear", "u", "?"})
 _BEGINS: Final = {".csv": b"item,asked,", EXCEL: b"PK"}
 
@@ -149,11 +151,21 @@ def read_sheet(
             by_answer[about.id, _unprotected(row.get("labeller", "").strip()) or labeller].append((place, row))
     labels = []
     for (item, name), every_row in by_answer.items():
+        _refuse_other_names(every_row)
         before = earlier.by_item.get(item, {}).get(name)
         for rows in _by_truth(every_row):
             label = _make_label(item, name, time, rows, answers.by_id[item])
             labels.append(_with_earlier(label, before, rows) if before is not None else label)
     return labels, strange
+
+
+def _refuse_other_names(rows: Sequence[tuple[str, Row]]) -> None:
+    """Raise `ConfigError` if the rows of one person for an answer name several people in a column that is not read."""
+    for column in _OTHER_NAMES:
+        names = sorted({row[column].strip() for _, row in rows if row.get(column, "").strip()})
+        if len(names) > 1:
+            people = f"{names[0]!r} and {names[1]!r} in the column {column!r}"
+            raise ConfigError([f"{rows[-1][0]}: the answer has labels of {people}; rename the column `labeller`"])
 
 
 def _by_truth(rows: Sequence[tuple[str, Row]]) -> list[list[tuple[str, Row]]]:
