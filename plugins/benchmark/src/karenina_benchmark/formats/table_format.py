@@ -298,7 +298,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
         raise BenchmarkFileError(
             table.file,
             "",
-            "no question column was found",
+            "; ".join(("no question column was found", *table.notes)),
             f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; choose columns with "
             "--columns question=COLUMN,answer=COLUMN or, for comparisons other than ExactMatch, in a YAML "
             f"file:\n{example}",
