@@ -225,6 +225,9 @@ UNCLEAR = {
         ],
         *[("80 kilometres par heure", "80 km/h"), ("80 km por hora", "80 km/h")],
     ],
+    "in the ground truth may be the same rate": [
+        *[("12.5 l/min", "12.5 Liter pro Minute"), ("12.5 L / min", "12.5 Liter pro Minute"), ("5 mg/d", "5 mg daily")],
+    ],
     "feet, minutes or seconds": [("5' 10\"", "70 in")],
     "brackets may be negative": [("(1,200)", "1200"), ("1200", "(1,200)")],
     "contradicts the quantity before it": [

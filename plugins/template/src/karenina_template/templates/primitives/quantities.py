@@ -195,6 +195,13 @@ class NumberWithUnit(Primitive, defer_build=True):
             positive = truth._replace(numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is not False for quantity in quantities):
                 return f"{words!r} may make the number negative"
+        right_rate = rate_beside(plain_text(text_of(expected) or ""), [truth], is_known_unit)
+        if right_rate and any(
+            "/" in one.unit and self._compare(Quantity(one.numbers), truth._replace(unit="")) is not False
+            for one in quantities
+            if one.numbers
+        ):
+            return f"{right_rate!r} in the ground truth may be the same rate"
         if (rate := rate_beside(text, quantities, is_known_unit)) and "/" in truth.unit:
             without_unit, count = truth._replace(unit=""), find_count(text)[1]
             numbers = [
