@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -69,6 +72,10 @@ def test_summary_and_statistics_name_another_model(site: Environment, name: str,
     later = [site.karenina("stats", "r.jsonl"), site.karenina("show", "rescored.jsonl", "--quiet")]
     texts = [" ".join(run.stdout.split()) for run in (done, again, *later)]
     assert [note in text if note is not None else "came from" not in text for text in texts] == [True] * 4, texts
+    site.karenina("report", "r.jsonl", "-o", "page.html")
+    head = re.search(r'id="karenina-head">([^<]*)<', (site.folder / "page.html").read_text("utf-8"))
+    assert head is not None
+    assert gzip.decompress(base64.b64decode(head[1])).count(b"came from the model") == (note is not None)
 
 
 def test_rescored_results_name_the_stored_calls(site: Environment) -> None:

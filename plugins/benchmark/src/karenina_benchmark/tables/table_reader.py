@@ -181,8 +181,8 @@ def open_rows(
             "--sheet NAME)"
         )
     table_rows = _plain_rows(records, ending, keep_problems=keep_problems)
-    others = _warn_of_others(file) if ending == _EXCEL else []
-    return TableRows(file, records.columns, notes, table_rows, (*records.warnings, *others))
+    not_read = _warn_of_others(file) if ending == _EXCEL else []
+    return TableRows(file, records.columns, notes, table_rows, (*records.warnings, *not_read))
 
 
 def _warn_of_others(file: Path) -> list[str]:
