@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ from journal_runs import ScriptedRuns, interrupted_at, make_benchmark
 from servers import recording_server
 
 from karenina_core.models.ports import Usage
+from karenina_engine.journal.view import JournalView
 from karenina_engine.results.result_set import VerificationResultSet
 from karenina_report import describe
 from karenina_report.journal_notes import is_other_model, unfinished_notes
@@ -78,8 +82,27 @@ def test_summary_and_statistics_name_another_model(site: Environment, name: str,
         command = ("run", file, "-a", json.dumps(model), "-j", f"openai:j@{server.url}", "-o", "r.jsonl", "--quiet")
         done, again = site.karenina(*command), site.karenina(*command)
 
-    texts = [" ".join(run.stdout.split()) for run in (done, again, site.karenina("stats", "r.jsonl"))]
-    assert [note in text if note is not None else "came from" not in text for text in texts] == [True] * 3, texts
+    site.karenina("rescore", "r.journal", "-o", "rescored.jsonl")
+    later = [site.karenina("stats", "r.jsonl"), site.karenina("show", "rescored.jsonl", "--quiet")]
+    texts = [" ".join(run.stdout.split()) for run in (done, again, *later)]
+    assert [note in text if note is not None else "came from" not in text for text in texts] == [True] * 4, texts
+    site.karenina("report", "r.jsonl", "-o", "page.html")
+    head = re.search(r'id="karenina-head">([^<]*)<', (site.folder / "page.html").read_text("utf-8"))
+    assert head is not None
+    assert gzip.decompress(base64.b64decode(head[1])).count(b"came from the model") == (note is not None)
+
+
+def test_rescored_results_name_the_stored_calls(site: Environment) -> None:
+    file = site.write("genes.yaml", TWO_GENES)
+    with recording_server(served({})) as server:
+        models = [f"openai:m@{server.url}", f"openai:j@{server.url}"]
+        site.karenina("run", file, "-a", models[0], "-j", models[1], "-o", "r.jsonl", "--quiet")
+    site.karenina("rescore", "r.journal", "-o", "rescored.jsonl")
+    first, rescored = (VerificationResultSet.load(site.folder / name) for name in ("r.jsonl", "rescored.jsonl"))
+    with JournalView(site.folder / "r.journal") as journal:
+        before, after = (journal.calls_of(list(results)) for results in (first, rescored))
+    assert [len(calls) for calls in before] == [2, 2]
+    assert sorted(map(str, after)) == sorted(map(str, before))
 
 
 @pytest.mark.parametrize(

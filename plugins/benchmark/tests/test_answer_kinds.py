@@ -63,7 +63,24 @@ TEXTS = [
     ),
 ]
 ERRORS = ["#N/A", "#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!"]
-EMPTY = [None, "", "  ", "N/A", "n/a", "-", "?", "null", "NaN", "NaT", "<NA>", *ERRORS, float("nan"), float("inf"), []]
+EMPTY = [
+    None,
+    "",
+    "  ",
+    "N/A",
+    "n/a",
+    "-",
+    "?",
+    "???",
+    "null",
+    "NaN",
+    "NaT",
+    "<NA>",
+    *ERRORS,
+    float("nan"),
+    float("inf"),
+    [],
+]
 
 
 @pytest.mark.parametrize("text", NUMBERS)
@@ -116,7 +133,7 @@ def test_a_power_of_ten_is_no_code_beside_codes() -> None:
     assert kind_names(["007", "10⁵", "123", "Lima"]) == ["text", "number", "text", "text"]
 
 
-@pytest.mark.parametrize("values", [["yes", "NO"], ["TRUE", "false"], ["Y", "N"], [True, False]])
+@pytest.mark.parametrize("values", [["yes", "NO"], ["TRUE", "false"], ["Y", "N"], ["Ja", "nein"], [True, False]])
 def test_yes_or_no_is_a_column_without_anything_else(values: list[Any]) -> None:
     assert kinds(values) == [("yes or no", True), ("yes or no", False)]
     assert kind_names([*values, "Lima"])[2] == "text"
@@ -229,6 +246,19 @@ def test_leading_zeros_count_outside_of_mathematical_problems(asked: str, text: 
 
     assert field is not None
     assert field["verify_with"] == "ExactMatch"
+
+
+def test_yes_in_another_language_and_ranges_that_are_compared_as_text_are_warned_of() -> None:
+    answers = ["ja", "nein", "10\u201312", "Lima", "5-10"]
+    done = declare_answers([Cell(answer) for answer in answers])
+    assert [field["type"] for field in done.fields if field is not None] == ["str"] * 5
+    assert [warning.partition(":")[0] for warning in done.warnings] == [
+        "2 answers are compared as text",
+        "1 answer is compared as text",
+    ]
+    done = declare_answers([Cell("ja"), Cell("10 to 12")], types=["yes/no", None])
+    assert [field["ground_truth"] for field in done.fields if field is not None] == [True, "10 to 12"]
+    assert done.warnings == []
 
 
 def test_latex_that_is_compared_as_text_is_warned_of() -> None:

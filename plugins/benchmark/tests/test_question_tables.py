@@ -108,6 +108,12 @@ def test_places_of_options_that_are_not_clear_are_refused(tmp_path: Path) -> Non
         Benchmark.load(file, columns={"choice_by": "numbers"})
 
 
+def test_a_mapping_of_options_names_choices(tmp_path: Path) -> None:
+    file = written(tmp_path, "a.csv", "question,Wahl,answer\nWhich?,x; y,x\n")
+    with pytest.raises(BenchmarkFileError, match="no column can be mapped to 'options'; did you mean 'choices'"):
+        Benchmark.load(file, columns={"options": "Wahl"})
+
+
 def test_a_right_answer_that_is_no_option_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = written(tmp_path, "a.csv", "question,A,B,answer\nWhich?,x,y,tin\n")
     assert truths(Benchmark.load(file)) == [{"answer": "tin"}]

@@ -10,6 +10,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from openpyxl.comments import Comment
 
 from karenina_benchmark import Benchmark
 from karenina_benchmark.errors import BenchmarkFileError
@@ -270,6 +271,25 @@ def test_a_cover_sheet_alone_names_the_sheets_with_rows(tmp_path: Path) -> None:
 
     with pytest.raises(BenchmarkFileError, match=r"no rows.*other sheets also have rows: 'Set A' \(use --sheet NAME\)"):
         loaded(file)
+
+
+def test_sheets_and_titles_that_hide_the_questions_are_named(tmp_path: Path) -> None:
+    rows = [["Frage", "Antwort"], ["Which gene?", "BCL2"]]
+    file = workbook(tmp_path / "a.xlsx", ("Notes", [["Read me"], ["Thanks"]]), ("Fragen", rows))
+    with pytest.raises(BenchmarkFileError, match=r"no question column.*other sheets also have rows: 'Fragen'"):
+        loaded(file)
+    titled = workbook(tmp_path / "b.xlsx", ("Fragen", [["Questions of May"], *rows]))
+    with pytest.raises(BenchmarkFileError, match="the file has 1 column; delete rows above the column names, such as"):
+        loaded(titled)
+
+
+def test_notes_on_cells_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = workbook(tmp_path / "a.xlsx", ("A", [HEAD, ["Which gene?", "BCL2"]]))
+    book = openpyxl.load_workbook(file)
+    book["A"]["B2"].comment = Comment("or BCL-XL?", "Ann")
+    book.save(file)
+    assert len(loaded(file)) == 1
+    assert "notes or comments on cells that are not read" in caplog.text
 
 
 def test_a_question_that_is_a_formula_without_a_value_is_named(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ CASES = [
     for number, line in enumerate(file.read_text("utf-8").splitlines(), start=1)
 ]
 SAME = [
+    ("5 mg pro Tag", "5 mg pro Tag"),
+    ("5 mg daily", "5 mg daily"),
     ("5 mg", "5 mg"),
     ("5", "5 mg"),
     (5, "5 mg"),
@@ -142,6 +144,12 @@ OTHER = [
 ]
 UNCLEAR = {
     "may change the number": [
+        *[
+            ("5 mg pro Tag", "5 mg"),
+            ("5 mg t\u00e4glich", "5 mg"),
+            ("5 mg al d\u00eda", "5 mg"),
+            ("5 l par jour", "5 l"),
+        ],
         *(("the dose was about 5 mg a day", "5 mg"), ("a loss of $3", "$3")),
     ],
     "may make the unit another one": [
@@ -237,7 +245,17 @@ UNCLEAR = {
         *[("10,0000", "100000"), ("10\u22123", "0.001"), ("5D-3", "0.005"), ("5 10^3", "5000"), ("4-6", "5")],
     ],
     "may be a time": [("1:30", "90 min")],
-    "may belong to the unit": [("5 mg twice daily", "10 mg/day")],
+    "may belong to the unit": [
+        *[
+            ("5 mg twice daily", "10 mg/day"),
+            ("12.5 Liter pro Minute", "12.5 l/min"),
+            ("12.5 l je Minute", "12.5 l/min"),
+        ],
+        *[("80 kilometres par heure", "80 km/h"), ("80 km por hora", "80 km/h")],
+    ],
+    "in the ground truth may be the same rate": [
+        *[("12.5 l/min", "12.5 Liter pro Minute"), ("12.5 L / min", "12.5 Liter pro Minute"), ("5 mg/d", "5 mg daily")],
+    ],
     "feet, minutes or seconds": [("5' 10\"", "70 in")],
     "brackets may be negative": [("(1,200)", "1200"), ("1200", "(1,200)")],
     "contradicts the quantity before it": [

@@ -147,6 +147,11 @@ class Mismatches:
     texts: set[str] = field(default_factory=set)
     moved: dict[str, None] = field(default_factory=dict)
 
+    @property
+    def are_of_others(self) -> bool:
+        """Whether most of the texts are other ones, so that the ids are those of another benchmark."""
+        return 1 < len(self.renamed) > self.stated / 2 and len(self.texts) > 1
+
     def messages(self) -> Iterator[str]:
         """Yield messages about questions without a recording, with an empty one or with that of another question, and
         about recordings without a question, but none about `later` and `other`, and about `renamed` only if most of the
@@ -165,7 +170,7 @@ class Mismatches:
                 f"{len(self.moved)} {lines} the id of one question and the text of another: {named}; "
                 "correct the ids, or leave them out to find recordings by their text"
             )
-        if 1 < len(self.renamed) > self.stated / 2 and len(self.texts) > 1:
+        if self.are_of_others:
             yield (
                 f"{len(self.renamed)} of {self.stated} recordings have the id of a question and the text of another: "
                 f"{list_some(self.renamed)}; pass recordings of these questions, or, if only the wording is another, "

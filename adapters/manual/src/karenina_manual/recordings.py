@@ -73,7 +73,7 @@ class Recordings:
             )
         for one, several, differs, names in (
             ("conversation does", "conversations do", "begin with", found.other),
-            ("answer does", "answers do", "have", found.renamed),
+            ("answer does", "answers do", "have", [] if found.are_of_others else found.renamed),
         ):
             if names:
                 logger.warning(

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from typing import Any, Final
 from unicodedata import category
 
-from karenina_benchmark.tables.answer_kinds import Cell
+from karenina_benchmark.tables.answer_kinds import OTHER_BOOLEANS, Cell
 from karenina_benchmark.tables.column_roles import TRUTH
 from karenina_benchmark.tables.declare_answers import declare_answers, exact_match, final_answer, holds_alternatives
 from karenina_benchmark.tables.lettered_options import Options, find_right_options
@@ -20,7 +20,7 @@ from karenina_toolkit.patterns import PatternTimeout, search
 from karenina_toolkit.printable import quantity
 
 _THOUSANDS: Final = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]+)?")
-_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False, "1": True, "0": False}
+_BOOLEANS: Final = {"true": True, "yes": True, "false": False, "no": False, "1": True, "0": False, **OTHER_BOOLEANS}
 _DESCRIPTIONS: Final = {
     "text": "The answer that the response gives, as a name, a number or a few words",
     "number": "The number that the response gives as its answer",

@@ -325,6 +325,11 @@ class Quantity(ReadingPrimitive, defer_build=True):
             return f"{words!r} may make the number negative"
         if count > 1 and any(fits(count * number) for number in numbers):
             return f"it may be {count} times the number"
+        rate = "" if split_frequency(text)[1] else rate_beside(text, quantities, is_unit)
+        if rate and "/" in truth.unit:
+            own_unit = [self._allowance.compare_number(number, truth.meanings, truth) for number in numbers]
+            if any(verdict is not False for verdict in own_unit):
+                return f"{rate!r} may belong to the unit"
         if len(numbers) > 1 and len({unit for unit in units if unit}) == 1 and fits(sum(numbers, Fraction(0))):
             return "it may be a sum"
         if (result := calculated(text, read)) is not None and self._compare(result, truth) is True:

@@ -267,6 +267,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
         if name not in (*COLUMNS, _ATTACHMENTS) and name not in several and not is_question_field(name):
             known = [*COLUMNS, *read_catalog()["question_fields"], _ATTACHMENTS]
             cure = suggest_key(name, known, f"columns can be mapped to {', '.join(known)}, {_OF_FIELDS}")
+            cure = "did you mean 'choices'?" if name.casefold() in ("option", "options") else cure
             raise BenchmarkFileError(table.file, "", f"no column can be mapped to {name!r}", cure)
         parts = names_in(column) if name == QUESTION else []
         for part in parts or [column]:
@@ -298,7 +299,7 @@ def _choose_columns(table: Table, columns: Mapping[str, str]) -> _Chosen:
         raise BenchmarkFileError(
             table.file,
             "",
-            "no question column was found",
+            "; ".join(("no question column was found", *table.notes)),
             f"the file has the columns {shorten(', '.join(table.columns), _LONGEST)}; choose columns with "
             "--columns question=COLUMN,answer=COLUMN or, for comparisons other than ExactMatch, in a YAML "
             f"file:\n{example}",

@@ -9,8 +9,9 @@ is otherwise *text*. The kinds are:
 - *date*: 2024-01-15, also with the time 00:00:00, Excel dates, 15 January 2024 and the like; 01/02/2024, read with the
   month first unless another answer in the column shows that the day comes first.
 - *yes or no*: booleans in Excel and JSON; yes, no, true, false, y and n in a column without other answers whose
-  questions are not "what" questions, or after a yes-no question if no such question has another answer; 1 and 0 in a
-  column that has both and only yes-no questions.
+  questions are not "what" questions, or after a yes-no question if no such question has another answer; words of other
+  languages, such as ja and nein, in a column that has both and no other answers; 1 and 0 in a column that has both and
+  only yes-no questions.
 - *list*: lists in JSON, Python or NumPy, also as text; items separated by semicolons or line breaks; 1,2,3 or A, C if
   the question offers such options.
 - *letter*: B, (b) or B. if the question's text has lettered options.
@@ -64,15 +65,18 @@ KINDS: Final[Mapping[str, Kind]] = {
 _FIT: Final = 0.95
 _FEW: Final = 20
 _BOOLEANS: Final = {"yes": True, "no": False, "true": True, "false": False, "y": True, "n": False}
+OTHER_BOOLEANS: Final = {
+    **dict.fromkeys(("ja", "oui", "sí", "sì", "sim", "да"), True),
+    **dict.fromkeys(("nein", "nee", "nej", "non", "não", "нет"), False),
+}
+"""Words for yes and no in other languages."""
 _DIGITS: Final = {"1": True, "0": False}
 _SHORT: Final = {"t": True, "f": False}
 _ERRORS: Final = frozenset(
     ("#n/a", "#value!", "#ref!", "#div/0!", "#name?", "#num!", "#null!", "#spill!", "#calc!", "#getting_data")
 )
 """The error values of spreadsheet formulas."""
-_EMPTY: Final = _ERRORS.union(
-    ("", "n/a", "n.a.", "nan", "nat", "<na>", "null", "-", "--", "\u2013", "\u2014", "?", "??", "tbd")
-)
+_EMPTY: Final = _ERRORS.union(("", "n/a", "n.a.", "nan", "nat", "<na>", "null", "-", "--", "\u2013", "\u2014", "tbd"))
 _TWO_NUMBERS: Final = re.compile(r"([0-9]{1,2})[-/]([0-9]{1,2})[-/][0-9]{4}")
 _HAS_TIME: Final = re.compile(r"[0-9]:[0-9]{2}|[0-9]T[0-9]{2}")
 _MIDNIGHT: Final = re.compile(r"(?<=[0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00:00(?:\.0+)?(?:Z|\+00:00)?")
@@ -199,7 +203,7 @@ def read_as(kind: Kind, cell: Cell, marks: Marks) -> Answer | None:
         items = _items(cell.value) or _parts(cell.value)
         return Answer("list", items)
     if kind == "yes or no" and not isinstance(cell.value, bool):
-        words = {**_BOOLEANS, **_SHORT, **_DIGITS}
+        words = {**_BOOLEANS, **OTHER_BOOLEANS, **_SHORT, **_DIGITS}
         word = cell_text(cell.value).strip().casefold()
         return Answer("yes or no", words[word]) if word in words else None
     if kind == "number":
@@ -213,8 +217,14 @@ def is_empty(value: Any) -> bool:
     as N/A or #DIV/0!.
     """
     if isinstance(value, str):
-        return fold(value).strip().casefold() in _EMPTY
+        word = fold(value).strip().casefold()
+        return word in _EMPTY or not word.strip("?")
     return value is None or value == [] or (isinstance(value, float) and not math.isfinite(value))
+
+
+def is_other_boolean(value: Any) -> bool:
+    """Return whether a cell is a word for yes or no in another language."""
+    return isinstance(value, str) and value.strip().casefold().rstrip(".") in OTHER_BOOLEANS
 
 
 def is_error_cell(value: Any) -> bool:
@@ -359,10 +369,13 @@ def _readings(cell: Cell, marks: Marks) -> dict[Kind, Answer]:
 
 def _read_boolean(text: str, question: str) -> Answer | None:
     """Read a string as *yes or no*. Returns None if it is neither, or if the question asks for something else. T and F
-    only count after a question with *true or false*, and 1 and 0 only after a yes-no question.
+    only count after a question with *true or false*, and 1 and 0 only after a yes-no question. Words of other languages
+    are never certain, because it is not known whether a question in another language is a yes-no question.
     """
     words = {**_BOOLEANS, **_SHORT} if asks_true_or_false(question) else _BOOLEANS
     word = text.casefold().rstrip(".")
+    if word in OTHER_BOOLEANS:
+        return Answer("yes or no", OTHER_BOOLEANS[word], is_certain=False)
     if word in _DIGITS and asks_whether(question) and not asks_an_amount(question):
         return Answer("yes or no", _DIGITS[word], is_certain=False)
     if word not in words or asks_a_thing(question):

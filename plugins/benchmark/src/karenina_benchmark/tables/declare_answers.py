@@ -24,6 +24,7 @@ from karenina_benchmark.tables.answer_kinds import (
     cell_text,
     find_kinds,
     is_empty,
+    is_other_boolean,
     read_as,
     read_marks,
 )
@@ -114,6 +115,8 @@ _ALL: Final = re.compile(
 _FEWEST_LABELS: Final = 3
 _MOST_LABELS: Final = 20
 _MOST_PROSE: Final = 0.05
+_RANGE: Final = re.compile(r"[0-9][0-9.,]*\s?[\u2013\u2014]\s?[0-9][0-9.,]*")
+"""Two numbers with a dash between them. With a hyphen, they may be a score or a code."""
 _FORMULA: Final = re.compile(r"\\(?:[dt]?frac|sqrt|boxed|pi|cdot|times|infty|sin|cos|tan|log|ln|left|cup|binom)\b")
 """A command of LaTeX in a mathematical expression, which can be written in other ways."""
 _STOPS: Final = ".\u3002"
@@ -485,7 +488,11 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
     if prose and not done.refused:
         what = f"{_are(len(prose), 'sentence')} compared word for word, although hardly any response will match"
         done.warnings.append(f"{what}: {_examples(cells, prose)}")
-    booleans = [at for at, answer in enumerate(kinds.answers) if answer.kind == "yes or no"]
+    booleans = [
+        at
+        for at, answer in enumerate(kinds.answers)
+        if answer.kind == "yes or no" and not is_other_boolean(cells[at].value)
+    ]
     asking = sum(_asks_yes_or_no(cells[at].question) for at in booleans)
     if booleans and done.asks_the_question and 2 * asking < len(booleans):
         done.warnings.append(
@@ -500,6 +507,15 @@ def _report(done: DeclaredAnswers, cells: Sequence[Cell], *, any_of: bool) -> No
             f"the answers are labels ({shorten(', '.join(labels), _LONGEST)}) that no question mentions, so hardly "
             "any response contains them; list the labels in the questions, and ask for one of them"
         )
+    texts = [at for at, answer in enumerate(kinds.answers) if answer.kind == "text" and at not in kinds.unfit]
+    if booleans_as_text := [at for at in texts if is_other_boolean(cells[at].value)]:
+        what = f"{_are(len(booleans_as_text), 'answer')} compared as text: {_examples(cells, booleans_as_text)}"
+        done.warnings.append(
+            f"{what}; to compare yes or no, write `yes/no` in a `type` column, or use type: bool in YAML"
+        )
+    if ranges := [at for at in texts if _RANGE.fullmatch(kinds.answers[at].truth)]:
+        what = f"{_are(len(ranges), 'answer')} compared as text: {_examples(cells, ranges)}"
+        done.warnings.append(f"{what}; to compare a range of numbers, write it with *to*, such as `10 to 12`")
     commas = [
         at
         for at, answer in enumerate(kinds.answers)

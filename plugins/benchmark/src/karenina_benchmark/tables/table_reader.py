@@ -181,20 +181,24 @@ def open_rows(
             "--sheet NAME)"
         )
     table_rows = _plain_rows(records, ending, keep_problems=keep_problems)
-    pictures = _warn_of_pictures(file) if ending == _EXCEL else ()
-    return TableRows(file, records.columns, notes, table_rows, (*records.warnings, *pictures))
+    not_read = _warn_of_others(file) if ending == _EXCEL else []
+    return TableRows(file, records.columns, notes, table_rows, (*records.warnings, *not_read))
 
 
-def _warn_of_pictures(file: Path) -> tuple[str, ...]:
-    """Return a tuple with a warning if the Excel file `file` contains pictures, which are not in cells that can be
-    read, or an empty tuple.
-    """
+def _warn_of_others(file: Path) -> list[str]:
+    """Return warnings about pictures and notes in the Excel file `file`, which are not in cells that can be read."""
     with ZipFile(file) as parts:
-        many = sum(name.startswith("xl/media/") for name in parts.namelist())
-    if not many:
-        return ()
-    cure = "save them as files, and name them in a column `attachments`"
-    return (f"the workbook contains {quantity(many, 'picture')} that {'is' if many == 1 else 'are'} not read; {cure}",)
+        names = parts.namelist()
+    found = []
+    if many := sum(name.startswith("xl/media/") for name in names):
+        cure = "save them as files, and name them in a column `attachments`"
+        found.append(
+            f"the workbook contains {quantity(many, 'picture')} that {'is' if many == 1 else 'are'} not read; {cure}"
+        )
+    if any(name.startswith(("xl/comments", "xl/threadedComments/")) for name in names):
+        cure = "write in a column what belongs to a question"
+        found.append(f"the workbook contains notes or comments on cells that are not read; {cure}")
+    return found
 
 
 def _check_content(file: Path, ending: str) -> None:

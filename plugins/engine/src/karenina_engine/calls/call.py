@@ -154,13 +154,14 @@ class CallOutcome:
     """The outcome of a call: a `reply`, or the `error` from its last attempt.
 
     A cancelled call has neither. Its outcome is reported but not stored. `files` are the files that the adapter kept
-    for the item.
+    for the item. `key` is the key under which the outcome is stored, if it is another one than the call's own.
     """
 
     reply: Reply | None
     error: PortError | None
     notes: CallNotes
     files: tuple[KeptFile, ...] = ()
+    key: bytes | None = None
 
 
 class CallRecord(Protocol):

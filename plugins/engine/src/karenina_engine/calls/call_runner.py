@@ -101,6 +101,7 @@ class CallRunner:
             if store is not None:
                 notes.keys.append(call.key.hex())
                 if (stored := await self._find(call, store)) is not None:
+                    _note_stored_key(notes, call, stored)
                     cached: R = self._from_cache(call, stored)
                     return cached
             outcome: CallOutcome | None = None
@@ -124,6 +125,8 @@ class CallRunner:
                 notes.add(call.notes)
                 if store is not None:
                     await self._store(call, outcome, store)
+                    if outcome is not None:
+                        _note_stored_key(notes, call, outcome)
             return reply
         finally:
             notes.open_calls -= 1
@@ -340,6 +343,12 @@ class CallRunner:
             if self.ledger is not None:
                 self.ledger.record_cached(call, cached.reply.usage, is_blank=wrote_nothing(cached.reply))
         return cached.reply
+
+
+def _note_stored_key(notes: CallNotes, call: Call, outcome: CallOutcome) -> None:
+    """Replace the call's key in its item's notes by the key under which its outcome is stored, if that is another."""
+    if outcome.key is not None:
+        notes.keys[notes.keys.index(call.key.hex())] = outcome.key.hex()
 
 
 @dataclass(slots=True)

@@ -44,7 +44,7 @@ logger = logging.getLogger("karenina")
 
 _RECORDINGS_CURE = (
     "add a recording for every question, with the question's id or text, or use --partial "
-    "(partial_recordings = true) to run with only the matching recordings"
+    "(partial_recordings = true) to run with the recordings as they are"
 )
 _OF_ADAPTERS: Final = (
     "model_provider",

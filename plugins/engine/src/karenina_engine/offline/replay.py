@@ -176,8 +176,9 @@ class ReplayReplies:
             with suppress(NoRecordedReply):
                 outcome = await self._from_journal(other)
                 if outcome is not None:
-                    return outcome
-        return await self._from_journal(last)
+                    return replace(outcome, key=other.key)
+        outcome = await self._from_journal(last)
+        return None if outcome is None else replace(outcome, key=last.key)
 
     async def _from_journal(self, call: CallRecord) -> CallOutcome | None:
         """Return the stored outcome of the call and pass the call to `on_reply`, or return None if there is none. The
@@ -202,7 +203,9 @@ class ReplayReplies:
 
     async def store(self, call: CallRecord, made: CallOutcome) -> None:
         """Store the outcome of a call under the model's latest identity."""
-        await self.journal.store(self._with_identities(call)[-1], made)
+        identified = self._with_identities(call)[-1]
+        await self.journal.store(identified, made)
+        made.key = identified.key
 
     def leave(self, call: CallRecord) -> None:
         """Do nothing. Calls that were not made are not recorded."""

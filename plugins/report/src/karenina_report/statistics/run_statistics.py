@@ -79,12 +79,12 @@ def describe(
     loaded = load_benchmark(benchmark) if benchmark is not None else None
     questions = read_benchmark_questions(loaded) if loaded is not None else None
     described = describe_runs(runs, by=by, cluster=cluster, cuts=cuts, scales=scales, questions=questions)
-    if loaded is None:
-        return described
-    return [
-        statistics.model_copy(update={"notes": [*statistics.notes, *find_absent(loaded, run.results)]})
-        for statistics, run in zip(described, runs, strict=True)
-    ]
+    found = []
+    for statistics, run in zip(described, runs, strict=True):
+        absent = find_absent(loaded, run.results) if loaded is not None else []
+        notes = [*statistics.notes, *describe_journal(run), *absent]
+        found.append(statistics.model_copy(update={"notes": notes}))
+    return found
 
 
 def describe_runs(
@@ -96,8 +96,8 @@ def describe_runs(
     scales: Mapping[str, tuple[float, float]] | None = None,
     questions: BenchmarkQuestions | None = None,
 ) -> list[RunStatistics]:
-    """Return statistics for runs that have already been read. See `describe` for the options. Raises `ConfigError` for
-    an unknown column or trait, and for a column without values.
+    """Return statistics for runs that have already been read, without notes from their journals. See `describe` for the
+    options. Raises `ConfigError` for an unknown column or trait, and for a column without values.
     """
     results = [result for run in runs for result in run.results]
     check_scales(scales or {})
@@ -135,7 +135,6 @@ def _describe_run(
             *units.notes,
             *empty,
             *find_unscaled(run.results, scales),
-            *describe_journal(run),
         ],
         summary=run.summary,
         pass_rate=rate_in_units(run.results, units) if len(judges) < 2 else None,

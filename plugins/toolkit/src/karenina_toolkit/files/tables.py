@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 from karenina_toolkit.files import bounded_files
 from karenina_toolkit.files.bounded_files import FileError
 from karenina_toolkit.files.texts import iter_lines
-from karenina_toolkit.printable import shorten
+from karenina_toolkit.printable import quantity, shorten
 
 Cells = Iterator[tuple[int, list[Any]]]
 """The rows of a table, each with its number."""
@@ -269,13 +269,13 @@ def iter_records(
             yield Record(path, where(blank), blank, {name: None for name in names if name is not None})
         del empty[:]
         if len(cells) > width and any(cell is not None for cell in cells[width:]):
-            what = f"the row has {len(cells)} cells, but the file has {width} columns"
-            error = FileError(path, where(number), what, "put values that contain the delimiter in quotes")
+            what = f"the row has {len(cells)} cells, but the file has {quantity(width, 'column')}"
+            is_sheet = where(number).startswith("row")
+            above = f"delete {'rows' if is_sheet else 'lines'} above the column names, such as a title"
+            cure = "name the column" if is_sheet else "put values that contain the delimiter in quotes"
+            error = FileError(path, where(number), what, cure)
             if width == 1 and not has_rows:
-                cure = (
-                    "delete lines above the column names, such as a title, or put values with the delimiter in quotes"
-                )
-                raise FileError(path, where(number), what, cure)
+                raise FileError(path, where(number), what, f"{above}, or {cure}")
             if not keep_problems:
                 raise error
             yield Record(path, where(number), number, problem=error)

@@ -88,10 +88,14 @@ _RATE: Final = lazy_pattern(
     r"|\ban? (?:second|minute|hour|day|night|week|month|year)\b"
     r"|\b(?:q\.?\s?[0-9]{1,2}\s?h|[bt]\.?\s?i\.?\s?d|q\.?\s?[io]?\.?\s?d|qd|bd|tds|qds|od|q\.?\s?h\.?\s?s|p\.?r\.?n|stat)\b"
     r"|\b(?:at (?:bedtime|night|noon)|with (?:breakfast|lunch|dinner|meals)|in the (?:morning|evening))\b"
-    r"|\bmorning and evening\b",
+    r"|\bmorning and evening\b"
+    r"|\b(?:pro|je|jede[nrs]?|täglich|stündlich|wöchentlich|monatlich|jährlich)\b"
+    r"|\b(?:par|por)\b(?!\s(?:voie|vía|via|exemple|ejemplo|exemplo)\b)|\b(?:chaque|cada|ogni|elke?|diari[oa]s?)\b"
+    r"|\b(?:al?|ao|à l['\u2019]|all['\u2019])\s?"
+    r"(?:segundo|minuto|hora|día|dia|semana|mes|mês|año|ano|seconde|minute|heure|secondo|ora|giorno|settimana|mese|anno)\b",
     re.IGNORECASE,
 )
-"""Words after a unit that make it another one: 5 mg daily is not 5 mg."""
+"""Words after a unit that make it another one, also in other languages: 5 mg daily is not 5 mg."""
 
 
 def find_expression(text: str) -> str:

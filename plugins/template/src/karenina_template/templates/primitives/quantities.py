@@ -110,7 +110,8 @@ class NumberWithUnit(Primitive, defer_build=True):
     - the other reading of a decimal mark or of brackets;
     - the fraction 0.05 for 5 %;
     - words that change a number (*a loss of 5*, *5 less*, *half*, *2 dozen*, *two 5 mg tablets*, *none*);
-    - words that make it a rate (*5 mg daily*), an ordinal (*12th*) or part of an expression (*12!*, *log 12*);
+    - words that make it a rate (*5 mg daily*, *5 mg pro Tag*), an ordinal (*12th*) or part of an expression (*12!*,
+      *log 12*);
     - other words after an amount of money that may change it (*$5 off*, *$5 each*);
     - a letter or foreign word that may be a power of ten (*8B people*, *5 Millionen*), number words of other languages
       (*fünf*, *五万*), two numbers with a slash (*120/80 mmHg*), or a score (*8/10*) for its first number;
@@ -191,7 +192,7 @@ class NumberWithUnit(Primitive, defer_build=True):
         joined = _JOINED.search(fold(text))
         words = (
             find_limit_or_rejection(text, quantities)
-            or (_remark(text, truth.unit) if is_amount else rate_beside(text, quantities, is_known_unit))
+            or (_remark(text, truth.unit) if is_amount else _other_rate(text, right, quantities))
             or (word if count not in truth.numbers else "")
             or (find_change(text) if truth.numbers[0] > 0 and not truth.sign and not find_change(right) else "")
             or (joined[0] if joined is not None else "")
@@ -204,6 +205,13 @@ class NumberWithUnit(Primitive, defer_build=True):
             positive = truth._replace(numbers=tuple(map(abs, truth.numbers)))
             if any(self._compare(quantity, positive) is not False for quantity in quantities):
                 return f"{words!r} may make the number negative"
+        right_rate = rate_beside(plain_text(text_of(expected) or ""), [truth], is_known_unit)
+        if right_rate and any(
+            "/" in one.unit and self._compare(Quantity(one.numbers), truth._replace(unit="")) is not False
+            for one in quantities
+            if one.numbers
+        ):
+            return f"{right_rate!r} in the ground truth may be the same rate"
         if (rate := rate_beside(text, quantities, is_known_unit)) and "/" in truth.unit:
             without_unit, count = truth._replace(unit=""), find_count(text)[1]
             numbers = [
@@ -342,6 +350,17 @@ def _known_part(unit: str) -> str:
     known = known_part(unit)
     is_other = is_money(known) or _EXPONENT.search(unit, len(known)) or following_unit(unit, known)
     return "" if is_other else known
+
+
+def _other_rate(text: str, right: str, quantities: Sequence[Quantity]) -> str:
+    """Return a word that makes a quantity a rate, unless the ground truth as written has it with the same words after
+    it, or an empty string.
+    """
+    word = rate_beside(text, quantities, is_known_unit)
+    if not word:
+        return ""
+    ours, theirs = (fold(one).casefold().partition(word.casefold())[1:] for one in (text, right))
+    return word if ours != theirs else ""
 
 
 def _is_ton(unit: str) -> bool:
