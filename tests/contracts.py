@@ -275,6 +275,7 @@ ALTERNATIVES = [
         None,
         "answer",
         requires={AGENT_WORK, K.RAW_LLM_RESPONSE},
+        optional={K.FINAL_AI_MESSAGE},
         produces={WORKSPACE_PATCH, LEFT_FILES},
         after={Slot.GENERATE_ANSWER},
         before={Slot.PARSE_TEMPLATE},

@@ -60,7 +60,14 @@ def silent() -> Iterator[RecordingServer]:
 @contextmanager
 def started(site: Environment, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
     """Yield a running command, which is killed where it is not over at the end of the block."""
-    running = subprocess.Popen(command, cwd=site.folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    running = subprocess.Popen(
+        command,
+        cwd=site.folder,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # under nohup it is ignored
+    )
     try:
         yield running
     finally:
@@ -225,8 +232,7 @@ def test_a_closed_terminal_ends_the_run_in_order_unless_ignored(site: Environmen
 
     def own_terminal() -> None:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        if ignored:
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN if ignored else signal.SIG_DFL)  # nohup ignores it, too
 
     with recording_server(late) as server:
         model, (ours, theirs) = f"openai:m@{server.url}", pty.openpty()

@@ -710,7 +710,7 @@ def test_a_table_has_turns_only_with_columns(cell: str, columns: Sequence[str], 
     ("change", "says"),
     [
         (("turns:", "turnz:"), "unknown key 'turnz'; did you mean 'turns'?"),
-        (("turns:", "xyz:"), "metadata, unread, checks, solution, turns, user"),
+        (("turns:", "xyz:"), "metadata, unread, answer_file, checks, solution, turns, user"),
         (("turn: 2,", "turn: 2, missing_turns: wrong,"), "unknown key 'missing_turns'; did you mean 'missing_turn'?"),
         (("turn: 2,", "xyz: 2,"), "extraction_hint, missing_turn, turn"),
         (
@@ -749,7 +749,8 @@ def test_python_names_the_nearest_argument_of_a_conversation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "cure"), [("turnz", "did you mean 'turns'?"), ("xyz", "model, checks, solution, turns, user")]
+    ("field", "cure"),
+    [("turnz", "did you mean 'turns'?"), ("xyz", "model, answer_file, checks, solution, turns, user")],
 )
 def test_a_column_mapped_to_an_unknown_field_names_turns(field: str, cure: str) -> None:
     talk = Talk(TALK)

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,10 @@ def test_results_of_a_stopped_run_say_so_until_it_is_continued(tmp_path: Path) -
         make_benchmark("a", "b", "c"),
         {"output": tmp_path / "r.jsonl", "journal": tmp_path / "r.journal"},
     )
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
     with pytest.raises(KeyboardInterrupt):
         interrupted_at(8).run(benchmark, **files, config={"max_concurrency": 1})
+    signal.signal(signal.SIGINT, before)
     [note] = unfinished_notes([NotedRun("", None, files["output"])])
     results = len(VerificationResultSet.load(files["output"]))
     assert 0 < results < 6

@@ -122,7 +122,7 @@ WORKBOOKS: dict[str, tuple[Callable[[Path], Path], str]] = {
         lambda file: workbook(
             file, HEAD, *(f'<row r="{row}">{cell("Q", f"XFD{row}")}</row>' for row in range(2, 5000)), TAIL
         ),
-        "row 2: the row has 16384 cells, but the file has 1 columns",
+        "row 2: the row has 16384 cells, but the file has 1 column;",
     ),
     "rows of empty cells as wide as can be": (
         lambda file: workbook(
