@@ -7,6 +7,7 @@ A mark states whether a benchmark may set a field (see `karenina_core.models.set
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar
@@ -49,6 +50,7 @@ class PluginContract:
 @cache  # the contracts of all plugins of a package ask
 def problems_of_package(entry_point: str) -> list[str]:
     """Return the problems that `karenina plugins --check` finds in the entry point's package."""
+    gc.collect()  # Python 3.11.2 cannot parse a file while it logs the traceback of a future that is collected then
     _, findings = check_package(entry_point.partition(":")[0])
     return [f"{finding.area}: {finding.text}" for finding in findings if finding.state == "problem"]
 
