@@ -167,6 +167,18 @@ def test_a_file_of_outputs_is_judged(judge: Judge) -> None:
     assert len(judge.prompts) == 3
 
 
+def test_a_template_that_is_not_python_is_refused_before_a_call(judge: Judge) -> None:
+    Path("out.txt").write_text("It is BCL2.", "utf-8")
+    Path("t.yaml").write_text("answer:\n  gene: {ground_truth: BCL2}\n", "utf-8")
+
+    done = command("out.txt", "--template", "t.yaml", "-j", "scripted:j")
+
+    assert done.code == 2
+    assert "the template t.yaml, line 1, is not Python" in done.err
+    assert "pass a Python file with a class named Answer" in done.err
+    assert judge.prompts == []
+
+
 @pytest.mark.parametrize("again", ["resume", "rescore"])
 def test_a_journal_of_outputs_is_not_taken_for_somebody_elses(judge: Judge, again: str) -> None:
     Path("out.txt").write_text("It is BCL2.", "utf-8")

@@ -73,8 +73,8 @@ def test_responses_of_openai_among_the_messages_are_read_with_their_calls_and_ou
     thought = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "Look first."}]}
     text = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]}
     output = {"type": "function_call_output", "call_id": "c1", "output": "no file", "extra": {"returncode": 1}}
-    told: list[JSON] = [*MESSAGES[:2], called(1, "ls", thought, text), output, called(2, "submit")]
-    run = {**mini("Submitted", PATCH), "messages": [*told, ended("Submitted", PATCH)]}
+    messages: list[JSON] = [*MESSAGES[:2], called(1, "ls", thought, text), output, called(2, "submit")]
+    run = {**mini("Submitted", PATCH), "messages": [*messages, ended("Submitted", PATCH)]}
     one, two = ToolCall("c1", "bash", {"command": "ls"}), ToolCall("c2", "bash", {"command": "submit"})
     assert convert_recording(run) == [
         *READ[:2],
@@ -84,7 +84,7 @@ def test_responses_of_openai_among_the_messages_are_read_with_their_calls_and_ou
         Message.assistant(PATCH),
     ]
     with pytest.raises(TraceFormatError, match="entry 3 is not a message with a role"):
-        convert_recording({**run, "messages": [*told[:2], {"object": "response", "output": [None]}]})
+        convert_recording({**run, "messages": [*messages[:2], {"object": "response", "output": [None]}]})
 
 
 def test_messages_alone_end_with_the_submission_too() -> None:

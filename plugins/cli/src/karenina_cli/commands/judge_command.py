@@ -119,16 +119,26 @@ def judge(
 
 
 def _read_template(path: Path | None) -> str | None:
-    """Read a template's source, or return None without a path. Raises `ConfigError` if the file cannot be read."""
+    """Read a template's source, or return None without a path. Raises `ConfigError` if the file cannot be read or is
+    not Python.
+    """
     if path is None:
         return None
+    import ast
+
     from karenina_core.errors import ConfigError
     from karenina_toolkit.files import bounded_files
 
     try:
-        return bounded_files.read_text(path)
+        source = bounded_files.read_text(path)
     except bounded_files.FileError as error:
         raise ConfigError([f"the template {error.path} cannot be read: {error.what}; {error.cure}"]) from error
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        cure = "pass a Python file with a class named Answer"
+        raise ConfigError([f"the template {path}, line {error.lineno}, is not Python: {error.msg}; {cure}"]) from error
+    return source
 
 
 def _read_rubric(path: Path | None, *, trust_all: bool) -> Rubric | None:

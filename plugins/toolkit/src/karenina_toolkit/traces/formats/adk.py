@@ -70,8 +70,10 @@ def read(entries: Sequence[Entry]) -> Iterator[Message]:
     """
     messages: list[Message] = []
     speakers: list[str] = []
-    told = [(number, event) for number, event in _select_events(entries) if isinstance(event.get("content"), Mapping)]
-    for author, group in groupby(told, key=lambda item: str(item[1].get("author"))):
+    with_content = [
+        (number, event) for number, event in _select_events(entries) if isinstance(event.get("content"), Mapping)
+    ]
+    for author, group in groupby(with_content, key=lambda item: str(item[1].get("author"))):
         numbers, events = zip(*group, strict=True)
         contents = [_read_content(event) for event in events]
         read = list(google.read(contents, numbers))
