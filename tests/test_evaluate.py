@@ -276,7 +276,7 @@ EVENTS = [
 ]
 SAID = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "It is BCL2."}]}
 ROLLOUT = [
-    {"timestamp": "t", "type": "session_meta", "payload": {"id": "1", "cwd": "/work"}},
+    {"timestamp": "t", "type": "session_meta", "payload": {"id": "1", "cwd": "/home/ada/genes"}},
     {"timestamp": "t", "type": "event_msg", "payload": {"type": "task_started"}},
     {"timestamp": "t", "type": "response_item", "payload": {**SAID, "role": "user"}},
     {"timestamp": "t", "type": "response_item", "payload": SAID},

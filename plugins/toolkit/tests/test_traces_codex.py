@@ -29,7 +29,9 @@ def asked(text: str) -> list[JSON]:
     return [said("user", text), event("user_message", message=text, images=[])]
 
 
-META = line("session_meta", id="019a", cwd="/work", cli_version="0.46.0", base_instructions={"text": "You are Codex."})
+META = line(
+    "session_meta", id="019a", cwd="/home/ada/genes", cli_version="0.46.0", base_instructions={"text": "You are Codex."}
+)
 CONTEXT = "<environment_context>\n  <cwd>/work</cwd>\n</environment_context>"
 COMMAND = {"command": ["bash", "-lc", "ls"]}
 SHELL = ToolCall("call_1", "shell", COMMAND)
@@ -40,7 +42,7 @@ SESSION = [
     BEGUN,
     said("user", CONTEXT),
     *asked("Which files are there?"),
-    line("turn_context", cwd="/work", model="gpt-5-codex", effort="high"),
+    line("turn_context", cwd="/home/ada/genes", model="gpt-5-codex", effort="high"),
     event("agent_reasoning", text="**Listing**"),
     line(
         "response_item",
@@ -118,7 +120,7 @@ def test_a_summary_of_earlier_messages_is_no_answer() -> None:
 
 
 def test_a_continued_session_begins_with_the_other_one() -> None:
-    fork = line("session_meta", id="child", forked_from_id="019a", cwd="/work")
+    fork = line("session_meta", id="child", forked_from_id="019a", cwd="/home/ada/genes")
     assert convert_recording([fork, *SESSION]) == READ[1:]
     source = {"subagent": {"thread_spawn": {"parent_thread_id": "019a", "depth": 1}}}
     spawned = line("session_meta", id="child", source=source, base_instructions={"text": "You are Codex."})
@@ -188,7 +190,7 @@ def test_the_events_of_a_run_are_read() -> None:
 def test_tools_of_a_run_are_calls_with_results() -> None:
     found = {"content": [{"type": "text", "text": "17q21"}], "structured_content": None}
     tool = {"type": "mcp_tool_call", "server": "genes", "tool": "look_up", "arguments": {"gene": "BRCA1"}}
-    changes = [{"path": "/work/a.txt", "kind": "add"}]
+    changes = [{"path": "/home/ada/genes/a.txt", "kind": "add"}]
     calls = [ToolCall("a", "look_up", {"gene": "BRCA1"}), ToolCall("b", "look_up", {"gene": "BRCA1"})]
     calls += [ToolCall("c", "file_change", {"changes": changes}), ToolCall("d", "command_execution", {"command": "x"})]
     assert convert_recording(
